@@ -1,0 +1,54 @@
+"""Errors meant for the person at the terminal: what, the offending value, what was expected, the next step."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EurekaError(Exception):
+    """A problem the user can act on. The command line prints it without a traceback and exits with `exit_status`."""
+
+    exit_status = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        """`message` says what is wrong, with the offending value; `hint` says what to do next."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class SettingsError(EurekaError):
+    """A setting that does not exist or whose value is out of range."""
+
+
+class EnvironmentLoadError(EurekaError):
+    """An environment folder, task or reward file that cannot be loaded."""
+
+
+class RunFolderError(EurekaError):
+    """A folder that is not a run, or a run that cannot be read or written."""
+
+
+class WallError(EurekaError):
+    """A sandbox wall that was asked for and is not there."""
+
+
+class WorkerDiedError(EurekaError):
+    """A worker process ended in the middle of a job."""
+
+
+class RewardLoadError(EurekaError):
+    """Reward source that does not define a usable `compute_reward`."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`"did you mean 'x'?"` for the closest known word, or a list of what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"expected one of: {', '.join(names)}" if names else "none is defined"

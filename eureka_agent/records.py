@@ -1,0 +1,353 @@
+"""What passes between the parts, and what the archive stores: proposals, verdicts, outcomes, diagnoses, attempts.
+
+Everything here is plain data (pydantic models), so a record means the same in the driver, in a worker and on disk.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Record(BaseModel):
+    """Base of all records: closed (no unknown keys) and immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
+
+
+# ── the task as the driver and the designer see it ──────────────────────────────────────────────────────────────────
+
+
+class VariableSpec(Record):
+    """`eureka_agent.task.Variable` as data."""
+
+    name: str
+    shape: tuple[int, ...]
+    unit: str
+    frame: str
+    doc: str
+    range: tuple[float, float] | None = None
+    private: bool = False
+
+
+class TaskDescription(Record):
+    """All that anyone outside the worker knows of an environment and its task. Never holds the fitness's code."""
+
+    environment: str
+    """What `--env` was: a built-in name, a folder, or `gymnasium:<id>`."""
+    task: str
+    """Task name within the environment."""
+    sentence: str
+    """The task file's sentence (a search may have its own)."""
+    doc: str
+    """The environment class's docstring, first paragraph."""
+    fitness_doc: str
+    fitness_unit: str
+    fitness_reduction: str
+    success_fitness: float | None
+    variables: tuple[VariableSpec, ...]
+    num_observations: int
+    num_actions: int
+    control_dt: float
+    """Seconds between two control steps."""
+    max_episode_length: int
+    """Control steps after which an episode is truncated."""
+    termination_causes: tuple[str, ...]
+    env_steps: int
+    num_envs: int
+    training_overrides: dict[str, float | int | bool | str | list[int]]
+    human_reward: str | None
+    """Source of the expert's reward; None where the environment has none."""
+    sparse_reward: str | None
+    fingerprint: str
+    """SHA-256 over the environment folder's files: what a cached baseline depends on."""
+
+    def public_variables(self) -> tuple[VariableSpec, ...]:
+        """The variables that a proposed reward may read."""
+        return tuple(variable for variable in self.variables if not variable.private)
+
+
+# ── the critic ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Finding(Record):
+    """One remark of the critic's, like a linter's."""
+
+    code: str
+    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run."""
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None = None
+    column: int | None = None
+    hint: str = ""
+
+
+class Verdict(Record):
+    """The critic's findings on one reward. Accepted when none of them is an error."""
+
+    findings: tuple[Finding, ...] = ()
+    steps_run: tuple[str, ...] = ()
+    """Names of the critic's steps that ran, in order; the first one with an error is the last."""
+    seconds: float = 0.0
+
+    @property
+    def accepted(self) -> bool:
+        return not any(finding.severity == "error" for finding in self.findings)
+
+
+# ── the designer ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Operator(StrEnum):
+    """What a designer is asked to do."""
+
+    FRESH = "fresh"
+    IMPROVE = "improve"
+    MUTATE_STRUCTURE = "mutate_structure"
+    RETUNE_WEIGHTS = "retune_weights"
+    CROSSOVER = "crossover"
+    DIFFERENT = "different"
+
+
+class Cost(Record):
+    """What a proposal cost. Unknown is None, never 0."""
+
+    money: Decimal | None = None
+    """US dollars."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+
+
+class Proposal(Record):
+    """Reward source with its reasoning and where it came from."""
+
+    source: str
+    """Python source with `compute_reward`. Empty when a designer's reply held no code."""
+    reasoning: str
+    operator: Operator
+    parents: tuple[str, ...] = ()
+    """Attempt ids."""
+    designer: str = "offline"
+    prompt: str = ""
+    reply: str = ""
+    cost: Cost = Cost()
+
+
+# ── training ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CurvePoint(Record):
+    """One PPO iteration of one training. Means are over the iteration's steps of that member alone."""
+
+    env_steps: int
+    fitness: float | None
+    """Mean fitness of the full episodes that ended in this iteration; None where none did."""
+    episode_length: float | None
+    """Mean length in control steps of those episodes."""
+    episodes: int
+    reward: float
+    """Mean total reward per step."""
+    components: dict[str, float]
+    """Mean of every component per step."""
+    component_magnitudes: dict[str, float]
+    """Mean absolute value of every component per step."""
+    component_deviations: dict[str, float]
+    """Standard deviation of every component over the iteration's steps."""
+    terminations: dict[str, int]
+    """Episodes ended by cause; `"time_out"` is a truncation."""
+    action_saturation: float
+    """Share of action entries at their bound (|a| > 0.99)."""
+    action_std: float
+    learning_rate: float
+    kl: float
+    entropy: float
+    value_loss: float
+    policy_loss: float
+    explained_variance: float
+
+
+class CheckpointRecord(Record):
+    """One of about ten points of a training at which the policy is kept and the curves are summed up."""
+
+    env_steps: int
+    fitness: float | None
+    """Mean fitness of the full episodes since the checkpoint before."""
+    episode_length: float | None
+    episodes: int
+    reward: float
+    components: dict[str, float]
+
+
+class Outcome(Record):
+    """What one training gave."""
+
+    env_steps: int
+    seconds: float
+    """Wall seconds from the slot's first step to its last."""
+    checkpoints: tuple[CheckpointRecord, ...]
+    best_checkpoint: int
+    """Index of the checkpoint whose policy was kept: the highest training fitness."""
+    training_fitness: float | None
+    """That checkpoint's fitness, with exploring actions."""
+    fitness: float | None = None
+    """Mean episode fitness of the kept policy acting without noise, from a process that never loaded the reward."""
+    fitness_std: float | None = None
+    """Standard deviation over those episodes."""
+    success_rate: float | None = None
+    evaluation_episodes: int = 0
+
+
+class EpisodeSummary(Record):
+    """One evaluated episode."""
+
+    fitness: float
+    length: int
+    """Control steps."""
+    ended_by: str
+    """A termination cause or `"time_out"`."""
+
+
+class Evaluation(Record):
+    """A policy's score, from a process that never loaded its reward."""
+
+    episodes: tuple[EpisodeSummary, ...]
+    seed: int
+
+    def fitness_mean(self) -> float:
+        """Mean fitness over the episodes."""
+        return sum(episode.fitness for episode in self.episodes) / len(self.episodes)
+
+
+# ── the analyzer ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ComponentSummary(Record):
+    """A component of the reward over a training, as Eureka's reward reflection shows it."""
+
+    name: str
+    values: tuple[float, ...]
+    """Mean per step at each checkpoint."""
+    maximum: float
+    mean: float
+    minimum: float
+    share: float
+    """Its part of the sum of all components' mean magnitudes, 0 to 1, over the last third of the training."""
+
+
+class DiagnosisFinding(Record):
+    """Something that the analyzer read off the data."""
+
+    code: Literal[
+        "dead-component",
+        "dominant-component",
+        "reward-hacking",
+        "early-termination",
+        "saturated-actions",
+        "not-a-number",
+        "no-learning",
+        "still-improving",
+        "collapsed",
+        "exploration-lost",
+    ]
+    message: str
+    """One sentence with the numbers."""
+    advice: str
+    component: str | None = None
+    cause: str | None = None
+    """Name of a termination cause, where the finding has one."""
+    value: float | None = None
+    """The number that the finding rests on."""
+
+
+class Diagnosis(Record):
+    """The analyzer's reading of an outcome."""
+
+    fitness: float | None
+    fitness_values: tuple[float | None, ...]
+    episode_length_values: tuple[float | None, ...]
+    components: tuple[ComponentSummary, ...]
+    findings: tuple[DiagnosisFinding, ...]
+    text: str
+    """The reward reflection: what the designer is told."""
+
+
+# ── the archive ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Stage(StrEnum):
+    """How far an attempt got."""
+
+    PROPOSED = "proposed"
+    REJECTED = "rejected"
+    """By the critic; the reason is its first error."""
+    ACCEPTED = "accepted"
+    """By the critic; waiting for or in training."""
+    FAILED = "failed"
+    """In training."""
+    TRAINED = "trained"
+
+
+class Attempt(Record):
+    """A proposal with whatever of verdict, outcome and diagnosis it got to."""
+
+    id: str
+    """`<iteration>-<sample>`, with `-r<n>` for the n-th revision after a rejection."""
+    iteration: int
+    sample: int
+    revision: int
+    proposal: Proposal
+    stage: Stage
+    reason: str = ""
+    """Why it ended where it did."""
+    seed: int
+    """Training seed."""
+    retries: int = 0
+    """Times its training was started again because the worker died."""
+    verdict: Verdict | None = None
+    outcome: Outcome | None = None
+    diagnosis: Diagnosis | None = None
+    created: str = ""
+    """ISO 8601, UTC."""
+
+    @property
+    def fitness(self) -> float | None:
+        return self.outcome.fitness if self.outcome is not None else None
+
+
+class Score(Record):
+    """A reward's honest score: trained again from several seeds under one budget, each policy evaluated apart."""
+
+    name: str
+    """`"human"`, `"sparse"` or an attempt id."""
+    seeds: tuple[int, ...]
+    fitness: tuple[float | None, ...]
+    """Per seed; None where that training failed."""
+    mean: float | None
+    std: float | None
+    """Sample standard deviation over the seeds (n − 1)."""
+    human_normalized: float | None = None
+    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where the denominator is 0 or unknown."""
+    cached: bool = False
+    """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class Message(Record):
+    """One request to an LLM and its reply."""
+
+    role: str
+    """`"designer"`, `"reviewer"`, …"""
+    model: str
+    request: str
+    reply: str
+    cost: Cost = Field(default_factory=Cost)

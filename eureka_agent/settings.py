@@ -1,0 +1,102 @@
+"""The one definition of every setting: it feeds the command line's flags, `--config` files and the run's record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eureka_agent.errors import SettingsError, did_you_mean
+
+
+class TrainingSettings(BaseModel):
+    """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion tasks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    env_steps: int = Field(200_000, gt=0, description="environment steps of one training")
+    num_envs: int = Field(16, gt=0, description="parallel environments of one training")
+    horizon: int = Field(32, gt=0, description="control steps between two updates")
+    hidden_sizes: tuple[int, ...] = Field((64, 64), description="hidden layers of the policy and of the value network")
+    learning_rate: float = Field(1e-3, gt=0, description="Adam's first learning rate")
+    desired_kl: float = Field(0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed")
+    epochs: int = Field(5, gt=0, description="passes over an iteration's samples")
+    minibatches: int = Field(4, gt=0, description="minibatches of one pass")
+    discount: float = Field(0.99, gt=0, le=1, description="discount factor")
+    gae_lambda: float = Field(0.95, ge=0, le=1, description="lambda of generalised advantage estimation")
+    clip: float = Field(0.2, gt=0, description="PPO's clip range of the probability ratio")
+    entropy_coefficient: float = Field(0.0, ge=0, description="weight of the entropy bonus")
+    value_coefficient: float = Field(1.0, ge=0, description="weight of the value loss")
+    max_gradient_norm: float = Field(1.0, gt=0, description="gradient norm is clipped to this, per member")
+    initial_action_std: float = Field(1.0, gt=0, description="standard deviation of the first policy's actions")
+    checkpoints: int = Field(10, ge=1, description="points of a training at which the policy is kept and the curves are summed up")
+
+
+class SearchSettings(TrainingSettings):
+    """Settings of a search. A flag, a key of a `--config` file and a field of a run's `settings.yaml` have these names."""
+
+    env: str = Field("cartpole", description="environment: a built-in name, a folder, or gymnasium:<id>")
+    task: str | None = Field(None, description="task of the environment; default: its only or first one")
+    sentence: str | None = Field(None, description="the task in plain words; default: the task's own")
+    model: str = Field("offline", description="who designs: offline, or <provider>/<model> such as openai/gpt-5")
+    base_url: str | None = Field(None, description="address of an OpenAI-compatible server")
+    strategy: Literal["greedy", "best-of-n"] = Field("greedy", description="how parents and operators are chosen")
+    iterations: int = Field(2, gt=0, description="generations of the search")
+    samples: int = Field(8, gt=0, description="proposals of one generation")
+    revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
+    retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
+    seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
+    finalists: int = Field(3, gt=0, description="best attempts that are trained again with fresh seeds")
+    final_seeds: int = Field(3, gt=0, description="seeds of every final training and of the baselines")
+    evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
+    slots: int = Field(16, gt=0, description="trainings side by side in one worker")
+    workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core")
+    sandbox: Literal["auto", "process"] = Field("auto", description="wall around generated code")
+    dry_run_timeout: float = Field(10.0, gt=0, description="seconds that a reward may take in the critic's dry run")
+    training_timeout: float = Field(120.0, gt=0, description="seconds without a sign of life after which a training worker is killed")
+
+
+SettingsT = TypeVar("SettingsT", bound=BaseModel)
+
+
+def parse_settings(model: type[SettingsT], values: Mapping[str, Any], origin: str) -> SettingsT:
+    """Validated settings from loose values; `origin` names their place in the error.
+
+    Raises SettingsError for an unknown key (with a suggestion) or a bad value.
+    """
+    for key in values:
+        if key not in model.model_fields:
+            raise SettingsError(f"unknown setting {key!r} in {origin}", did_you_mean(str(key), model.model_fields))
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(
+            f"setting {key!r} in {origin} is {first.get('input')!r}: {first['msg']}",
+            "see `eureka search --help` for what it takes",
+        ) from None
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises SettingsError when there is none."""
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise SettingsError(f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{str(path)!r} is not YAML: {error}", "write one `name: value` a line") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{str(path)!r} holds {type(values).__name__}, expected names with values", "write one `name: value` a line")
+    return values
+
+
+def training_part(settings: SearchSettings) -> TrainingSettings:
+    """The fields that a training depends on."""
+    return TrainingSettings(**{name: getattr(settings, name) for name in TrainingSettings.model_fields})

@@ -1,0 +1,155 @@
+"""VecTask: the Isaac Gym contract in torch, with named variables in place of a reward.
+
+A subclass simulates `num_envs` copies of one environment in tensors whose first dimension is the batch. It writes
+`pre_physics_step`, `simulate`, `compute_observations`, `compute_variables`, `compute_termination` and `reset_idx`, and knows nothing of rewards.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.random import RowRandom
+from eureka_agent.task import Variable
+
+TIME_OUT = "time_out"
+"""Name under which a truncation is counted among the termination causes."""
+
+
+@dataclass
+class Transition:
+    """What one control step gave, read before any row is reset. Tensors are live views: copy what must outlast a reset."""
+
+    observations: Tensor
+    """Shape: (num_envs, num_observations). Of the state reached, also where the episode ended there."""
+    variables: Mapping[str, Tensor]
+    """Shape: (num_envs, *variable.shape), float32. Of the state reached, and the action that led to it."""
+    terminated: Tensor
+    """Shape: (num_envs,), bool. The episode ended by what happened in it."""
+    truncated: Tensor
+    """Shape: (num_envs,), bool. The episode ended by its length alone; the state's value still counts."""
+    causes: Mapping[str, Tensor]
+    """Shape of each: (num_envs,), bool. The termination causes by name."""
+
+
+class VecTask(ABC):
+    """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and out."""
+
+    variables: ClassVar[tuple[Variable, ...]] = ()
+    """What a reward may read, beside `actions` and `terminated`, which every environment has."""
+    num_observations: int
+    num_actions: int
+    max_episode_length: int
+    """Control steps after which an episode is truncated."""
+    control_dt: float
+    """Seconds between two control steps."""
+    termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
+    """Names that `compute_termination` may give, for reports."""
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes its own state tensors."""
+        self.num_envs = num_envs
+        self.device = torch.device(device)
+        self.random = RowRandom(num_envs, self.device, seed)
+        self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
+        self.rew_buf = torch.zeros(num_envs, device=self.device)
+        self.reset_buf = torch.ones(num_envs, dtype=torch.bool, device=self.device)
+        self.progress_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
+        self.actions = torch.zeros(num_envs, self.num_actions, device=self.device)
+        self.terminated_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+        self.extras: dict[str, Any] = {}
+
+    # ── what a subclass writes ──────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def pre_physics_step(self, actions: Tensor) -> None:
+        """Turn actions into forces or targets. Shape: (num_envs, num_actions), already clipped to [-1, 1]."""
+
+    def simulate(self) -> None:  # noqa: B027  (optional: a task may step its physics in pre_physics_step)
+        """Advance the physics by `control_dt`."""
+
+    @abstractmethod
+    def compute_observations(self) -> None:
+        """Fill `self.obs_buf`, shape (num_envs, num_observations), from the state."""
+
+    @abstractmethod
+    def compute_variables(self) -> dict[str, Tensor]:
+        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs, *variable.shape), float32."""
+
+    def compute_termination(self) -> Tensor | dict[str, Tensor]:
+        """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by cause."""
+        return torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+
+    @abstractmethod
+    def reset_idx(self, env_ids: Tensor) -> None:
+        """Set the rows `env_ids` (int64) to a start state; random numbers come from `self.random.uniform(env_ids, count)`."""
+
+    # ── what the trainer and Isaac Gym's users call ─────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def all_variables(cls) -> tuple[Variable, ...]:
+        """`variables`, preceded by the ones that every environment has."""
+        actions = Variable("actions", (cls.num_actions,), "1", "joint", "action applied in this step, after clipping; 0 right after a reset", (-1.0, 1.0))
+        terminated = Variable("terminated", (), "1", "-", "1 where the episode ends here by failure, else 0 (a time-out is not a failure)", (0.0, 1.0))
+        return (actions, terminated, *cls.variables)
+
+    def advance(self, actions: Tensor) -> Transition:
+        """One control step of all rows, without resetting any. `actions`: shape (num_envs, num_actions), clipped here."""
+        self.actions = actions.clamp(-1.0, 1.0)
+        self.pre_physics_step(self.actions)
+        self.simulate()
+        self.progress_buf += 1
+        ended = self.compute_termination()
+        causes = ended if isinstance(ended, dict) else {self.termination_causes[0]: ended}
+        terminated = torch.stack(list(causes.values())).any(dim=0) if len(causes) > 1 else next(iter(causes.values()))
+        truncated = (self.progress_buf >= self.max_episode_length) & ~terminated
+        self.terminated_buf = terminated
+        self.reset_buf = terminated | truncated
+        self.compute_observations()
+        return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
+
+    def read_variables(self) -> dict[str, Tensor]:
+        """All variables of the current state, with `actions` and `terminated`. Live views."""
+        return {"actions": self.actions, "terminated": self.terminated_buf.float(), **self.compute_variables()}
+
+    def reset_done(self) -> Tensor:
+        """Reset the rows whose episode ended in the last `advance` and return all observations."""
+        env_ids = self.reset_buf.nonzero().squeeze(-1)
+        if len(env_ids):
+            self.reset_rows(env_ids)
+        return self.obs_buf
+
+    def reset_rows(self, env_ids: Tensor) -> None:
+        """Start a new episode in the rows `env_ids` (int64) and refresh the observations."""
+        self.actions[env_ids] = 0.0
+        self.terminated_buf[env_ids] = False
+        self.progress_buf[env_ids] = 0
+        self.reset_buf[env_ids] = False
+        self.reset_idx(env_ids)
+        self.compute_observations()
+
+    def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
+        """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`: int64, shape (len(env_ids),)."""
+        self.random.reseed(env_ids, seeds)
+
+    def reset(self) -> dict[str, Tensor]:
+        """Start a new episode in every row. Isaac Gym's `reset`."""
+        self.reset_rows(torch.arange(self.num_envs, device=self.device))
+        return {"obs": self.obs_buf}
+
+    def step(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor, dict[str, Any]]:
+        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros: rewards come from outside), `reset_buf`, `extras`."""
+        transition = self.advance(actions)
+        done = self.reset_buf.clone()
+        self.extras["time_outs"] = transition.truncated.clone()
+        self.extras["variables"] = {name: value.clone() for name, value in transition.variables.items()}
+        self.reset_done()
+        return {"obs": self.obs_buf}, self.rew_buf, done, self.extras
+
+    def close(self) -> None:  # noqa: B027  (optional)
+        """Free what the simulator holds."""

@@ -1,0 +1,86 @@
+"""The words an environment folder is written in: `Variable`, `Task`, `TrainingBudget`. No torch is imported here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from eureka_agent.errors import EnvironmentLoadError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FitnessReduction = Literal["sum", "mean", "last", "max"]
+
+PREVIOUS_PREFIX = "previous_"
+"""An argument `previous_<variable>` is the variable's value one step earlier."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A named quantity that a reward function may read as an argument."""
+
+    name: str
+    """Argument name, a Python identifier."""
+    shape: tuple[int, ...]
+    """Shape of one environment's value; the batch comes in front. `()` is a scalar: the tensor has shape `(batch,)`."""
+    unit: str
+    """SI unit, `"1"` for dimensionless."""
+    frame: str
+    """`"world"`, `"body"`, `"joint"`, … or `"-"` where no frame applies."""
+    doc: str
+    """One line: what it is and in which order its entries come."""
+    range: tuple[float, float] | None = None
+    """Smallest and largest value that the physics allows, where known (joint limits, action bounds)."""
+    private: bool = False
+    """True: for the fitness and the baselines only; hidden from the designer and refused in a proposed reward."""
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier() or self.name.startswith(PREVIOUS_PREFIX):
+            raise EnvironmentLoadError(
+                f"variable name {self.name!r} cannot be an argument of a reward function",
+                f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBudget:
+    """How long one training takes on this task, and PPO's settings where the task needs others than the defaults."""
+
+    env_steps: int = 200_000
+    """Environment steps (control steps, summed over the environments) of one training."""
+    num_envs: int = 16
+    """Parallel environments of one training."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `eureka_agent.settings.TrainingSettings` that this task sets, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An environment's task: the sentence, the metric that counts, and what to compare with."""
+
+    sentence: str
+    """The task in plain words; the default for a search that names none."""
+    fitness: Callable[..., Tensor]
+    """Per-step metric: takes variables by name, like a reward, and returns a tensor of shape `(batch,)`."""
+    fitness_doc: str
+    """The episode's fitness in words, as people and designers see it (`"metres travelled forward in an episode"`)."""
+    fitness_unit: str = "1"
+    """Unit of the episode's fitness."""
+    fitness_reduction: FitnessReduction = "sum"
+    """How the per-step values of an episode become its fitness."""
+    success_fitness: float | None = None
+    """Episode fitness from which an episode counts as solved."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment's constructor that make it this task (a start state, a goal range)."""
+    human_reward: str = "rewards/human.py"
+    """Reward written by an expert, a path within the environment's folder."""
+    sparse_reward: str = "rewards/sparse.py"
+    """Reward that is the fitness itself, a path within the environment's folder."""
+    training: TrainingBudget = field(default_factory=TrainingBudget)
+
+    def __post_init__(self) -> None:
+        if not re.search(r"\w", self.sentence):
+            raise EnvironmentLoadError(f"a task needs a sentence, found {self.sentence!r}", "say in words what is wanted")

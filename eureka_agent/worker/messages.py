@@ -1,0 +1,154 @@
+"""The worker protocol: JSON lines in both directions, one message a line, validated on both sides.
+
+The driver writes commands to the worker's standard input; the worker answers with events on the descriptor that was its standard output
+(its own prints go to standard error, so generated code cannot write into the protocol by printing). Files (policies, trajectories) travel through
+the worker's scratch folder and are named relative to it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription
+from eureka_agent.settings import TrainingSettings
+
+# ── commands: driver → worker ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Open(Record):
+    """First command: load the environment and the task. Answered by `Opened`."""
+
+    type: Literal["open"] = "open"
+    environment: str
+    task: str | None
+    device: str = "cpu"
+
+
+class DryRun(Record):
+    """Run a reward on recorded and extreme states in a process of its own. Answered by `DryRunDone`."""
+
+    type: Literal["dry_run"] = "dry_run"
+    job: str
+    source: str
+    timeout_s: float
+    trusted: bool = False
+    """True for a person's own baselines: private variables may be read."""
+
+
+class Prepare(Record):
+    """Make the population that later `Train` commands fill. Answered by `Prepared`."""
+
+    type: Literal["prepare"] = "prepare"
+    settings: TrainingSettings
+    slots: int
+
+
+class Train(Record):
+    """Queue one training; it starts when a slot is free. Answered by `Progress`…, then `Trained` or `TrainingFailed`."""
+
+    type: Literal["train"] = "train"
+    job: str
+    source: str
+    seed: int
+    trusted: bool = False
+
+
+class Cancel(Record):
+    """Drop a queued or running training. Not answered."""
+
+    type: Literal["cancel"] = "cancel"
+    job: str
+
+
+class Evaluate(Record):
+    """Score a policy on fresh episodes, acting without noise. Answered by `Evaluated`. Never sent to a worker that trains."""
+
+    type: Literal["evaluate"] = "evaluate"
+    job: str
+    policy: str
+    """Safetensors file, relative to the scratch folder."""
+    seed: int
+    episodes: int
+    trajectories: str | None = None
+    """Where to write the worst and the best episode (npz, relative to the scratch folder); None: do not."""
+
+
+class Shutdown(Record):
+    """Finish and exit. End of input means the same."""
+
+    type: Literal["shutdown"] = "shutdown"
+
+
+Command = Annotated[Open | DryRun | Prepare | Train | Cancel | Evaluate | Shutdown, Field(discriminator="type")]
+COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
+
+# ── events: worker → driver ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Opened(Record):
+    type: Literal["opened"] = "opened"
+    description: TaskDescription
+
+
+class DryRunDone(Record):
+    type: Literal["dry_run_done"] = "dry_run_done"
+    job: str
+    findings: tuple[Finding, ...]
+    seconds: float
+
+
+class Prepared(Record):
+    type: Literal["prepared"] = "prepared"
+
+
+class Progress(Record):
+    """Curve points since the last such event, at most about twice a second. Also the sign of life."""
+
+    type: Literal["progress"] = "progress"
+    points: dict[str, tuple[CurvePoint, ...]]
+    """By job."""
+    timers: dict[str, float] = {}
+    """Wall seconds since the worker began, by part: physics, policy, reward, update, rest."""
+
+
+class Trained(Record):
+    type: Literal["trained"] = "trained"
+    job: str
+    outcome: Outcome
+    policy: str
+    """Safetensors file of the best checkpoint, relative to the scratch folder."""
+
+
+class TrainingFailed(Record):
+    """The candidate's own fault: its reward raised, turned NaN or took too long."""
+
+    type: Literal["training_failed"] = "training_failed"
+    job: str
+    code: str
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`."""
+    reason: str
+    env_steps: int
+
+
+class Evaluated(Record):
+    type: Literal["evaluated"] = "evaluated"
+    job: str
+    evaluation: Evaluation
+    trajectories: str | None
+
+
+class Fault(Record):
+    """An error that the user can act on (`EurekaError`), or one of ours; the worker goes on where it can."""
+
+    type: Literal["fault"] = "fault"
+    job: str | None
+    message: str
+    hint: str = ""
+
+
+Event = Annotated[
+    Opened | DryRunDone | Prepared | Progress | Trained | TrainingFailed | Evaluated | Fault, Field(discriminator="type")
+]
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
