@@ -1,0 +1,1 @@
+"""Designers write proposals: reward functions with their reasoning."""

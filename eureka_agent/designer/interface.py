@@ -1,0 +1,62 @@
+"""What a designer is asked and what it answers with. The offline designer and every LLM stand behind this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eureka_agent.records import Diagnosis, Operator, Proposal, TaskDescription, Verdict
+
+
+@dataclass(frozen=True)
+class ParentSummary:
+    """A trained attempt that the new proposal starts from."""
+
+    id: str
+    source: str
+    fitness: float | None
+    diagnosis: Diagnosis | None
+    reasoning: str
+
+
+@dataclass(frozen=True)
+class FailureSummary:
+    """An attempt that came to nothing, so that it is not made again."""
+
+    id: str
+    source: str
+    stage: str
+    """`eureka_agent.records.Stage` at which it ended."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class DesignRequest:
+    """All that a designer is told. Equal requests give equal proposals from a designer that can promise it."""
+
+    description: TaskDescription
+    sentence: str
+    """The task in the searcher's words; it counts more than `description.sentence`."""
+    operator: Operator
+    parents: tuple[ParentSummary, ...]
+    """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`."""
+    failures: tuple[FailureSummary, ...]
+    seed: int
+    """Derived from the run's seed, the iteration and the sample, so it differs between the proposals of a run."""
+    siblings: tuple[str, ...] = ()
+    """Sources already proposed in this iteration, not to be repeated. Empty where proposals are asked for concurrently."""
+
+
+class Designer(Protocol):
+    """Writes reward functions. Raises EurekaError for what a person can act on (a key, a budget), nothing else."""
+
+    name: str
+    """`"offline"`, or the model's name; stored with every proposal."""
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        """A new proposal. Its source may be empty when the designer's reply held no code."""
+        ...
+
+    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+        """The proposal again, mended where `verdict` (the critic's) found it broken."""
+        ...
