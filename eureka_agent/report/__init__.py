@@ -1,0 +1,1 @@
+"""What a person sees: the live view, `report.md`, tables, TensorBoard files."""

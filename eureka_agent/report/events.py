@@ -1,0 +1,172 @@
+"""What a running search tells whoever watches it: plain frozen events, sent by the engine to an `Observer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, TaskDescription
+from eureka_agent.settings import SearchSettings
+
+TrainingKind = Literal["search", "final", "human", "sparse"]
+"""Why a training runs: a candidate of the search, a finalist with a fresh seed, or one of the two baselines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted:
+    """First event of a run; sent again when a run is resumed."""
+
+    run_folder: Path
+    run_name: str
+    description: TaskDescription
+    sentence: str
+    """The task in the words that the designer was given."""
+    settings: SearchSettings
+    wall: str
+    """Name of the wall around generated code."""
+    designer: str
+    """`"offline"` or the model's name."""
+    resumed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationStarted:
+    """The engine asks for an iteration's proposals; `round` counts its repetitions after all of them failed."""
+
+    iteration: int
+    round: int
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """The designer's proposal is stored; the critic reads it next."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The critic accepted or rejected it: see the attempt's stage, reason and verdict."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingQueued:
+    """A training waits for a slot."""
+
+    job: str
+    """Unique within the run."""
+    label: str
+    """The attempt's id, `"human"` or `"sparse"`."""
+    kind: TrainingKind
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProgress:
+    """Curve points of one training since the last such event; the first one says that it has a slot."""
+
+    job: str
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingEnded:
+    """A training gave its slot back."""
+
+    job: str
+    label: str
+    kind: TrainingKind
+    fitness: float | None
+    """Of the evaluated policy; None when it failed."""
+    failure: str = ""
+    """Why it failed, in one sentence; empty when it did not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRetried:
+    """A training starts again from its first step, because its worker died."""
+
+    job: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptEnded:
+    """An attempt reached its last stage."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationEnded:
+    """All attempts of an iteration reached their last stage."""
+
+    iteration: int
+    best: Attempt | None
+    """The best attempt of the run so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalStarted:
+    """The best attempts are trained again with fresh seeds, beside the baselines."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A finalist or a baseline has its score over all seeds."""
+
+    score: Score
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnded:
+    """Last event of a run."""
+
+    status: RunStatus
+    scores: tuple[Score, ...] = ()
+    best: Attempt | None = None
+    report_path: Path | None = None
+    message: str = ""
+    """One sentence for the person: why it stopped, how to resume."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """Something that the person should know."""
+
+    text: str
+    level: Literal["info", "warning"] = "info"
+
+
+Event = (
+    RunStarted
+    | IterationStarted
+    | Proposed
+    | Judged
+    | TrainingQueued
+    | TrainingProgress
+    | TrainingEnded
+    | TrainingRetried
+    | AttemptEnded
+    | IterationEnded
+    | FinalStarted
+    | Scored
+    | RunEnded
+    | Notice
+)
+
+
+class Observer(Protocol):
+    """Receives every event, in order, on the engine's thread; must return at once and never raise."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def ignore(event: Event) -> None:
+    """The observer that shows nothing."""
