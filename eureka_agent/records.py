@@ -335,6 +335,18 @@ class Score(Record):
     """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
 
 
+class FinalTraining(Record):
+    """One training of a finalist or a baseline from one of the final seeds."""
+
+    name: str
+    """`"human"`, `"sparse"` or an attempt id."""
+    seed: int
+    outcome: Outcome | None
+    failure: str = ""
+    cached: bool = False
+    retries: int = 0
+
+
 class RunStatus(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"

@@ -1,0 +1,73 @@
+"""The readable side of a run folder: one folder an attempt, one a final training, one for the best.
+
+Everything is written under a temporary name and renamed, so a file that is there is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.run_folder import dump_json
+from eureka_agent.records import Attempt
+
+ATTEMPTS, FINALS, BASELINES, BEST = "attempts", "finals", "baselines", "best"
+REWARD, POLICY, CURVES, TRAJECTORIES = "reward.py", "policy.safetensors", "curves.csv", "trajectories.npz"
+
+
+def attempt_folder(run: Path, attempt_id: str) -> Path:
+    """`attempts/<id>`."""
+    return run / ATTEMPTS / attempt_id
+
+
+def training_folder(run: Path, name: str, seed: int) -> Path:
+    """`finals/<attempt>/seed-<seed>`, or `baselines/<human or sparse>/seed-<seed>`."""
+    parent = BASELINES if name in ("human", "sparse") else FINALS
+    return run / parent / name / f"seed-{seed}"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or none."""
+    write_file(path, lambda draft: draft.write_text(text) and None)
+
+
+def write_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a full disk."""
+    draft = path.with_name(f".{path.name}.draft")
+    with storage_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(draft)
+        os.replace(draft, path)
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Copy a whole file or none."""
+    write_file(path, lambda draft: shutil.copyfile(source, draft) and None)
+
+
+def write_proposal(run: Path, attempt: Attempt) -> None:
+    """`reward.py`, `prompt.md` and `reply.md` of an attempt."""
+    folder, proposal = attempt_folder(run, attempt.id), attempt.proposal
+    write_text(folder / REWARD, proposal.source)
+    write_text(folder / "prompt.md", proposal.prompt)
+    write_text(folder / "reply.md", proposal.reply)
+
+
+def write_verdict(run: Path, attempt: Attempt) -> None:
+    """`verdict.json` of an attempt that the critic has judged."""
+    if attempt.verdict is not None:
+        content = {"accepted": attempt.verdict.accepted, **attempt.verdict.model_dump(mode="json")}
+        write_text(attempt_folder(run, attempt.id) / "verdict.json", dump_json(content))
+
+
+def write_diagnosis(run: Path, attempt: Attempt) -> None:
+    """`outcome.json`, `diagnosis.json` and `diagnosis.md` of an attempt that was trained or failed in training."""
+    folder = attempt_folder(run, attempt.id)
+    if attempt.outcome is not None:
+        write_text(folder / "outcome.json", dump_json(attempt.outcome.model_dump(mode="json")))
+    if attempt.diagnosis is not None:
+        write_text(folder / "diagnosis.json", dump_json(attempt.diagnosis.model_dump(mode="json")))
+        write_text(folder / "diagnosis.md", attempt.diagnosis.text)

@@ -1,0 +1,64 @@
+"""Human and sparse baselines, trained once for all that they depend on and shared by the runs of one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from eureka_agent.archive.artefacts import POLICY, copy_file, write_text
+from eureka_agent.archive.run_folder import versions
+from eureka_agent.records import Outcome, TaskDescription
+from eureka_agent.settings import TrainingSettings
+
+CACHE_FOLDER = ".cache"
+_CODE_THAT_TRAINS = ("training", "simulation", "worker")
+
+
+def _code_fingerprint() -> str:
+    """SHA-256 over the modules that a training's result depends on."""
+    digest = hashlib.sha256()
+    package = Path(__file__).resolve().parents[1]
+    for folder in _CODE_THAT_TRAINS:
+        for path in sorted((package / folder).glob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+class BaselineCache:
+    """Outcomes and policies of baselines, content-addressed."""
+
+    def __init__(self, runs: Path, description: TaskDescription, settings: TrainingSettings, evaluation_episodes: int) -> None:
+        """`runs`: the folder of all runs; the cache lies in it as a hidden folder."""
+        self._folder = runs / CACHE_FOLDER / "baselines"
+        self._context = json.dumps(
+            {
+                "environment": description.fingerprint,
+                "task": description.task,
+                "settings": settings.model_dump(mode="json"),
+                "evaluation_episodes": evaluation_episodes,
+                "versions": versions(),
+                "code": _code_fingerprint(),
+            },
+            sort_keys=True,
+        )
+
+    def _entry(self, source: str, seed: int) -> Path:
+        return self._folder / hashlib.sha256(f"{self._context}\0{source}\0{seed}".encode()).hexdigest()
+
+    def find(self, source: str, seed: int) -> tuple[Outcome, Path] | None:
+        """Outcome and policy file of this reward trained from this seed, where an earlier run left them."""
+        entry = self._entry(source, seed)
+        try:
+            outcome = Outcome.model_validate_json((entry / "outcome.json").read_text())
+        except (OSError, ValidationError):
+            return None
+        return (outcome, entry / POLICY) if (entry / POLICY).is_file() else None
+
+    def put(self, source: str, seed: int, outcome: Outcome, policy: Path) -> None:
+        """Keep a baseline for later runs. The outcome is written last: an entry that has one is whole."""
+        entry = self._entry(source, seed)
+        copy_file(policy, entry / POLICY)
+        write_text(entry / "outcome.json", outcome.model_dump_json(indent=2))

@@ -1,0 +1,205 @@
+"""A run: a folder that holds its settings, archive, artefacts and report; all that is needed to resume, audit or share it."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from eureka_agent import __version__
+from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
+from eureka_agent.errors import RunFolderError, did_you_mean
+from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
+
+RUNS_VARIABLE = "EUREKA_RUNS"
+"""Environment variable that names the folder of all runs; default: `runs` in the current folder."""
+SETTINGS_FILE = "settings.yaml"
+ENVIRONMENT_FILE = "environment.json"
+LOCK_FILE = ".lock"
+
+
+def runs_folder() -> Path:
+    """Folder that new runs are made in."""
+    return Path(os.environ.get(RUNS_VARIABLE, "runs"))
+
+
+def now() -> str:
+    """The present, ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Run:
+    """An open run folder."""
+
+    def __init__(self, folder: Path, settings: SearchSettings, description: TaskDescription, archive: Archive) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.description = description
+        self.archive = archive
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def status(self) -> RunStatus:
+        return RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
+
+    def set_status(self, status: RunStatus) -> None:
+        """Record where the run stands."""
+        self.archive.set_fact("status", status.value)
+
+    @property
+    def sentence(self) -> str:
+        """The task in plain words that this run works on."""
+        return self.settings.sentence or self.description.sentence
+
+    def add_seconds(self, seconds: float) -> None:
+        """Add to the wall time spent on this run, over all its resumptions."""
+        self.archive.set_fact("seconds", self.seconds + seconds)
+
+    @property
+    def seconds(self) -> float:
+        return float(self.archive.fact("seconds", 0.0))
+
+
+def create_run(settings: SearchSettings, description: TaskDescription, command: list[str], parent: Path | None = None) -> Run:
+    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an empty archive."""
+    parent = runs_folder() if parent is None else parent
+    environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{description.task}"
+    with storage_errors(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = _first_free(parent, stem)
+        (folder / ENVIRONMENT_FILE).write_text(description.model_dump_json(indent=2))
+        (folder / SETTINGS_FILE).write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+    archive = Archive(folder)
+    archive.set_fact("created", now())
+    archive.set_fact("command", command)
+    archive.set_fact("versions", versions())
+    archive.set_fact("git_commit", git_commit())
+    archive.set_fact("status", RunStatus.RUNNING.value)
+    return Run(folder, settings, description, archive)
+
+
+def _first_free(parent: Path, stem: str) -> Path:
+    number = 1
+    while True:
+        folder = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def open_run(folder: Path) -> Run:
+    """Open an existing run. Raises RunFolderError where the folder is not one."""
+    for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
+        if not (folder / name).is_file():
+            raise RunFolderError(f"{str(folder)!r} is not a run: it has no {name}", "`eureka runs` lists the runs there are")
+    settings = parse_settings(SearchSettings, read_settings_file(folder / SETTINGS_FILE), str(folder / SETTINGS_FILE))
+    try:
+        description = TaskDescription.model_validate_json((folder / ENVIRONMENT_FILE).read_text())
+    except ValueError as error:
+        raise RunFolderError(
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {error}", "was it edited? restore it or start a new run"
+        ) from None
+    return Run(folder, settings, description, Archive(folder))
+
+
+def find_run(word: str) -> Path:
+    """The run folder that a person means: a path, a name, the unique beginning of a name, or `latest`."""
+    path = Path(word)
+    if path.is_dir():
+        return path
+    names = [folder.name for folder in list_runs()]
+    if word == "latest" and names:
+        return runs_folder() / names[-1]
+    matching = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
+    if len(matching) == 1:
+        return runs_folder() / matching[0]
+    if matching:
+        raise RunFolderError(f"{word!r} is the beginning of {len(matching)} runs", f"name one of: {', '.join(matching)}")
+    if not names:
+        raise RunFolderError(f"no run {word!r}: there is none in {str(runs_folder())!r} yet", 'start one: eureka search "balance the pole"')
+    raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", did_you_mean(word, names))
+
+
+def list_runs(parent: Path | None = None) -> list[Path]:
+    """All run folders, oldest first."""
+    parent = runs_folder() if parent is None else parent
+    return sorted(path.parent for path in parent.glob(f"*/{FILE_NAME}"))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the run for this process. The system lets go of it when the process ends, however it ends."""
+    with storage_errors(folder):
+        handle = (folder / LOCK_FILE).open("a+")
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            raise RunFolderError(
+                f"the run {folder.name!r} is being worked on by process {handle.read().strip() or 'unknown'}",
+                f"wait for it, or stop it and `eureka resume {folder}`",
+            ) from None
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
+    finally:
+        handle.close()
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    found = {"eureka_agent": __version__, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for package in ("torch", "mujoco", "gymnasium", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout that the package runs from, with `+changes` where files differ from it; None outside a checkout."""
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / ".git").exists():
+        return None
+    try:
+        commit = _git(checkout, "rev-parse", "HEAD").strip()
+        return commit + ("+changes" if _git(checkout, "status", "--porcelain", "--untracked-files=no").strip() else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(checkout: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(checkout), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+
+
+def command_line() -> list[str]:
+    """The command that this process was started with, as a person would type it."""
+    return ["eureka", *sys.argv[1:]]
+
+
+def dump_json(value: object) -> str:
+    """JSON as it is kept in a run folder."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
