@@ -14,6 +14,9 @@ from pydantic import Field, TypeAdapter
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription
 from eureka_agent.settings import TrainingSettings
 
+MAX_LINE_BYTES = 4 << 20
+"""Longest line in either direction; a longer one is a violation of the protocol."""
+
 # ── commands: driver → worker ───────────────────────────────────────────────────────────────────────────────────────
 
 
