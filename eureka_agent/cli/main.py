@@ -1,0 +1,84 @@
+"""The command group: loads a command's module when it is asked for, and turns errors into one clear message."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from eureka_agent import __version__
+from eureka_agent.errors import EurekaError
+
+# name → (module, one line of help): known here, so that `eureka --help` imports no command
+COMMANDS: dict[str, tuple[str, str]] = {
+    "search": ("search", "Search a reward function for a task in plain words."),
+    "resume": ("search", "Go on with a run that was stopped or killed."),
+    "train": ("train", "Train a reward function of your own and score it."),
+    "critique": ("critique", "Check a reward function, like a linter."),
+    "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),
+    "runs": ("runs", "List the runs."),
+    "show": ("runs", "Show a run, or one of its attempts."),
+    "envs": ("envs", "List environments, show one, or check your own."),
+    "doctor": ("doctor", "Tell what is installed and what works here."),
+    "completion": ("completion", "Print a completion script for your shell."),
+}
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All commands, in the order in which a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of this name, its module imported now."""
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"eureka_agent.cli.{COMMANDS[name][0]}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table above alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", prog_name="eureka", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Reward functions from plain words: designed, verified, trained, explained.
+
+    \b
+    eureka search "balance the pole" --env cartpole
+    eureka show latest
+    """
+
+
+def main() -> None:
+    """Entry point: exit status 0, or the error's; 130 when interrupted."""
+    try:
+        cli.main(prog_name="eureka", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except EurekaError as error:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+        if error.hint:
+            click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {error.hint}", err=True)
+        sys.exit(error.exit_status)
+    except BrokenPipeError:
+        # the reader of our output has gone, such as `| head`; nothing more can be said to it
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Command-line options made from the settings' one definition."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+FORMAT = click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", help="How to print it.", show_default=True)
+
+
+class Integers(click.ParamType):
+    """Comma-separated whole numbers: `64,64`."""
+
+    name = "integers"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> tuple[int, ...]:
+        """The numbers, or a usage error that shows what was given."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 64,64", parameter, context)
+
+
+def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], CommandFunction]:
+    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not given stays None."""
+
+    def add(function: CommandFunction) -> CommandFunction:
+        for name in reversed(list(names)):
+            function = _option(name, SearchSettings.model_fields[name])(function)
+        return function
+
+    return add
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandFunction]:
+    flag = "--" + name.replace("_", "-")
+    shown = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    text = f"{(field.description or '').capitalize()}." + ("" if shown is None else f"  [default: {shown}]")
+    kind = _without_none(field.annotation)
+    if kind is bool:
+        return click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=text)
+    if get_origin(kind) is Literal:
+        return click.option(flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text)
+    if get_origin(kind) is tuple:
+        return click.option(flag, name, type=Integers(), default=None, help=text)
+    return click.option(flag, name, type=kind, default=None, help=text)
+
+
+def _without_none(annotation: Any) -> Any:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return next(part for part in get_args(annotation) if part is not type(None))
+    return annotation
+
+
+def given_settings(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person set: the `--config` file's values, overridden by the flags that were given. Raises SettingsError."""
+    values: dict[str, Any] = {}
+    if config is not None:
+        values.update(read_settings_file(config))
+        parse_settings(SearchSettings, values, str(config))
+    values.update({name: value for name, value in flags.items() if value is not None})
+    parse_settings(SearchSettings, values, "the flags")
+    return values

@@ -1,0 +1,1 @@
+"""The loop: strategies, attempts, final trainings, sessions."""

@@ -1,0 +1,114 @@
+"""The life of an attempt: proposed, judged, trained, diagnosed; each stage is archived before the next begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from eureka_agent.analysis.diagnose import diagnose
+from eureka_agent.archive.artefacts import attempt_folder, write_diagnosis, write_proposal, write_verdict
+from eureka_agent.archive.run_folder import Run, now
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.interface import Designer, DesignRequest
+from eureka_agent.records import Attempt, Proposal, Stage
+from eureka_agent.report.events import AttemptEnded, Judged, Observer, Proposed
+from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.trial import TrialRequest, TrialRunner
+
+ENDED = (Stage.REJECTED, Stage.FAILED, Stage.TRAINED)
+"""Stages after which nothing more happens to an attempt."""
+
+
+def attempt_id(iteration: int, sample: int, revision: int) -> str:
+    """`2-05`, or `2-05-r1` for its first revision. Iterations and samples count from 0 inside and from 1 in names."""
+    return f"{iteration + 1}-{sample + 1:02d}" + (f"-r{revision}" if revision else "")
+
+
+class AttemptRunner:
+    """Takes attempts through their stages, from whatever stage the archive has them at."""
+
+    def __init__(self, run: Run, designer: Designer, critic: Critic, trials: TrialRunner, observer: Observer) -> None:
+        self._run = run
+        self._designer = designer
+        self._critic = critic
+        self._trials = trials
+        self._observer = observer
+
+    async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
+        """The first proposal for this place: the archived one, or a new one."""
+        known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
+        return known or self._propose(iteration, sample, 0, await self._designer.propose(request))
+
+    async def finish(self, attempt: Attempt, request: DesignRequest) -> Attempt:
+        """Take the attempt, and its revisions after rejections, to an end; returns the last of them."""
+        while True:
+            if attempt.stage is Stage.PROPOSED:
+                attempt = await self._judge(attempt)
+            if attempt.stage is Stage.ACCEPTED:
+                attempt = await self._train(attempt)
+            if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
+                return attempt
+            attempt = await self._revise(attempt, request)
+
+    def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
+        attempt = Attempt(
+            id=attempt_id(iteration, sample, revision),
+            iteration=iteration,
+            sample=sample,
+            revision=revision,
+            proposal=proposal,
+            stage=Stage.PROPOSED,
+            seed=derive_seed(self._run.settings.seed, "training", iteration, sample, revision),
+            created=now(),
+        )
+        write_proposal(self._run.folder, attempt)
+        self._run.archive.put_attempt(attempt)
+        self._observer(Proposed(attempt=attempt))
+        return attempt
+
+    async def _revise(self, rejected: Attempt, request: DesignRequest) -> Attempt:
+        known = self._run.archive.attempt(attempt_id(rejected.iteration, rejected.sample, rejected.revision + 1))
+        if known is not None:
+            return known
+        assert rejected.verdict is not None  # a rejected attempt was judged
+        proposal = await self._designer.revise(request, rejected.proposal, rejected.verdict)
+        return self._propose(rejected.iteration, rejected.sample, rejected.revision + 1, proposal)
+
+    async def _judge(self, attempt: Attempt) -> Attempt:
+        verdict = await self._critic.judge(attempt.proposal.source)
+        errors = [finding for finding in verdict.findings if finding.severity == "error"]
+        stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
+        reason = f"{errors[0].code} {errors[0].message}" if errors else ""
+        judged = attempt.model_copy(update={"stage": stage, "reason": reason, "verdict": verdict})
+        write_verdict(self._run.folder, judged)
+        self._run.archive.put_attempt(judged)
+        self._observer(Judged(attempt=judged))
+        if judged.stage in ENDED:
+            self._observer(AttemptEnded(attempt=judged))
+        return judged
+
+    async def _train(self, attempt: Attempt) -> Attempt:
+        folder = attempt_folder(self._run.folder, attempt.id)
+        trial = await self._trials.run(TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder))
+        # a search of long trainings has thousands of points: keep the loop responsive
+        diagnosis = await asyncio.to_thread(
+            diagnose, trial.outcome, trial.points, trial.evaluation, self._run.description, trial.failure
+        )
+        trained = attempt.model_copy(
+            update={
+                "stage": Stage.FAILED if trial.outcome is None else Stage.TRAINED,
+                "reason": trial.failure,
+                "retries": trial.retries,
+                "outcome": trial.outcome,
+                "diagnosis": diagnosis,
+            }
+        )
+        write_diagnosis(self._run.folder, trained)
+        self._run.archive.put_attempt(trained)
+        self._observer(AttemptEnded(attempt=trained))
+        return trained
+
+
+def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Attempts that came to nothing, newest first."""
+    return [attempt for attempt in reversed(attempts) if attempt.stage in (Stage.REJECTED, Stage.FAILED)]

@@ -1,0 +1,32 @@
+"""How many workers and slots a search needs, where the settings leave it open."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from eureka_agent.settings import SearchSettings
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Training workers, the slots of each, and how many of all slots baselines may take."""
+
+    workers: int
+    slots: int
+    baseline_slots: int
+
+
+def plan_capacity(settings: SearchSettings, cores: int | None = None) -> Capacity:
+    """Slots for a generation and an even share of the baselines; a worker for each core, as far as there is work.
+
+    The baselines are spread over the generations, so that every phase fills the slots about equally.
+    """
+    cores = cores or len(os.sched_getaffinity(0))
+    baselines = 2 * settings.final_seeds if settings.finalists and settings.baselines else 0
+    finals = settings.finalists * settings.final_seeds
+    wanted = max(settings.samples + math.ceil(baselines / settings.iterations), finals if settings.finalists else 0, 1)
+    workers = min(settings.workers or cores, wanted)
+    slots = min(settings.slots, math.ceil(wanted / workers))
+    return Capacity(workers, slots, max(1, workers * slots - settings.samples))

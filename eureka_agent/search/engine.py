@@ -1,0 +1,117 @@
+"""The loop: generation after generation until the settings are used up, then the final trainings.
+
+What is decided depends on the archive and the seed alone, so a run that was killed and resumed goes the way that it would have gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.designer.interface import Designer, DesignRequest, FailureSummary, ParentSummary
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report.events import IterationEnded, IterationStarted, Observer
+from eureka_agent.search.attempts import ENDED, AttemptRunner, failures
+from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.strategy import ProposalPlan, Strategy, ranked
+
+FAILURES_SHOWN = 4
+"""Failures that a designer is reminded of, newest first."""
+
+
+class SearchFailedError(EurekaError):
+    """A generation in which every proposal failed, in every round."""
+
+    exit_status = 1
+
+
+class SearchEngine:
+    """Runs the generations of one search."""
+
+    def __init__(self, run: Run, designer: Designer, attempts: AttemptRunner, strategy: Strategy, observer: Observer) -> None:
+        self._run = run
+        self._designer = designer
+        self._attempts = attempts
+        self._strategy = strategy
+        self._observer = observer
+
+    async def search(self) -> list[Attempt]:
+        """All generations; returns the trained attempts, best first. Raises SearchFailedError when one comes to nothing."""
+        for iteration in range(self._run.settings.iterations):
+            await self._iteration(iteration)
+            best = ranked(self._run.archive.attempts())
+            self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
+        return ranked(self._run.archive.attempts())
+
+    async def _iteration(self, iteration: int) -> None:
+        samples = self._run.settings.samples
+        for attempt_round in range(self._run.settings.retry_rounds + 1):
+            first = attempt_round * samples
+            history = [
+                attempt
+                for attempt in self._run.archive.attempts()
+                if (attempt.iteration, attempt.sample) < (iteration, first)
+            ]
+            self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=samples))
+            ended = await self._round(iteration, first, history)
+            if any(attempt.stage is Stage.TRAINED for attempt in ended):
+                return
+        reasons = sorted({attempt.reason for attempt in ended})
+        raise SearchFailedError(
+            f"every proposal of iteration {iteration + 1} failed, {self._run.settings.retry_rounds + 1} times over; "
+            f"last reasons: {'; '.join(reasons[:3])}",
+            f"`eureka show {self._run.folder}` lists them all with their findings",
+        )
+
+    async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:
+        plans = self._strategy.plan(iteration, history, self._run.settings.samples)
+        requests: list[DesignRequest] = []
+        lives: list[asyncio.Task[Attempt]] = []
+        siblings: list[str] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for offset, plan in enumerate(plans):
+                    request = self._request(iteration, first + offset, plan, history, siblings)
+                    requests.append(request)
+                    # in order, so that each proposal knows the ones before it; training has begun on the first by then
+                    attempt = await self._attempts.propose(iteration, first + offset, request)
+                    siblings.append(attempt.proposal.source)
+                    lives.append(group.create_task(self._attempts.finish(attempt, request)))
+        except* EurekaError as errors:
+            raise _first(errors) from None
+        return [life.result() for life in lives]
+
+    def _request(
+        self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]
+    ) -> DesignRequest:
+        known = {attempt.id: attempt for attempt in history}
+        return DesignRequest(
+            description=self._run.description,
+            sentence=self._run.sentence,
+            operator=plan.operator,
+            parents=tuple(_parent(known[parent]) for parent in plan.parents),
+            failures=tuple(_failure(attempt) for attempt in failures(history)[:FAILURES_SHOWN]),
+            seed=derive_seed(self._run.settings.seed, "design", iteration, sample),
+            siblings=tuple(siblings),
+        )
+
+
+def _first(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
+    """The first single error of a group of groups."""
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def _parent(attempt: Attempt) -> ParentSummary:
+    return ParentSummary(attempt.id, attempt.proposal.source, attempt.fitness, attempt.diagnosis, attempt.proposal.reasoning)
+
+
+def _failure(attempt: Attempt) -> FailureSummary:
+    return FailureSummary(attempt.id, attempt.proposal.source, attempt.stage.value, attempt.reason)
+
+
+def unfinished(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Attempts that a kill left under way."""
+    return [attempt for attempt in attempts if attempt.stage not in ENDED]

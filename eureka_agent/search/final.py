@@ -1,0 +1,97 @@
+"""What counts in the end: finalists and baselines trained from the same fresh seeds, each policy scored apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder, copy_file, training_folder, write_text
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.records import Attempt, FinalTraining, Score
+from eureka_agent.report.events import FinalStarted, Observer, Scored, TrainingKind
+from eureka_agent.search.scoring import score_table
+from eureka_agent.search.seeds import final_seeds
+from eureka_agent.search.trial import TrialRequest, TrialRunner
+
+BASELINE_PRIORITY = 1
+"""Baselines fill the slots that candidates leave free."""
+
+
+class FinalTrainings:
+    """Trains finalists and baselines, each once per final seed, skipping what the archive or the cache already has."""
+
+    def __init__(self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer, baseline_slots: int) -> None:
+        """`baseline_slots`: baselines in training at once, so that candidates find slots."""
+        self._run = run
+        self._trials = trials
+        self._cache = cache
+        self._observer = observer
+        self._seeds = final_seeds(run.settings.final_seeds)
+        self._baseline_slots = asyncio.Semaphore(max(1, baseline_slots))
+
+    async def baselines(self) -> None:
+        """Train the human and the sparse reward, where the task has them."""
+        description = self._run.description
+        sources = {"human": description.human_reward, "sparse": description.sparse_reward}
+        async with asyncio.TaskGroup() as group:
+            for name, source in sources.items():
+                if source is not None:
+                    write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
+                    for seed in self._seeds:
+                        group.create_task(self._baseline(name, source, seed))
+
+    async def _baseline(self, name: str, source: str, seed: int) -> None:
+        if self._known(name, seed):
+            return
+        cached = self._cache.find(source, seed)
+        if cached is not None:
+            outcome, policy = cached
+            copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
+            self._run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome, cached=True))
+            return
+        async with self._baseline_slots:
+            training = await self._train(name, "human" if name == "human" else "sparse", source, seed, trusted=True)
+        if training.outcome is not None:
+            self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)
+
+    async def finalists(self, attempts: Sequence[Attempt]) -> None:
+        """Train each of these attempts again from every final seed."""
+        self._observer(FinalStarted(attempts=tuple(attempts)))
+        async with asyncio.TaskGroup() as group:
+            for attempt in attempts:
+                for seed in self._seeds:
+                    if not self._known(attempt.id, seed):
+                        group.create_task(self._train(attempt.id, "final", attempt.proposal.source, seed))
+
+    def scores(self) -> tuple[Score, ...]:
+        """The table so far: finalists best first, then the baselines."""
+        scores = score_table(self._run.archive.trainings())
+        for score in scores:
+            self._observer(Scored(score=score))
+        return scores
+
+    def _known(self, name: str, seed: int) -> bool:
+        return any((training.name, training.seed) == (name, seed) for training in self._run.archive.trainings())
+
+    async def _train(self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False) -> FinalTraining:
+        folder = training_folder(self._run.folder, name, seed)
+        priority = BASELINE_PRIORITY if trusted else 0
+        trial = await self._trials.run(TrialRequest(name, kind, source, seed, folder, trusted, priority))
+        training = FinalTraining(name=name, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries)
+        self._run.archive.put_training(training)
+        return training
+
+
+def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
+    """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the search where there was no final)."""
+    folder = run.folder / BEST
+    write_text(folder / REWARD, best.proposal.source)
+    finals = [(training, training.outcome.fitness) for training in trainings if training.name == best.id and training.outcome is not None]
+    known = [(training, fitness) for training, fitness in finals if fitness is not None]
+    policy = attempt_folder(run.folder, best.id) / POLICY
+    if known:
+        mean = sum(fitness for _, fitness in known) / len(known)
+        typical, _ = min(known, key=lambda pair: abs(pair[1] - mean))
+        policy = training_folder(run.folder, best.id, typical.seed) / POLICY
+    copy_file(policy, folder / POLICY)

@@ -1,0 +1,44 @@
+"""Scores over seeds: mean, spread, and the human-normalised score."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from eureka_agent.records import FinalTraining, Score
+
+
+def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
+    """The score of one reward from its final trainings. A failed seed has no fitness and is left out of mean and std, but listed."""
+    ordered = sorted((training for training in trainings if training.name == name), key=lambda training: training.seed)
+    fitness = tuple(None if training.outcome is None else training.outcome.fitness for training in ordered)
+    known = [value for value in fitness if value is not None]
+    return Score(
+        name=name,
+        seeds=tuple(training.seed for training in ordered),
+        fitness=fitness,
+        mean=statistics.fmean(known) if known else None,
+        std=statistics.stdev(known) if len(known) > 1 else None,
+        cached=bool(ordered) and all(training.cached for training in ordered),
+    )
+
+
+def human_normalized(mean: float | None, human: float | None, sparse: float | None) -> float | None:
+    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None where one is unknown or human and sparse are equal."""
+    if mean is None or human is None or sparse is None or human == sparse:
+        return None
+    return (mean - sparse) / abs(human - sparse)
+
+
+def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
+    """Scores of all finalists, best first, then human and sparse, each with its human-normalised score."""
+    names = dict.fromkeys(training.name for training in trainings)
+    scores = {name: score(name, trainings) for name in names}
+    human = scores["human"].mean if "human" in scores else None
+    sparse = scores["sparse"].mean if "sparse" in scores else None
+    normalized = [
+        entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)}) for entry in scores.values()
+    ]
+    finalists = [entry for entry in normalized if entry.name not in ("human", "sparse")]
+    finalists.sort(key=lambda entry: (entry.mean is None, -(entry.mean or 0.0), entry.name))
+    return tuple(finalists + [entry for entry in normalized if entry.name in ("human", "sparse")])

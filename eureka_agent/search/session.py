@@ -1,0 +1,204 @@
+"""A search from its settings to its report: starts the workers, runs the loop, writes down what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.run_folder import Run, create_run, locked, open_run
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.interface import Designer
+from eureka_agent.errors import EurekaError, EnvironmentLoadError
+from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.report.events import (
+    AttemptEnded,
+    Observer,
+    RunEnded,
+    RunStarted,
+    TrainingProgress,
+    TrainingRetried,
+)
+from eureka_agent.report.markdown import write_report
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.attempts import ENDED, AttemptRunner
+from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.engine import SearchEngine
+from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.strategy import STRATEGIES, Strategy
+from eureka_agent.search.summary import best_attempt, run_report
+from eureka_agent.search.trial import TrialRunner
+from eureka_agent.settings import SearchSettings, parse_settings, training_part
+
+WORKERS_FOLDER = ".workers"
+"""Scratch of a run's workers; emptied when the run ends."""
+REPORT_FILE = "report.md"
+
+
+def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
+    """The settings of a run: what the person asked for, else what the task asks for, else the defaults."""
+    task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    return parse_settings(SearchSettings, {**task, "task": description.task, **values}, "the settings")
+
+
+async def start(values: Mapping[str, Any], designer: Designer | None, command: Sequence[str], observer: Observer) -> Run:
+    """Start a new search and see it through. `values`: settings by name; `designer`: None for the one that the settings name."""
+    asked = parse_settings(SearchSettings, values, "the settings")
+    wall = choose_wall(asked.sandbox)
+    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+        async with AsyncExitStack() as stack:
+            dry_runner = await _dry_runner(stack, wall, asked, Path(scratch))
+            settings = effective_settings({**values, "task": dry_runner.description.task}, dry_runner.description)
+            run = create_run(settings, dry_runner.description, list(command))
+            await _work(run, wall, dry_runner, designer, observer, stack, resumed=False)
+    return run
+
+
+async def resume(folder: Path, observer: Observer) -> Run:
+    """Go on with a run from what is missing. Raises EnvironmentLoadError where its environment has changed since."""
+    run = open_run(folder)
+    wall = choose_wall(run.settings.sandbox)
+    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+        async with AsyncExitStack() as stack:
+            dry_runner = await _dry_runner(stack, wall, run.settings, Path(scratch))
+            if dry_runner.description.fingerprint != run.description.fingerprint:
+                raise EnvironmentLoadError(
+                    f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
+                    "its old and new attempts could not be compared: bring the old files back, or start a new search",
+                )
+            await _work(run, wall, dry_runner, None, observer, stack, resumed=True)
+    return run
+
+
+async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSettings, scratch: Path) -> DryRunner:
+    dry_runner = DryRunner(wall, settings.env, settings.task, scratch / "dry-runs", settings.dry_run_timeout)
+    stack.push_async_callback(dry_runner.close)
+    await dry_runner.start()
+    return dry_runner
+
+
+async def _work(
+    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer | None, observer: Observer, stack: AsyncExitStack, *, resumed: bool
+) -> None:
+    started = time.monotonic()
+    with locked(run.folder):
+        designer = designer or make_designer(run)
+        run.set_status(RunStatus.RUNNING)
+        observer(
+            RunStarted(
+                run_folder=run.folder,
+                run_name=run.name,
+                description=run.description,
+                sentence=run.sentence,
+                settings=run.settings,
+                wall=wall.name,
+                designer=designer.name,
+                resumed=resumed,
+            )
+        )
+        for attempt in run.archive.attempts():
+            if attempt.stage in ENDED:
+                observer(AttemptEnded(attempt=attempt))
+        status, message = RunStatus.FAILED, ""
+        try:
+            async with AsyncExitStack() as workers:
+                await _search(run, wall, dry_runner, designer, observer, workers)
+            status = RunStatus.FINISHED
+        except asyncio.CancelledError:
+            status, message = RunStatus.STOPPED, f"stopped; go on with: eureka resume {run.folder}"
+            raise
+        except EurekaError as error:
+            message = str(error)
+            raise
+        finally:
+            run.add_seconds(time.monotonic() - started)
+            _end(run, status, message, observer)
+
+
+def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
+    run.set_status(status)
+    shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
+    report = run_report(run)
+    with storage_errors(run.folder):
+        write_report(run.folder / REPORT_FILE, report)
+    observer(RunEnded(status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message))
+
+
+async def _search(
+    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: Observer, stack: AsyncExitStack
+) -> None:
+    settings, description = run.settings, run.description
+    capacity = plan_capacity(settings)
+    scratch = run.folder / WORKERS_FOLDER
+    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+    pool = TrainingPool(
+        wall=wall,
+        environment=settings.env,
+        task=description.task,
+        settings=training_part(settings),
+        slots=capacity.slots,
+        workers=capacity.workers,
+        scratch_root=scratch,
+        on_progress=lambda job, points: observer(TrainingProgress(job=job, points=tuple(points))),
+        on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
+        timeout_s=settings.training_timeout,
+    )
+    stack.push_async_callback(pool.close)
+    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator")
+    stack.push_async_callback(evaluator.close)
+    trials = TrialRunner(pool, evaluator, settings.evaluation_episodes, description.success_fitness, observer)
+    attempts = AttemptRunner(run, designer, Critic(description, dry_runner), trials, observer)
+    engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer)
+    cache = BaselineCache(run.folder.parent, description, training_part(settings), settings.evaluation_episodes)
+    final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
+    try:
+        async with asyncio.TaskGroup() as group:
+            if settings.finalists and settings.baselines:
+                group.create_task(final.baselines())
+            group.create_task(_generations(engine, final, settings.finalists))
+    except* EurekaError as errors:
+        raise _first(errors) from None
+    if settings.finalists:
+        final.scores()
+    best = best_attempt(run)
+    if best is not None:
+        keep_best(run, best, run.archive.trainings())
+
+
+async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
+    trained = await engine.search()
+    if finalists:
+        await final.finalists(trained[:finalists])
+
+
+def _first(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def strategy_of(settings: SearchSettings) -> Strategy:
+    """The strategy that the settings name."""
+    return STRATEGIES[settings.strategy]()
+
+
+def make_designer(run: Run) -> Designer:
+    """The designer that the run's settings name. Raises SettingsError for a model that cannot be had."""
+    if run.settings.model == "offline":
+        from eureka_agent.designer.offline.designer import OfflineDesigner
+
+        return OfflineDesigner()
+    from eureka_agent.designer.llm_designer import LanguageModelDesigner
+    from eureka_agent.llm.registry import language_model
+
+    return LanguageModelDesigner(language_model(run.settings.model, run.settings.base_url), run.archive)
