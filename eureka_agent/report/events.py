@@ -75,7 +75,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEnded:
-    """A training gave its slot back."""
+    """A training gave its slot back. Without a `TrainingQueued` before it: its result was there already (cached, resumed)."""
 
     job: str
     label: str

@@ -1,0 +1,164 @@
+"""Is one reward better than another beyond the noise of a few seeds? And a run's verdict in words."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eureka_agent.records import RunStatus, Score
+from eureka_agent.report import wording
+from eureka_agent.report.run_report import RunReport
+
+STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""0.975 quantile of Student's t for 1 to 10 degrees of freedom."""
+
+
+def student_t_975(degrees_of_freedom: float) -> float:
+    """0.975 quantile of Student's t; degrees of freedom are rounded down, which widens the interval."""
+    whole = max(1, math.floor(degrees_of_freedom))
+    if whole <= len(STUDENT_T_975):
+        return STUDENT_T_975[whole - 1]
+    return 1.960 + 2.4 / whole + 3.2 / whole**2  # within 0.005 of the table from 11 on, and falls to the normal's 1.960
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Difference of two means with Welch's 95 % interval (B. L. Welch, 1947)."""
+
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def better(self) -> bool:
+        return self.low > 0
+
+    @property
+    def worse(self) -> bool:
+        return self.high < 0
+
+
+def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None:
+    """`ours` minus `theirs`, one value per seed; None where either has fewer than two seeds."""
+    if len(ours) < 2 or len(theirs) < 2:
+        return None
+    difference = statistics.fmean(ours) - statistics.fmean(theirs)
+    parts = [(statistics.variance(values) / len(values), len(values)) for values in (ours, theirs)]
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
+        return Comparison(difference, difference, difference)
+    degrees_of_freedom = variance**2 / sum(part**2 / (size - 1) for part, size in parts)
+    margin = student_t_975(degrees_of_freedom) * math.sqrt(variance)
+    return Comparison(difference, difference - margin, difference + margin)
+
+
+def compare_scores(ours: Score, theirs: Score) -> str:
+    """A sentence: better, worse, or not told apart, with the numbers."""
+    comparison = compare(known_fitness(ours), known_fitness(theirs))
+    if comparison is None:
+        if ours.mean is None or theirs.mean is None:
+            return f"It cannot be compared with the {theirs.name} reward: one of them has no fitness."
+        higher = "higher" if ours.mean > theirs.mean else "lower" if ours.mean < theirs.mean else "the same"
+        return (
+            f"Against the {theirs.name} reward ({wording.number(theirs.mean)}) it is {higher}, "
+            "but one seed cannot tell that from noise."
+        )
+    interval = (
+        f"difference {wording.number(comparison.difference)}, 95 % interval {wording.number(comparison.low)} to "
+        f"{wording.number(comparison.high)} (Welch)"
+    )
+    against = f"the {theirs.name} reward ({wording.plus_minus(theirs.mean, theirs.std)})"
+    if comparison.better:
+        return f"It is better than {against} beyond the noise of the seeds: {interval}."
+    if comparison.worse:
+        return f"It is worse than {against} beyond the noise of the seeds: {interval}."
+    return f"These seeds do not tell it apart from {against}: {interval}."
+
+
+def known_fitness(score: Score) -> list[float]:
+    """Fitness of the seeds whose training did not fail."""
+    return [value for value in score.fitness if value is not None]
+
+
+def verdict(report: RunReport) -> str:
+    """One paragraph: what won, how sure that is, against whom, and what it cost."""
+    return " ".join([*_winner(report), *_state(report), cost_sentence(report)])
+
+
+def _winner(report: RunReport) -> list[str]:
+    best = report.best
+    if best is None:
+        amount = wording.plural(len(report.attempts), "attempt")
+        return [f"No reward function was trained to an end; see the reasons of the {amount} below."]
+    operator = wording.words(best.proposal.operator.value)
+    score = report.best_score
+    if score is None or score.mean is None:
+        return [
+            f"The best reward function is attempt {best.id} ({operator}) with a fitness of {_fitness(report, best.fitness)} "
+            "in the search, from one seed: it was not trained again, so this number favours luck."
+        ]
+    failed = sum(value is None for value in score.fitness)
+    failures = f", {wording.plural(failed, 'of them failed', 'of them failed')}" if failed else ""
+    sentences = [
+        f"The best reward function is attempt {best.id} ({operator}). Trained again with "
+        f"{wording.plural(len(score.seeds), 'fresh seed')}{failures}, it reaches a fitness of "
+        f"{_fitness(report, score.mean, score.std)} ({_fitness_words(report)})."
+    ]
+    for name in ("sparse", "human"):
+        baseline = report.score(name)
+        if baseline is not None:
+            sentences.append(compare_scores(score, baseline))
+    if score.human_normalized is not None:
+        sentences.append(
+            f"Its human-normalised score is {wording.number(score.human_normalized)} (0: the sparse reward, 1: the human reward)."
+        )
+    return sentences
+
+
+def _state(report: RunReport) -> list[str]:
+    if report.status is RunStatus.FINISHED:
+        return []
+    reason = f": {report.message.splitlines()[0].rstrip('.')}" if report.message else ""
+    return [f"The run is {report.status.value}{reason}; `eureka resume {report.folder}` goes on with it."]
+
+
+def cost_sentence(report: RunReport) -> str:
+    """What the run has cost, in words."""
+    cost = report.cost
+    parts = [f"{cost.search_trainings} in the search"]
+    if cost.final_trainings:
+        parts.append(f"{cost.final_trainings} final")
+    if cost.baseline_trainings:
+        parts.append(f"{cost.baseline_trainings} of baselines")
+    return (
+        f"It took {wording.plural(cost.trainings, 'training')} ({', '.join(parts)}), {wording.count(cost.env_steps)} env steps "
+        f"and {wording.duration(report.seconds)} of wall time; {model_cost(report)}."
+    )
+
+
+def model_cost(report: RunReport) -> str:
+    """Requests, tokens and money; `"no LLM"` for the offline designer."""
+    cost = report.cost
+    if cost.requests == 0:
+        return "no LLM was asked"
+    money = "at a cost that is not known" if cost.money is None else f"for {format_money(cost.money)}"
+    tokens = wording.count(cost.prompt_tokens + cost.completion_tokens)
+    return f"{report.designer} was asked {wording.plural(cost.requests, 'time')} ({tokens} tokens) {money}"
+
+
+def format_money(money: object) -> str:
+    """US dollars; four decimals, so that a cent's parts show."""
+    return f"${money:,.4f}"
+
+
+def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:
+    unit = report.description.fitness_unit
+    return wording.plus_minus(mean, deviation) + (f" {unit}" if unit not in ("", "1") else "")
+
+
+def _fitness_words(report: RunReport) -> str:
+    words = report.description.fitness_doc.rstrip(".")
+    success = report.best.outcome.success_rate if report.best is not None and report.best.outcome is not None else None
+    return words + (f"; {success:.0%} of its episodes in the search solved the task" if success is not None else "")

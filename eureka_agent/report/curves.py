@@ -1,0 +1,40 @@
+"""Curves as a CSV file: one row per curve point, readable by any plotting tool and by this package."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.records import CurvePoint
+
+MAPPINGS = ("components", "component_magnitudes", "component_deviations", "terminations")
+"""Fields of `CurvePoint` that are spread over columns `<field>/<name>`."""
+SCALARS = tuple(name for name in CurvePoint.model_fields if name not in MAPPINGS)
+
+
+def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
+    """One row per point, floats in full precision, an empty cell where a value is None or a name is absent."""
+    names = {name: list(dict.fromkeys(key for point in points for key in getattr(point, name))) for name in MAPPINGS}
+    header = [*SCALARS, *(f"{name}/{key}" for name in MAPPINGS for key in names[name])]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        for point in points:
+            row = [getattr(point, name) for name in SCALARS]
+            row += [getattr(point, name).get(key) for name in MAPPINGS for key in names[name]]
+            writer.writerow("" if value is None else value for value in row)
+
+
+def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
+    """The points that `write_curves_csv` wrote."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return tuple(_point(row) for row in csv.DictReader(stream))
+
+
+def _point(row: dict[str, str]) -> CurvePoint:
+    values: dict[str, Any] = {name: row[name] or None for name in SCALARS}
+    for name in MAPPINGS:
+        values[name] = {key.partition("/")[2]: cell for key, cell in row.items() if key.startswith(f"{name}/") and cell}
+    return CurvePoint.model_validate(values)

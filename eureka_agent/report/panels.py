@@ -1,0 +1,249 @@
+"""The view model as lines for a terminal of any size: what is most interesting first, '+n more' for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, RenderResult
+
+from eureka_agent.report import wording
+from eureka_agent.report.events import Notice
+from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows
+from eureka_agent.report.sparkline import progress_bar, sparkline
+from eureka_agent.report.state import Discarded, SearchView, SeedScores, Standing, TrainingView
+
+WIDE = 100
+"""From this many columns on, tables have their extra columns."""
+
+
+class SearchPanel:
+    """Draws a `SearchView` as it is at `clock()` into whatever room the console has."""
+
+    def __init__(self, view: SearchView, clock: Callable[[], float]) -> None:
+        self.view = view
+        self.clock = clock
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        height = options.height or console.height
+        now = self.clock()
+        yield Lines(search_lines(self.view, now, options.max_width, height - 1, ascii_only=options.ascii_only))
+
+
+def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+    """The whole view in at most `height` lines of `width` cells."""
+    if view.run is None:
+        return [[("starting", "dim")]]
+    lines = header_lines(view, width) + budget_lines(view, now, width, ascii_only=ascii_only)
+    trainings = most_interesting(list(view.running.values()))
+    finals = list(view.finals.items()) if _finals_begun(view) else []
+    discarded = list(reversed(view.discarded))
+    notices = list(view.notices)[-2:]
+    wanted = [_with_titles(len(trainings)), _with_titles(len(view.leaderboard)), _with_titles(len(finals))]
+    wanted += [_with_heading(min(len(discarded), 4)), len(notices)]
+    given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
+    sections = (
+        lambda room: training_lines(view, trainings, width, room, ascii_only=ascii_only),
+        lambda room: leaderboard_lines(view.leaderboard, width, room),
+        lambda room: final_lines(view, finals, width, room),
+        lambda room: discarded_lines(view, discarded, width, room),
+        lambda room: notice_lines(notices[:room], width),
+    )
+    for section, room in zip(sections, given, strict=True):
+        if room > 0:
+            lines += section(room)
+    return lines[:height]
+
+
+def header_lines(view: SearchView, width: int) -> list[Line]:
+    """The task in words, then who does it where."""
+    run = view.run
+    assert run is not None
+    description = run.description
+    environment = Path(description.environment).name or description.environment
+    facts = f"{environment} · {description.task} · designer: {run.designer} · wall: {run.wall}"
+    if len(facts) + len(run.run_name) + 3 <= width:
+        facts += f" · {run.run_name}"
+    return [
+        [(fit(run.sentence, width).rstrip(), "bold")],
+        [(fit(facts, width).rstrip(), "dim")],
+    ]
+
+
+def budget_lines(view: SearchView, now: float, width: int, *, ascii_only: bool = False) -> list[Line]:
+    """Trainings, env steps, speed and time, with a bar over all env steps."""
+    total, done = view.env_steps_total, view.env_steps_done
+    share = done / total if total else 0.0
+    rate = view.steps_per_second
+    left = view.seconds_left(now)
+    parts = [
+        f"trainings {view.trainings_done}/{view.trainings_total}",
+        f"env steps {wording.count(done)}/{wording.count(total)}",
+        f"{wording.count(rate)} steps/s" if rate is not None else "",
+    ]
+    times = f" {share:4.0%}  {wording.clock_time(view.elapsed(now))} elapsed"
+    if left is not None:
+        times += f", about {wording.clock_time(left)} left"
+    full, empty = progress_bar(share, max(10, width - len(times)), ascii_only=ascii_only)
+    phase: Line = [(view.phase, "bold cyan")]
+    if view.proposed:
+        phase.append((f" · {wording.plural(view.proposed, 'proposal')}", ""))
+    if view.rejected:
+        phase.append((f" · {view.rejected} thrown out by the critic", ""))
+    if view.failed:
+        phase.append((f" · {view.failed} failed in training", "yellow"))
+    return [
+        phase,
+        [(fit(" · ".join(part for part in parts if part), width).rstrip(), "")],
+        [(full, "green"), (empty, "dim"), (times, "")],
+    ]
+
+
+def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
+    """Highest fitness first, then those furthest along."""
+    return sorted(
+        trainings,
+        key=lambda training: (-(training.fitness if training.fitness is not None else -math.inf), -training.env_steps),
+    )
+
+
+def training_lines(
+    view: SearchView, trainings: list[TrainingView], width: int, room: int, *, ascii_only: bool = False
+) -> list[Line]:
+    """The running trainings with their curves; those shown keep the order in which they started."""
+    shown, hidden = _cut(trainings, room - 2)
+    order = {job: index for index, job in enumerate(view.running)}
+    shown = sorted(shown, key=lambda training: order[training.job])
+    curve_width = 24 if width >= WIDE else 12
+    bar_width = 20 if width >= WIDE else 8
+    per_training = view.run.settings.env_steps if view.run is not None else 0
+    columns = [
+        Column("candidate", 11, "bold"),
+        Column("kind", 0),
+        Column("fitness", 10, right=True),
+        Column("fitness curve", max(curve_width, 13), "cyan"),
+        Column("env steps", bar_width + 12),
+    ]
+    cells: list[list[str | Line]] = []
+    for training in shown:
+        share = training.env_steps / per_training if per_training else 0.0
+        full, empty = progress_bar(share, bar_width, ascii_only=ascii_only)
+        cells.append(
+            [
+                training.label,
+                wording.words(training.operator)
+                if training.kind == "search"
+                else f"{training.kind}, seed {training.seed}",
+                wording.number(training.fitness),
+                sparkline(training.history.values, curve_width, ascii_only=ascii_only),
+                [
+                    (full, "green"),
+                    (empty, "dim"),
+                    (f" {wording.count(training.env_steps):>5} {min(share, 1):4.0%}", ""),
+                ],
+            ]
+        )
+    waiting = f", {len(view.queued)} waiting" if view.queued else ""
+    lines = [_heading(f"{wording.plural(len(view.running), 'training')} now{waiting}", width)]
+    return lines + rows(columns, cells, width) + _more(hidden, "training")
+
+
+def leaderboard_lines(leaderboard: list[Standing], width: int, room: int) -> list[Line]:
+    """The best attempts so far."""
+    shown, hidden = _cut(leaderboard, room - 2)
+    wide = width >= WIDE
+    columns = [
+        Column("rank", 4, right=True),
+        Column("attempt", 8, "bold"),
+        Column("operator", 16 if wide else 9),
+        Column("fitness", 9, "green", right=True),
+        Column("length", 6, right=True),
+        Column("what the analyzer says", 0, "dim"),
+    ]
+    cells = []
+    for rank, entry in enumerate(shown, start=1):
+        operator = wording.words(entry.operator)
+        cells.append(
+            [
+                str(rank),
+                entry.id,
+                operator if wide else operator.split()[0],
+                wording.number(entry.fitness),
+                wording.MISSING if entry.episode_length is None else f"{entry.episode_length:.0f}",
+                entry.remark,
+            ]
+        )
+    return [_heading("leaderboard", width), *rows(columns, cells, width), *_more(hidden, "attempt")]
+
+
+def final_lines(view: SearchView, finals: list[tuple[str, SeedScores]], width: int, room: int) -> list[Line]:
+    """Baselines and finalists: the mean over the seeds that are done."""
+    shown, hidden = _cut(finals, room - 2)
+    columns = [
+        Column("reward", 10, "bold"),
+        Column("fitness", 22, "green", right=True),
+        Column("human-normalised", 16, right=True),
+        Column("seeds", 0, "dim"),
+    ]
+    cells = [[name, *_final_cells(final)] for name, final in shown]
+    unit = view.run.description.fitness_unit if view.run is not None else "1"
+    title = "trained again with fresh seeds" + (f" (fitness in {unit})" if unit not in ("1", "") else "")
+    return [_heading(title, width), *rows(columns, cells, width), *_more(hidden, "reward")]
+
+
+def _final_cells(final: SeedScores) -> list[str]:
+    if final.score is not None:
+        seeds = wording.plural(len(final.score.seeds), "seed")
+        origin = ", from the cache" if final.score.cached else ""
+        value = wording.plus_minus(final.score.mean, final.score.std)
+        return [value, wording.number(final.score.human_normalized), seeds + origin]
+    known = [value for value in final.fitness if value is not None]
+    mean = sum(known) / len(known) if known else None
+    return [wording.number(mean), "", f"{final.ended} of {final.planned} seeds"]
+
+
+def discarded_lines(view: SearchView, discarded: list[Discarded], width: int, room: int) -> list[Line]:
+    """The last attempts that came to nothing, and why."""
+    title = f"thrown out by the critic: {view.rejected}" + (
+        f", failed in training: {view.failed}" if view.failed else ""
+    )
+    lines = [_heading(title, width)]
+    for entry in discarded[: max(0, room - 1)]:
+        style = "red" if entry.by_critic else "yellow"
+        lines.append([("  ", ""), (fit(entry.id, 10), style), (fit(entry.reason, max(1, width - 12)).rstrip(), "")])
+    return lines
+
+
+def notice_lines(notices: list[Notice], width: int) -> list[Line]:
+    """The last notices."""
+    return [
+        [(fit(notice.text, width).rstrip(), "yellow" if notice.level == "warning" else "dim")] for notice in notices
+    ]
+
+
+def _finals_begun(view: SearchView) -> bool:
+    return any(final.queued or final.score is not None for final in view.finals.values())
+
+
+def _with_titles(count: int) -> int:
+    return count + 2 if count else 0
+
+
+def _with_heading(count: int) -> int:
+    return count + 1 if count else 0
+
+
+def _heading(title: str, width: int) -> Line:
+    return [("── ", "dim"), (title, "bold"), (" " + "─" * max(0, width - len(title) - 4), "dim")]
+
+
+def _cut(entries: list, room: int) -> tuple[list, int]:
+    if len(entries) <= room:
+        return entries, 0
+    shown = max(0, room - 1)
+    return entries[:shown], len(entries) - shown
+
+
+def _more(hidden: int, what: str) -> list[Line]:
+    return [[(f"  +{wording.plural(hidden, f'more {what}')}", "dim")]] if hidden else []

@@ -1,0 +1,150 @@
+"""One log line per event, with the elapsed time, for pipes, CI logs and terminals without cursor control."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.events import (
+    AttemptEnded,
+    Event,
+    FinalStarted,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Notice,
+    Proposed,
+    RunEnded,
+    RunStarted,
+    Scored,
+    TrainingEnded,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingRetried,
+)
+from eureka_agent.report.state import SearchView, first_error, remark
+
+PROGRESS_INTERVAL_S = 10.0
+"""Seconds between two lines about trainings under way."""
+
+
+class PlainLog:
+    """Writes what happens, line by line, without colour or cursor movement."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self.view = SearchView()
+        self._last_progress: float | None = None
+
+    def __enter__(self) -> PlainLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        return None
+
+    def __call__(self, event: Event) -> None:
+        now = self._clock()
+        self.view.apply(event, now)
+        text = self._progress_line(now) if isinstance(event, TrainingProgress) else event_line(event, self.view)
+        if text:
+            elapsed = f"[{self.view.elapsed(now):7.1f} s] "
+            self._console.file.write(elapsed + " ".join(text.split()) + "\n")
+            self._console.file.flush()
+
+    def _progress_line(self, now: float) -> str:
+        if self._last_progress is None:
+            self._last_progress = now
+        if now - self._last_progress < PROGRESS_INTERVAL_S:
+            return ""
+        self._last_progress = now
+        view = self.view
+        rate, left = view.steps_per_second, view.seconds_left(now)
+        parts = [
+            f"{wording.plural(len(view.running), 'training')} running, {len(view.queued)} waiting",
+            f"{view.trainings_done} of {view.trainings_total} done",
+            f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps",
+            f"{wording.count(rate)} steps/s" if rate is not None else "",
+            f"about {wording.duration(left)} left" if left is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+def event_line(event: Event, view: SearchView) -> str:
+    """`event` in words; empty for one that is not worth a line. `view` has taken it over already."""
+    match event:
+        case RunStarted():
+            verb = "resumes" if event.resumed else "starts"
+            place = f"{event.description.environment}, task {event.description.task}"
+            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall})"
+        case IterationStarted():
+            return f"{view.phase}: {wording.plural(event.samples, 'proposal')} to make"
+        case Judged():
+            return _judged(event.attempt)
+        case AttemptEnded():
+            return _attempt_ended(event.attempt)
+        case TrainingEnded() if event.kind != "search":
+            result = f"failed: {event.failure}" if event.failure else f"fitness {wording.number(event.fitness)}"
+            return f"{event.kind} training of {event.label} ended: {result}"
+        case TrainingRetried():
+            return view.notices[-1].text
+        case IterationEnded():
+            best = event.best
+            summary = (
+                f"best so far is {best.id} with fitness {wording.number(best.fitness)}"
+                if best
+                else "nothing trained yet"
+            )
+            return f"iteration {event.iteration + 1} ends: {summary}"
+        case FinalStarted():
+            names = ", ".join(attempt.id for attempt in event.attempts)
+            return f"final trainings with fresh seeds: {names or 'no finalist'}"
+        case Scored():
+            score = event.score
+            normalized = (
+                f", human-normalised {wording.number(score.human_normalized)}"
+                if score.human_normalized is not None
+                else ""
+            )
+            origin = " (from the cache)" if score.cached else ""
+            seeds = wording.plural(len(score.seeds), "seed")
+            return f"{score.name}: {wording.plus_minus(score.mean, score.std)} over {seeds}{normalized}{origin}"
+        case RunEnded():
+            report = f"; report in {event.report_path}" if event.report_path else ""
+            message = f": {event.message}" if event.message else ""
+            return f"run {event.status.value}{message}{report}"
+        case Notice():
+            return f"warning: {event.text}" if event.level == "warning" else event.text
+        case Proposed() | TrainingQueued() | TrainingProgress() | TrainingEnded():
+            return ""
+
+
+def _judged(attempt: Attempt) -> str:
+    if attempt.stage is not Stage.REJECTED:
+        return f"{attempt.id} accepted by the critic ({_origin(attempt)})"
+    return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
+
+
+def _attempt_ended(attempt: Attempt) -> str:
+    match attempt.stage:
+        case Stage.TRAINED:
+            note = remark(attempt)
+            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})" + (
+                f"; {note}" if note else ""
+            )
+        case Stage.FAILED:
+            return f"{attempt.id} failed in training: {attempt.reason}"
+    return ""
+
+
+def _origin(attempt: Attempt) -> str:
+    operator = wording.words(attempt.proposal.operator.value)
+    parents = " and ".join(attempt.proposal.parents)
+    return f"{operator} from {parents}" if parents else operator

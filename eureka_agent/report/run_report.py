@@ -1,0 +1,96 @@
+"""All that a report of a run is made from, as data: the archive's facts without the archive."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from eureka_agent.records import Attempt, RunStatus, Score, TaskDescription
+from eureka_agent.settings import SearchSettings
+
+BASELINES = ("human", "sparse")
+"""Names of the scores that are not an attempt's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCost:
+    """What a run has used so far."""
+
+    search_trainings: int = 0
+    """Candidates trained, failed trainings included."""
+    final_trainings: int = 0
+    baseline_trainings: int = 0
+    """Without the cached ones."""
+    env_steps: int = 0
+    """Of all those trainings."""
+    requests: int = 0
+    """Requests to an LLM; 0 for a run of the offline designer."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: Decimal | None = None
+    """US dollars; None where it is unknown for any request."""
+
+    @property
+    def trainings(self) -> int:
+        return self.search_trainings + self.final_trainings + self.baseline_trainings
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """A run as a person is told of it."""
+
+    run_name: str
+    folder: Path
+    description: TaskDescription
+    sentence: str
+    settings: SearchSettings
+    status: RunStatus
+    started: str
+    """ISO 8601, UTC."""
+    seconds: float
+    """Wall time over all resumptions."""
+    designer: str
+    wall: str
+    attempts: tuple[Attempt, ...]
+    """In the order of iteration, sample, revision."""
+    scores: tuple[Score, ...] = ()
+    """Finalists, best first, then the human and the sparse reward."""
+    best: Attempt | None = None
+    cost: RunCost = RunCost()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    git_commit: str | None = None
+    command: tuple[str, ...] = ()
+    """The command line that started the run."""
+    message: str = ""
+    """Why the run ended where it did, where that is not plain."""
+
+    def score(self, name: str) -> Score | None:
+        """The score of `"human"`, `"sparse"` or an attempt; None before there is one."""
+        return next((score for score in self.scores if score.name == name), None)
+
+    @property
+    def best_score(self) -> Score | None:
+        return self.score(self.best.id) if self.best is not None else None
+
+    @property
+    def finalists(self) -> tuple[Score, ...]:
+        """Scores without the baselines, best first."""
+        return tuple(score for score in self.scores if score.name not in BASELINES)
+
+    def command_line(self) -> str:
+        """What to type to run the search again."""
+        if self.command:
+            return shlex.join(self.command)
+        flags = {
+            "--env": self.settings.env,
+            "--task": self.description.task,
+            "--model": self.settings.model,
+            "--strategy": self.settings.strategy,
+            "--iterations": str(self.settings.iterations),
+            "--samples": str(self.settings.samples),
+            "--seed": str(self.settings.seed),
+        }
+        return shlex.join(["eureka", "search", self.sentence, *(part for pair in flags.items() for part in pair)])

@@ -1,0 +1,69 @@
+"""A curve in one line of text."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+ASCII_BLOCKS = "_.-=+*#@"
+
+
+def resample(values: Sequence[float | None], width: int) -> list[float | None]:
+    """`values` as at most `width` means of equally long stretches; None where a stretch has no finite value."""
+    if len(values) <= width:
+        return [_finite_mean([value]) for value in values]
+    bounds = [index * len(values) // width for index in range(width + 1)]
+    return [_finite_mean(values[start:end]) for start, end in itertools.pairwise(bounds)]
+
+
+def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
+    """At most `width` characters from the lowest to the highest block; a gap where a value is None or not finite.
+
+    A curve that never moves is drawn at middle height.
+    """
+    points = resample(values, width)
+    known = [point for point in points if point is not None]
+    if not known:
+        return " " * len(points)
+    blocks = ASCII_BLOCKS if ascii_only else BLOCKS
+    lowest, highest = min(known), max(known)
+    span = highest - lowest
+    if span <= 0 or not math.isfinite(span):
+        return "".join(" " if point is None else blocks[3] for point in points)
+    top = len(blocks) - 1
+    return "".join(" " if point is None else blocks[round((point - lowest) / span * top)] for point in points)
+
+
+def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> tuple[str, str]:
+    """The done and the open part of a bar of `width` characters."""
+    done = round(min(max(share, 0.0), 1.0) * width)
+    full, empty = ("#", "-") if ascii_only else ("━", "─")
+    return full * done, empty * (width - done)
+
+
+class History:
+    """The shape of a growing curve in bounded memory: neighbours are averaged whenever it is full."""
+
+    def __init__(self, capacity: int = 128) -> None:
+        self._capacity = capacity
+        self._stride = 1
+        self._pending: list[float | None] = []
+        self.values: list[float | None] = []
+
+    def append(self, value: float | None) -> None:
+        """O(1) on average."""
+        self._pending.append(value)
+        if len(self._pending) < self._stride:
+            return
+        self.values.append(_finite_mean(self._pending))
+        self._pending.clear()
+        if len(self.values) >= self._capacity:
+            self.values = [_finite_mean(self.values[index : index + 2]) for index in range(0, len(self.values), 2)]
+            self._stride *= 2
+
+
+def _finite_mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,356 @@
+"""The view model of a running search: events in, everything that a view shows out. No clock, no terminal, no file."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from eureka_agent.records import Attempt, CurvePoint, Score, Stage
+from eureka_agent.report.events import (
+    AttemptEnded,
+    Event,
+    FinalStarted,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Notice,
+    Proposed,
+    RunEnded,
+    RunStarted,
+    Scored,
+    TrainingEnded,
+    TrainingKind,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingRetried,
+)
+from eureka_agent.report.sparkline import History
+
+RATE_WINDOW_S = 20.0
+"""Steps per second are those of this many last seconds."""
+KEPT_REJECTIONS = 50
+KEPT_NOTICES = 5
+
+
+@dataclass
+class TrainingView:
+    """A training that waits or runs."""
+
+    job: str
+    label: str
+    kind: TrainingKind
+    seed: int
+    operator: str = ""
+    env_steps: int = 0
+    fitness: float | None = None
+    """The last one known."""
+    history: History = field(default_factory=History)
+
+    def add(self, points: tuple[CurvePoint, ...]) -> None:
+        """Take over new points of the curve."""
+        for point in points:
+            self.history.append(point.fitness)
+            if point.fitness is not None:
+                self.fitness = point.fitness
+            self.env_steps = max(self.env_steps, point.env_steps)
+
+    def restart(self) -> None:
+        """Forget the curve: the training starts from its first step."""
+        self.env_steps, self.fitness, self.history = 0, None, History()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of the leaderboard."""
+
+    id: str
+    operator: str
+    fitness: float
+    episode_length: float | None
+    remark: str
+    """The diagnosis's first finding."""
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """One attempt that the critic threw out, or that failed in training."""
+
+    id: str
+    operator: str
+    reason: str
+    by_critic: bool
+
+
+@dataclass
+class SeedScores:
+    """The trainings behind one final score."""
+
+    kind: TrainingKind
+    planned: int
+    queued: int = 0
+    ended: int = 0
+    fitness: list[float | None] = field(default_factory=list)
+    score: Score | None = None
+
+
+class SearchView:
+    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the leaderboard's insertion."""
+
+    def __init__(self) -> None:
+        self.run: RunStarted | None = None
+        self.ended: RunEnded | None = None
+        self.started_at = 0.0
+        self.phase = "starting"
+        self.proposed = 0
+        self.accepted = 0
+        self.rejected = 0
+        self.failed = 0
+        self.queued: dict[str, TrainingView] = {}
+        self.running: dict[str, TrainingView] = {}
+        self.leaderboard: list[Standing] = []
+        self.discarded: deque[Discarded] = deque(maxlen=KEPT_REJECTIONS)
+        self.finals: dict[str, SeedScores] = {}
+        self.notices: deque[Notice] = deque(maxlen=KEPT_NOTICES)
+        self.trainings_done = 0
+        self._finished_steps = 0
+        self._attempts: dict[str, Attempt] = {}
+        self._ended_attempts: set[str] = set()
+        self._plans: dict[int, int] = {}
+        self._queued_in: Counter[int] = Counter()
+        self._first_progress: tuple[float, int] | None = None
+        self._rate_marks: deque[tuple[float, int]] = deque()
+        self._running_steps = 0
+
+    # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def trainings_total(self) -> int:
+        """Trainings that the run will have made when it ends, as far as is known now."""
+        if self.run is None:
+            return 0
+        settings = self.run.settings
+        unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
+        search = sum(self._plans.values()) + (0 if self.phase == "final trainings" else unplanned)
+        finals = sum(final.planned for final in self.finals.values())
+        if not any(final.kind == "final" for final in self.finals.values()):
+            finals += min(settings.finalists, search) * settings.final_seeds
+        return search + finals
+
+    @property
+    def env_steps_done(self) -> int:
+        return self._finished_steps + self._running_steps
+
+    @property
+    def env_steps_total(self) -> int:
+        per_training = self.run.settings.env_steps if self.run is not None else 0
+        return self._finished_steps + max(0, self.trainings_total - self.trainings_done) * per_training
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Over the last `RATE_WINDOW_S` seconds; None before there are two marks."""
+        if len(self._rate_marks) < 2:
+            return None
+        (begin, steps_before), (end, steps_after) = self._rate_marks[0], self._rate_marks[-1]
+        return max(0, steps_after - steps_before) / (end - begin) if end > begin else None
+
+    def elapsed(self, now: float) -> float:
+        """Seconds since this process began the run."""
+        return now - self.started_at
+
+    def seconds_left(self, now: float) -> float | None:
+        """From all env steps since the first training, pauses for design included. None before that can be told."""
+        if self._first_progress is None or self.ended is not None:
+            return None
+        begin, steps_before = self._first_progress
+        made = self.env_steps_done - steps_before
+        if made <= 0 or now - begin < 1.0:
+            return None
+        return (self.env_steps_total - self.env_steps_done) * (now - begin) / made
+
+    def attempt(self, identifier: str) -> Attempt | None:
+        """The last version of an attempt that an event brought."""
+        return self._attempts.get(identifier)
+
+    # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, event: Event, now: float) -> None:
+        """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
+        match event:
+            case RunStarted():
+                self._run_started(event, now)
+            case IterationStarted():
+                self._plans[event.iteration] = self._queued_in[event.iteration] + event.samples
+                again = f", round {event.round + 1}" if event.round else ""
+                total = self.run.settings.iterations if self.run is not None else "?"
+                self.phase = f"iteration {event.iteration + 1} of {total}{again}"
+            case Proposed():
+                self.proposed += 1
+                self._attempts[event.attempt.id] = event.attempt
+            case Judged():
+                self._judged(event.attempt)
+            case TrainingQueued():
+                self._queued(event)
+            case TrainingProgress():
+                self._progress(event, now)
+            case TrainingRetried():
+                self._retried(event)
+            case TrainingEnded():
+                self._training_ended(event)
+            case AttemptEnded():
+                self._attempt_ended(event.attempt)
+            case IterationEnded():
+                self._plans[event.iteration] = self._queued_in[event.iteration]
+            case FinalStarted():
+                self._final_started(event)
+            case Scored():
+                self._scored(event.score)
+            case RunEnded():
+                self.ended = event
+                self.phase = event.status.value
+                self.running.clear()
+                self.queued.clear()
+            case Notice():
+                self.notices.append(event)
+
+    def _run_started(self, event: RunStarted, now: float) -> None:
+        self.run, self.started_at = event, now
+        if not (event.settings.finalists and event.settings.baselines):
+            return
+        seeds = event.settings.final_seeds
+        if event.description.human_reward is not None:
+            self.finals["human"] = SeedScores("human", seeds)
+        if event.description.sparse_reward is not None:
+            self.finals["sparse"] = SeedScores("sparse", seeds)
+
+    def _judged(self, attempt: Attempt) -> None:
+        self._attempts[attempt.id] = attempt
+        if attempt.stage is Stage.REJECTED:
+            self._discard(attempt)
+        else:
+            self.accepted += 1
+
+    def _discard(self, attempt: Attempt) -> None:
+        by_critic = attempt.stage is Stage.REJECTED
+        if by_critic:
+            self.rejected += 1
+        else:
+            self.failed += 1
+        self._ended_attempts.add(attempt.id)
+        reason = (first_error(attempt) or attempt.reason) if by_critic else attempt.reason
+        self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, by_critic))
+
+    def _queued(self, event: TrainingQueued) -> None:
+        attempt = self._attempts.get(event.label)
+        operator = attempt.proposal.operator.value if attempt is not None else ""
+        self.queued[event.job] = TrainingView(event.job, event.label, event.kind, event.seed, operator)
+        if event.kind == "search":
+            if attempt is not None:
+                self._queued_in[attempt.iteration] += 1
+        else:
+            self._final(event.label, event.kind).queued += 1
+
+    def _progress(self, event: TrainingProgress, now: float) -> None:
+        training = self.running.get(event.job)
+        if training is None:
+            waiting = self.queued.pop(event.job, None)
+            if waiting is None:
+                return
+            training = self.running[event.job] = waiting
+        if self._first_progress is None:
+            self._first_progress = (now, self.env_steps_done)
+        before = training.env_steps
+        training.add(event.points)
+        self._running_steps += training.env_steps - before
+        if not self._rate_marks or now > self._rate_marks[-1][0]:
+            self._rate_marks.append((now, self.env_steps_done))
+        while len(self._rate_marks) > 2 and now - self._rate_marks[0][0] > RATE_WINDOW_S:
+            self._rate_marks.popleft()
+
+    def _retried(self, event: TrainingRetried) -> None:
+        training = self.running.pop(event.job, None)
+        if training is not None:
+            self._running_steps -= training.env_steps
+            training.restart()
+            self.queued[event.job] = training
+            self._rate_marks.clear()
+        label = training.label if training is not None else event.job
+        self.notices.append(Notice(text=f"training of {label} starts again: {event.reason}", level="warning"))
+
+    def _training_ended(self, event: TrainingEnded) -> None:
+        training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)
+        if training is not None:
+            self._running_steps -= training.env_steps
+            self._finished_steps += training.env_steps
+        self.trainings_done += 1
+        if event.kind != "search":
+            final = self._final(event.label, event.kind)
+            final.ended += 1
+            final.fitness.append(event.fitness)
+
+    def _attempt_ended(self, attempt: Attempt) -> None:
+        if attempt.id in self._ended_attempts:
+            return
+        seen_in_training = attempt.id in self._attempts and self._attempts[attempt.id].stage is Stage.ACCEPTED
+        self._attempts[attempt.id] = attempt
+        if attempt.stage in (Stage.REJECTED, Stage.FAILED):
+            self._discard(attempt)
+        self._ended_attempts.add(attempt.id)
+        if not seen_in_training and attempt.stage in (Stage.TRAINED, Stage.FAILED):
+            self._inherit(attempt)
+        if attempt.fitness is not None:
+            bisect.insort(self.leaderboard, standing(attempt), key=lambda entry: -entry.fitness)
+
+    def _inherit(self, attempt: Attempt) -> None:
+        """An attempt whose training was over before this process began (a resumed run)."""
+        self.proposed += 1
+        self.trainings_done += 1
+        self._queued_in[attempt.iteration] += 1
+        if attempt.outcome is not None:
+            self._finished_steps += attempt.outcome.env_steps
+
+    def _final_started(self, event: FinalStarted) -> None:
+        self.phase = "final trainings"
+        seeds = self.run.settings.final_seeds if self.run is not None else 0
+        for attempt in event.attempts:
+            self._attempts.setdefault(attempt.id, attempt)
+            self._final(attempt.id, "final").planned = seeds
+
+    def _scored(self, score: Score) -> None:
+        kind: TrainingKind = "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
+        final = self._final(score.name, kind)
+        final.score = score
+        final.planned = max(final.queued, final.ended)
+        final.fitness = list(score.fitness)
+
+    def _final(self, label: str, kind: TrainingKind) -> SeedScores:
+        if label not in self.finals:
+            planned = self.run.settings.final_seeds if self.run is not None else 0
+            self.finals[label] = SeedScores(kind, planned)
+        return self.finals[label]
+
+
+def standing(attempt: Attempt) -> Standing:
+    """The leaderboard's line of a trained attempt. Its fitness must be known."""
+    assert attempt.fitness is not None
+    lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
+    length = next((value for value in reversed(lengths) if value is not None), None)
+    return Standing(attempt.id, attempt.proposal.operator.value, attempt.fitness, length, remark(attempt))
+
+
+def remark(attempt: Attempt) -> str:
+    """The one line that says most about an attempt: its first finding, or why it ended."""
+    if attempt.diagnosis is not None and attempt.diagnosis.findings:
+        return attempt.diagnosis.findings[0].message
+    return attempt.reason or first_error(attempt)
+
+
+def first_error(attempt: Attempt) -> str:
+    """The critic's first error as one line; empty where there is none."""
+    if attempt.verdict is None:
+        return ""
+    for finding in attempt.verdict.findings:
+        if finding.severity == "error":
+            place = f" line {finding.line}" if finding.line is not None else ""
+            return f"{finding.code}{place}: {finding.message}"
+    return ""

@@ -1,0 +1,60 @@
+"""Curves as a TensorBoard event file, written with tensorboard's own records; neither torch nor tensorflow is imported."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from eureka_agent.records import CurvePoint
+
+FILE_PREFIX = "events.out.tfevents"
+TRAINING_FIELDS = (
+    "action_saturation",
+    "action_std",
+    "learning_rate",
+    "kl",
+    "entropy",
+    "value_loss",
+    "policy_loss",
+    "explained_variance",
+)
+"""Fields of `CurvePoint` that are shown as `training/<field>`."""
+
+
+def write_event_file(folder: Path, points: Sequence[CurvePoint], label: str) -> Path:
+    """Write (or replace) `folder/events.out.tfevents.<label>`; a scalar's step is its env steps.
+
+    Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`, `training/<field>`. Values that are
+    None or not finite are left out.
+    """
+    # tensorboard takes 0.2 s to import: only a run that writes files pays for it
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    path = folder / f"{FILE_PREFIX}.{label}"
+    folder.mkdir(parents=True, exist_ok=True)
+    wall_time = time.time()
+    with path.open("wb") as stream:
+        writer = RecordWriter(stream)
+        writer.write(Event(wall_time=wall_time, file_version="brain.Event:2").SerializeToString())
+        for point in points:
+            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(point).items()]
+            event = Event(wall_time=wall_time, step=point.env_steps, summary=Summary(value=values))
+            writer.write(event.SerializeToString())
+    return path
+
+
+def scalars(point: CurvePoint) -> Mapping[str, float]:
+    """The finite values of a curve point by TensorBoard tag."""
+    values: dict[str, float | None] = {
+        "fitness": point.fitness,
+        "episode_length": point.episode_length,
+        "reward": point.reward,
+    }
+    values |= {f"component/{name}": value for name, value in point.components.items()}
+    values |= {f"ended_by/{cause}": float(episodes) for cause, episodes in point.terminations.items()}
+    values |= {f"training/{name}": getattr(point, name) for name in TRAINING_FIELDS}
+    return {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}

@@ -1,0 +1,72 @@
+"""Numbers, counts and durations in the words of every report."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "–"
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, thousands apart; a dash for what is unknown."""
+    if value is None or math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    magnitude = abs(value)
+    if magnitude >= 99_999_500:
+        return f"{value:.3e}"
+    if magnitude >= 999.95:
+        return f"{value:,.0f}"
+    if magnitude >= 99.995:
+        return f"{value:.1f}"
+    if magnitude >= 0.9995:
+        return f"{value:.2f}"
+    if magnitude == 0:
+        return "0"
+    return f"{value:.3f}" if magnitude >= 0.0995 else f"{value:.3g}"
+
+
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """`12.3 ± 0.4`; the mean alone where there is no deviation."""
+    return number(mean) if mean is None or deviation is None else f"{number(mean)} ± {number(deviation)}"
+
+
+def count(value: float) -> str:
+    """Three digits with k, M or G: `204k`, `1.23M`."""
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size * 0.9995:
+            scaled = value / size
+            digits = 0 if scaled >= 99.95 else 1 if scaled >= 9.995 else 2
+            return f"{scaled:.{digits}f}{suffix}"
+    return f"{value:.0f}"
+
+
+def clock_time(seconds: float) -> str:
+    """`1:05` or `2:03:04`, for a view that keeps changing."""
+    whole = max(0, round(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, for prose."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def plural(amount: int, one: str, many: str = "") -> str:
+    """`1 training`, `3 trainings`."""
+    return f"{amount:,} {one if amount == 1 else many or one + 's'}"
+
+
+def words(operator: str) -> str:
+    """An operator's or stage's name for people: underscores become spaces."""
+    return operator.replace("_", " ")
