@@ -1,0 +1,240 @@
+"""`report.md`: what won, why, and what it cost, for a person who opens the run folder the next morning."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from eureka_agent.records import Attempt, Score, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.comparison import cost_sentence, verdict
+from eureka_agent.report.run_report import BASELINES, RunReport
+from eureka_agent.report.sparkline import sparkline
+from eureka_agent.report.state import first_error, remark
+
+BAR_WIDTH = 40
+
+
+def write_report(path: Path, report: RunReport) -> None:
+    """Write the report; an existing one is replaced."""
+    path.write_text(markdown(report), encoding="utf-8")
+
+
+def markdown(report: RunReport) -> str:
+    """The whole report."""
+    description = report.description
+    sections = [
+        f"# {one_line(report.sentence)}",
+        f"Environment `{description.environment}`, task `{description.task}`, run `{report.run_name}`, {report.status.value}.",
+        verdict(report),
+        _section("Scores", _scores(report)),
+        _section("The best reward function", _best(report)),
+        _section("Fitness per iteration", _iterations(report.attempts)),
+        _section("All attempts", _attempts(report.attempts)),
+        _section("What the critic threw out", _rejected(report.attempts)),
+        _section("Baselines", _baselines(report)),
+        _section("Cost", _cost(report)),
+        _section("Settings", _settings(report)),
+        _section("How to reproduce", _reproduce(report)),
+        _section("Where the files are", _files(report)),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks."""
+    return " ".join(text.split())
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; cells are escaped."""
+    lines = ["| " + " | ".join(titles) + " |", "|" + "|".join(" --- " for _ in titles) + "|"]
+    lines += ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def fenced(source: str, language: str = "") -> str:
+    """A code block whose fence is longer than any in `source`."""
+    fence = "```"
+    while fence in source:
+        fence += "`"
+    return f"{fence}{language}\n{source.rstrip()}\n{fence}"
+
+
+def _section(title: str, body: str) -> str:
+    return f"## {title}\n\n{body}" if body else ""
+
+
+def _scores(report: RunReport) -> str:
+    if not report.scores:
+        return ""
+    unit = report.description.fitness_unit
+    fitness = f"fitness ({unit})" if unit not in ("", "1") else "fitness"
+    titles = ["reward", f"{fitness}, mean ± std", "human-normalised", "per seed", "seeds"]
+    note = (
+        "Every reward here was trained from the same fresh seeds under the same budget, and each policy was scored, acting without "
+        "noise, in a process that never loaded its reward. Human-normalised is (mean − sparse) / |human − sparse|."
+    )
+    return table(titles, [_score_row(score, report) for score in report.scores]) + f"\n\n{note}"
+
+
+def _score_row(score: Score, report: RunReport) -> list[str]:
+    name = score.name if score.name in BASELINES else f"attempt {score.name}"
+    if report.best is not None and score.name == report.best.id:
+        name = f"**{name}**"
+    return [
+        name,
+        wording.plus_minus(score.mean, score.std),
+        wording.number(score.human_normalized),
+        ", ".join("failed" if value is None else wording.number(value) for value in score.fitness),
+        ", ".join(str(seed) for seed in score.seeds),
+    ]
+
+
+def _best(report: RunReport) -> str:
+    best = report.best
+    if best is None:
+        return ""
+    parts = [fenced(best.proposal.source, "python")]
+    if best.proposal.reasoning.strip():
+        parts.append(f"The designer's reasoning:\n\n{_quoted(best.proposal.reasoning)}")
+    if best.diagnosis is not None and best.diagnosis.findings:
+        findings = "\n".join(
+            f"- **{finding.code}**: {one_line(finding.message)} {one_line(finding.advice)}".rstrip()
+            for finding in best.diagnosis.findings
+        )
+        parts.append(f"What the analyzer saw in its training:\n\n{findings}")
+    elif best.diagnosis is not None:
+        parts.append("The analyzer found nothing wrong in its training.")
+    if best.diagnosis is not None and any(value is not None for value in best.diagnosis.fitness_values):
+        values = [value for value in best.diagnosis.fitness_values if value is not None]
+        curve = sparkline(best.diagnosis.fitness_values, BAR_WIDTH)
+        parts.append(
+            f"Fitness over its training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
+            f"highest {wording.number(max(values))}."
+        )
+    return "\n\n".join(parts)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _iterations(attempts: Sequence[Attempt]) -> str:
+    by_iteration: dict[int, list[Attempt]] = {}
+    for attempt in attempts:
+        by_iteration.setdefault(attempt.iteration, []).append(attempt)
+    fitness = {
+        iteration: [attempt.fitness for attempt in members if attempt.fitness is not None]
+        for iteration, members in by_iteration.items()
+    }
+    known = [value for values in fitness.values() for value in values]
+    if not known:
+        return ""
+    lowest, highest = min(0.0, *known), max(0.0, *known)
+    scale = (highest - lowest) or 1.0
+    lines = []
+    for iteration, values in sorted(fitness.items()):
+        if not values:
+            lines.append(f"{iteration + 1:>3}  nothing trained")
+            continue
+        bar = "█" * max(1, round((max(values) - lowest) / scale * BAR_WIDTH))
+        spread = sparkline(sorted(values), 24)
+        lines.append(
+            f"{iteration + 1:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(max(values))}, "
+            f"median {wording.number(statistics.median(values))}, all {spread}"
+        )
+    return (
+        fenced("\n".join(lines))
+        + "\n\nEach bar is an iteration's best attempt, from one seed; `all` draws its attempts from worst to best."
+    )
+
+
+def _attempts(attempts: Sequence[Attempt]) -> str:
+    if not attempts:
+        return ""
+    rows = [
+        [
+            attempt.id,
+            wording.words(attempt.proposal.operator.value),
+            ", ".join(attempt.proposal.parents),
+            attempt.stage.value,
+            wording.number(attempt.fitness),
+            remark(attempt),
+        ]
+        for attempt in attempts
+    ]
+    return table(["attempt", "operator", "parents", "stage", "fitness", "reason or first finding"], rows)
+
+
+def _rejected(attempts: Sequence[Attempt]) -> str:
+    rejected = [attempt for attempt in attempts if attempt.stage is Stage.REJECTED]
+    if not rejected:
+        return ""
+    codes = Counter(
+        finding.code
+        for attempt in rejected
+        if attempt.verdict is not None
+        for finding in attempt.verdict.findings
+        if finding.severity == "error"
+    )
+    summary = ", ".join(f"{code} ({amount})" for code, amount in codes.most_common())
+    lines = "\n".join(f"- `{attempt.id}`: {one_line(first_error(attempt) or attempt.reason)}" for attempt in rejected)
+    return (f"Findings by code: {summary}.\n\n" if summary else "") + lines
+
+
+def _baselines(report: RunReport) -> str:
+    lines = []
+    for name in BASELINES:
+        score = report.score(name)
+        if score is not None:
+            origin = "taken from the cache of an earlier run" if score.cached else "trained in this run"
+            lines.append(
+                f"- **{name}**: {wording.plus_minus(score.mean, score.std)} over {len(score.seeds)} seeds, {origin}."
+            )
+    return "\n".join(lines)
+
+
+def _cost(report: RunReport) -> str:
+    retries = sum(attempt.retries for attempt in report.attempts)
+    restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
+    return cost_sentence(report) + restarts
+
+
+def _settings(report: RunReport) -> str:
+    defaults = type(report.settings).model_fields
+    rows = []
+    for name, value in report.settings.model_dump(mode="json").items():
+        default = defaults[name].default
+        changed = getattr(report.settings, name) != default
+        rows.append([f"`{name}`", f"`{value}`", f"`{default}`" if changed else "(this)"])
+    return table(["setting", "value", "default"], rows)
+
+
+def _reproduce(report: RunReport) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    commit = f"Commit `{report.git_commit}`. " if report.git_commit else ""
+    return (
+        fenced(report.command_line(), "sh")
+        + f"\n\n{commit}Started {report.started}. {versions + '. ' if versions else ''}"
+        + f"Designer {report.designer}, wall {report.wall}. Environment fingerprint `{report.description.fingerprint[:16]}`."
+    )
+
+
+def _files(report: RunReport) -> str:
+    best = (
+        f"- `attempts/{report.best.id}/`: the best attempt with its prompt, verdict, curves and policy\n"
+        if report.best
+        else ""
+    )
+    return (
+        f"Everything is in `{report.folder}`:\n\n"
+        "- `best/`: `reward.py` and `policy.safetensors` of the best reward function\n"
+        f"{best}"
+        "- `attempts/<id>/`: every attempt, rejected ones included\n"
+        "- `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the baselines\n"
+        "- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was searched and how\n\n"
+        f"`eureka show {report.folder}` prints this; `tensorboard --logdir {report.folder}` draws the curves."
+    )

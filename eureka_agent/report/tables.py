@@ -1,0 +1,255 @@
+"""What `eureka show`, `eureka runs` and the end of a search print, as rich renderables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
+from eureka_agent.report import wording
+from eureka_agent.report.comparison import verdict
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.sparkline import sparkline
+from eureka_agent.report.state import remark
+
+CURVE_WIDTH = 40
+STAGE_STYLES = {
+    Stage.TRAINED: "green",
+    Stage.REJECTED: "red",
+    Stage.FAILED: "yellow",
+    Stage.PROPOSED: "dim",
+    Stage.ACCEPTED: "dim",
+}
+STATUS_STYLES = {
+    RunStatus.FINISHED: "green",
+    RunStatus.STOPPED: "yellow",
+    RunStatus.FAILED: "red",
+    RunStatus.RUNNING: "cyan",
+}
+
+
+def render_runs(reports: Sequence[RunReport]) -> RenderableType:
+    """One line a run, newest last."""
+    if not reports:
+        return Text('no runs here yet; start one: eureka search "balance the pole" --env cartpole', style="dim")
+    table = _table()
+    table.add_column("run", no_wrap=True, style="bold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("task", ratio=1)
+    table.add_column("trained", justify="right", no_wrap=True)
+    table.add_column("best fitness", justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    for report in reports:
+        trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
+        table.add_row(
+            report.run_name,
+            Text(report.status.value, STATUS_STYLES[report.status]),
+            Text(report.sentence, overflow="ellipsis", no_wrap=True),
+            f"{trained}/{len(report.attempts)}",
+            _best_fitness(report),
+            wording.clock_time(report.seconds),
+        )
+    return table
+
+
+def _best_fitness(report: RunReport) -> str:
+    score = report.best_score
+    if score is not None and score.mean is not None:
+        return wording.plus_minus(score.mean, score.std)
+    return wording.number(report.best.fitness) if report.best is not None else wording.MISSING
+
+
+def render_run(report: RunReport) -> RenderableType:
+    """A run for `eureka show RUN`: verdict, scores, best reward function, all attempts."""
+    parts: list[RenderableType] = [_title(report), Text(verdict(report)), Text()]
+    if report.scores:
+        parts += [render_scores(report), Text()]
+    if report.best is not None:
+        parts += [_source_panel(report.best), Text()]
+    if report.attempts:
+        parts += [render_attempts(report.attempts), Text()]
+    parts.append(
+        Text(f"{report.folder}/report.md has more; one attempt: eureka show {report.folder} ATTEMPT", style="dim")
+    )
+    return Group(*parts)
+
+
+def render_end(report: RunReport) -> RenderableType:
+    """What is printed when a search ends: the best reward function, its score against human and sparse, the paths."""
+    parts: list[RenderableType] = [Text()]
+    if report.best is not None:
+        parts += [_source_panel(report.best), Text()]
+    if report.scores:
+        parts += [render_scores(report), Text()]
+    parts += [Text(verdict(report)), Text()]
+    paths = Table.grid(padding=(0, 2))
+    if report.best is not None:
+        paths.add_row("reward", f"{report.folder / 'best' / 'reward.py'}")
+        paths.add_row("policy", f"{report.folder / 'best' / 'policy.safetensors'}")
+    paths.add_row("report", f"{report.folder / 'report.md'}")
+    parts.append(paths)
+    return Group(*parts)
+
+
+def render_scores(report: RunReport) -> Table:
+    """Finalists and baselines with mean, spread and human-normalised score."""
+    unit = report.description.fitness_unit
+    table = _table()
+    table.add_column("reward", style="bold", no_wrap=True)
+    table.add_column("fitness" + (f" ({unit})" if unit not in ("", "1") else ""), justify="right", no_wrap=True)
+    table.add_column("human-normalised", justify="right", no_wrap=True)
+    table.add_column("per seed")
+    for score in report.scores:
+        best = report.best is not None and score.name == report.best.id
+        table.add_row(
+            f"{score.name} (best)" if best else score.name,
+            wording.plus_minus(score.mean, score.std),
+            wording.number(score.human_normalized),
+            _per_seed(score),
+            style="green" if best else "",
+        )
+    return table
+
+
+def _per_seed(score: Score) -> str:
+    values = ", ".join("failed" if value is None else wording.number(value) for value in score.fitness)
+    return values + (" (from the cache)" if score.cached else "")
+
+
+def render_attempts(attempts: Sequence[Attempt]) -> Table:
+    """Every attempt on one line."""
+    table = _table()
+    table.add_column("attempt", style="bold", no_wrap=True)
+    table.add_column("operator", no_wrap=True)
+    table.add_column("parents", no_wrap=True)
+    table.add_column("stage", no_wrap=True)
+    table.add_column("fitness", justify="right", no_wrap=True)
+    table.add_column("reason or first finding", ratio=1)
+    for attempt in attempts:
+        table.add_row(
+            attempt.id,
+            wording.words(attempt.proposal.operator.value),
+            " ".join(attempt.proposal.parents),
+            Text(attempt.stage.value, STAGE_STYLES[attempt.stage]),
+            wording.number(attempt.fitness),
+            Text(remark(attempt), overflow="ellipsis", no_wrap=True),
+        )
+    return table
+
+
+def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: Path | None = None) -> RenderableType:
+    """One attempt: where it came from, source, verdict, curves, reflection. `points`: its curves, where it was trained."""
+    parents = ", ".join(attempt.proposal.parents)
+    origin = wording.words(attempt.proposal.operator.value) + (f" from {parents}" if parents else "")
+    facts = [origin, f"designer {attempt.proposal.designer}", f"seed {attempt.seed}"]
+    if attempt.retries:
+        facts.append(f"started again {wording.plural(attempt.retries, 'time')}")
+    heading = Text.assemble(
+        (f"attempt {attempt.id}", "bold"),
+        "  ",
+        (attempt.stage.value, STAGE_STYLES[attempt.stage]),
+        f"  {_outcome_words(attempt)}",
+    )
+    parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim"), Text()]
+    if attempt.reason:
+        parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
+    parts.append(_source_panel(attempt))
+    if attempt.proposal.reasoning.strip():
+        parts.append(
+            Panel(Text(attempt.proposal.reasoning.strip()), title="reasoning", title_align="left", border_style="dim")
+        )
+    if attempt.verdict is not None:
+        parts.append(_verdict_panel(attempt.verdict))
+    if points:
+        parts.append(
+            Panel(render_curves(points), title="curves over the training", title_align="left", border_style="dim")
+        )
+    if attempt.diagnosis is not None:
+        parts.append(
+            Panel(Text(attempt.diagnosis.text.strip()), title="diagnosis", title_align="left", border_style="dim")
+        )
+    if folder is not None:
+        parts.append(Text(f"files: {folder}", style="dim"))
+    return Group(*parts)
+
+
+def _outcome_words(attempt: Attempt) -> str:
+    outcome = attempt.outcome
+    if outcome is None or outcome.fitness is None:
+        return ""
+    spread = f"over {wording.plural(outcome.evaluation_episodes, 'episode')}"
+    success = f", {outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
+    return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}"
+
+
+def render_curves(points: Sequence[CurvePoint]) -> Table:
+    """Every curve as a sparkline with its first, last, lowest and highest value."""
+    curves: dict[str, list[float | None]] = {
+        "fitness": [point.fitness for point in points],
+        "episode length": [point.episode_length for point in points],
+        "reward": [point.reward for point in points],
+    }
+    for name in dict.fromkeys(name for point in points for name in point.components):
+        curves[f"component {name}"] = [point.components.get(name) for point in points]
+    curves["action std"] = [point.action_std for point in points]
+    table = Table.grid(padding=(0, 2))
+    for title in ("", "", "first", "last", "lowest", "highest"):
+        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    table.add_row("", "", *(Text(title, style="dim") for title in ("first", "last", "lowest", "highest")))
+    for name, values in curves.items():
+        known = [value for value in values if value is not None]
+        numbers = [known[0], known[-1], min(known), max(known)] if known else [None] * 4
+        table.add_row(
+            name, Text(sparkline(values, CURVE_WIDTH), style="cyan"), *(wording.number(value) for value in numbers)
+        )
+    return table
+
+
+def render_findings(result: Verdict) -> RenderableType:
+    """The critic's findings, a line each with its hint below, like a linter's."""
+    lines = []
+    for finding in result.findings:
+        place = f"{finding.line}:{finding.column or 0} " if finding.line is not None else ""
+        style = "red" if finding.severity == "error" else "yellow"
+        lines.append(Text.assemble(place, (finding.code, style), f" {finding.message}"))
+        if finding.hint:
+            lines.append(Text(f"    {finding.hint}", style="dim"))
+    return Group(*lines)
+
+
+def _verdict_panel(result: Verdict) -> Panel:
+    word = "accepted" if result.accepted else "thrown out"
+    steps = f"steps: {', '.join(result.steps_run)}" if result.steps_run else ""
+    body = (
+        Group(render_findings(result), Text(steps, style="dim")) if result.findings else Text(f"no findings; {steps}")
+    )
+    return Panel(body, title=f"critic: {word}", title_align="left", border_style="dim")
+
+
+def _source_panel(attempt: Attempt) -> Panel:
+    title = f"reward function of attempt {attempt.id}"
+    if not attempt.proposal.source.strip():
+        return Panel(Text("the designer's reply held no code", style="dim"), title=title, title_align="left")
+    syntax = Syntax(
+        attempt.proposal.source.rstrip(), "python", theme="ansi_dark", background_color="default", word_wrap=True
+    )
+    return Panel(syntax, title=title, title_align="left")
+
+
+def _title(report: RunReport) -> Text:
+    description = report.description
+    return Text.assemble(
+        (report.sentence, "bold"),
+        f"\n{description.environment} · {description.task} · {report.run_name} · ",
+        (report.status.value, STATUS_STYLES[report.status]),
+    )
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=False)
