@@ -20,8 +20,11 @@ class TrainingSettings(BaseModel):
     num_envs: int = Field(16, gt=0, description="parallel environments of one training")
     horizon: int = Field(32, gt=0, description="control steps between two updates")
     hidden_sizes: tuple[int, ...] = Field((64, 64), description="hidden layers of the policy and of the value network")
+    activation: Literal["elu", "tanh"] = Field("elu", description="activation of the hidden layers")
     learning_rate: float = Field(1e-3, gt=0, description="Adam's first learning rate")
-    desired_kl: float = Field(0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed")
+    desired_kl: float = Field(
+        0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"
+    )
     epochs: int = Field(5, gt=0, description="passes over an iteration's samples")
     minibatches: int = Field(4, gt=0, description="minibatches of one pass")
     discount: float = Field(0.99, gt=0, le=1, description="discount factor")
@@ -29,9 +32,12 @@ class TrainingSettings(BaseModel):
     clip: float = Field(0.2, gt=0, description="PPO's clip range of the probability ratio")
     entropy_coefficient: float = Field(0.0, ge=0, description="weight of the entropy bonus")
     value_coefficient: float = Field(1.0, ge=0, description="weight of the value loss")
+    clip_value_loss: bool = Field(True, description="clip the value function's change like the policy's")
     max_gradient_norm: float = Field(1.0, gt=0, description="gradient norm is clipped to this, per member")
     initial_action_std: float = Field(1.0, gt=0, description="standard deviation of the first policy's actions")
-    checkpoints: int = Field(10, ge=1, description="points of a training at which the policy is kept and the curves are summed up")
+    checkpoints: int = Field(
+        10, ge=1, description="points of a training at which the policy is kept and the curves are summed up"
+    )
 
 
 class SearchSettings(TrainingSettings):
@@ -56,7 +62,9 @@ class SearchSettings(TrainingSettings):
     workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core")
     sandbox: Literal["auto", "process"] = Field("auto", description="wall around generated code")
     dry_run_timeout: float = Field(10.0, gt=0, description="seconds that a reward may take in the critic's dry run")
-    training_timeout: float = Field(120.0, gt=0, description="seconds without a sign of life after which a training worker is killed")
+    training_timeout: float = Field(
+        120.0, gt=0, description="seconds without a sign of life after which a training worker is killed"
+    )
 
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
@@ -88,13 +96,17 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise SettingsError(f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path") from None
+        raise SettingsError(
+            f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SettingsError(f"{str(path)!r} is not YAML: {error}", "write one `name: value` a line") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise SettingsError(f"{str(path)!r} holds {type(values).__name__}, expected names with values", "write one `name: value` a line")
+        raise SettingsError(
+            f"{str(path)!r} holds {type(values).__name__}, expected names with values", "write one `name: value` a line"
+        )
     return values
 
 

@@ -83,4 +83,6 @@ class Task:
 
     def __post_init__(self) -> None:
         if not re.search(r"\w", self.sentence):
-            raise EnvironmentLoadError(f"a task needs a sentence, found {self.sentence!r}", "say in words what is wanted")
+            raise EnvironmentLoadError(
+                f"a task needs a sentence, found {self.sentence!r}", "say in words what is wanted"
+            )

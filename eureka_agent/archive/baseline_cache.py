@@ -30,7 +30,9 @@ def _code_fingerprint() -> str:
 class BaselineCache:
     """Outcomes and policies of baselines, content-addressed."""
 
-    def __init__(self, runs: Path, description: TaskDescription, settings: TrainingSettings, evaluation_episodes: int) -> None:
+    def __init__(
+        self, runs: Path, description: TaskDescription, settings: TrainingSettings, evaluation_episodes: int
+    ) -> None:
         """`runs`: the folder of all runs; the cache lies in it as a hidden folder."""
         self._folder = runs / CACHE_FOLDER / "baselines"
         self._context = json.dumps(

@@ -28,12 +28,16 @@ def storage_errors(folder: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _storage_error(folder, str(error), "full" in str(error)) from error
     except OSError as error:
-        raise _storage_error(folder, error.strerror or str(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
+        raise _storage_error(
+            folder, error.strerror or str(error), error.errno in (errno.ENOSPC, errno.EDQUOT)
+        ) from error
 
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
     hint = "free some space" if full else "check the folder's permissions and the disk"
-    return RunFolderError(f"cannot write to the run folder {str(folder)!r}: {reason}", f"{hint}, then `eureka resume {folder}`")
+    return RunFolderError(
+        f"cannot write to the run folder {str(folder)!r}: {reason}", f"{hint}, then `eureka resume {folder}`"
+    )
 
 
 class Archive:
@@ -51,7 +55,8 @@ class Archive:
             if "full" in str(error):
                 raise _storage_error(folder, str(error), full=True) from None
             raise RunFolderError(
-                f"{str(folder / FILE_NAME)!r} cannot be read as a run's archive: {error}", "is this a run folder? see `eureka runs`"
+                f"{str(folder / FILE_NAME)!r} cannot be read as a run's archive: {error}",
+                "is this a run folder? see `eureka runs`",
             ) from None
 
     def close(self) -> None:
@@ -124,7 +129,9 @@ class Archive:
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
-        rows = self._connection.execute("SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed")
+        rows = self._connection.execute(
+            "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
+        )
         return tuple(
             FinalTraining(
                 name=name,
@@ -147,5 +154,6 @@ class Archive:
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""
         self._write(
-            "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?)", (key, message.model, message.role, message.model_dump_json())
+            "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?)",
+            (key, message.model, message.role, message.model_dump_json()),
         )

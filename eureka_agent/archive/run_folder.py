@@ -75,7 +75,9 @@ class Run:
         return float(self.archive.fact("seconds", 0.0))
 
 
-def create_run(settings: SearchSettings, description: TaskDescription, command: list[str], parent: Path | None = None) -> Run:
+def create_run(
+    settings: SearchSettings, description: TaskDescription, command: list[str], parent: Path | None = None
+) -> Run:
     """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an empty archive."""
     parent = runs_folder() if parent is None else parent
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -84,7 +86,9 @@ def create_run(settings: SearchSettings, description: TaskDescription, command: 
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, stem)
         (folder / ENVIRONMENT_FILE).write_text(description.model_dump_json(indent=2))
-        (folder / SETTINGS_FILE).write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+        (folder / SETTINGS_FILE).write_text(
+            yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        )
     archive = Archive(folder)
     archive.set_fact("created", now())
     archive.set_fact("command", command)
@@ -110,13 +114,16 @@ def open_run(folder: Path) -> Run:
     """Open an existing run. Raises RunFolderError where the folder is not one."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not (folder / name).is_file():
-            raise RunFolderError(f"{str(folder)!r} is not a run: it has no {name}", "`eureka runs` lists the runs there are")
+            raise RunFolderError(
+                f"{str(folder)!r} is not a run: it has no {name}", "`eureka runs` lists the runs there are"
+            )
     settings = parse_settings(SearchSettings, read_settings_file(folder / SETTINGS_FILE), str(folder / SETTINGS_FILE))
     try:
         description = TaskDescription.model_validate_json((folder / ENVIRONMENT_FILE).read_text())
     except ValueError as error:
         raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {error}", "was it edited? restore it or start a new run"
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {error}",
+            "was it edited? restore it or start a new run",
         ) from None
     return Run(folder, settings, description, Archive(folder))
 
@@ -133,9 +140,14 @@ def find_run(word: str) -> Path:
     if len(matching) == 1:
         return runs_folder() / matching[0]
     if matching:
-        raise RunFolderError(f"{word!r} is the beginning of {len(matching)} runs", f"name one of: {', '.join(matching)}")
+        raise RunFolderError(
+            f"{word!r} is the beginning of {len(matching)} runs", f"name one of: {', '.join(matching)}"
+        )
     if not names:
-        raise RunFolderError(f"no run {word!r}: there is none in {str(runs_folder())!r} yet", 'start one: eureka search "balance the pole"')
+        raise RunFolderError(
+            f"no run {word!r}: there is none in {str(runs_folder())!r} yet",
+            'start one: eureka search "balance the pole"',
+        )
     raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", did_you_mean(word, names))
 
 
@@ -169,7 +181,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
-    found = {"eureka_agent": __version__, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    found = {
+        "eureka_agent": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
     for package in ("torch", "mujoco", "gymnasium", "numpy"):
         try:
             found[package] = importlib.metadata.version(package)

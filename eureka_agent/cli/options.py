@@ -13,7 +13,14 @@ from pydantic.fields import FieldInfo
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
-FORMAT = click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", help="How to print it.", show_default=True)
+FORMAT = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How to print it.",
+    show_default=True,
+)
 
 
 class Integers(click.ParamType):
@@ -45,12 +52,15 @@ def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], Comman
 def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandFunction]:
     flag = "--" + name.replace("_", "-")
     shown = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-    text = f"{(field.description or '').capitalize()}." + ("" if shown is None else f"  [default: {shown}]")
+    sentence = field.description or ""
+    text = f"{sentence[:1].upper()}{sentence[1:]}." + ("" if shown is None else f"  [default: {shown}]")
     kind = _without_none(field.annotation)
     if kind is bool:
         return click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=text)
     if get_origin(kind) is Literal:
-        return click.option(flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text)
+        return click.option(
+            flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text
+        )
     if get_origin(kind) is tuple:
         return click.option(flag, name, type=Integers(), default=None, help=text)
     return click.option(flag, name, type=kind, default=None, help=text)

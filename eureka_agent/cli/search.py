@@ -16,7 +16,9 @@ _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 
 @click.command()
 @click.argument("sentence", required=False)
-@click.option("--config", type=click.Path(path_type=Path), help="YAML file with any of these settings; flags override it.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="YAML file with any of these settings; flags override it."
+)
 @settings_options(sorted(_FLAGS, key=lambda name: name in SearchSettings.__base__.model_fields))  # type: ignore[union-attr]
 @FORMAT
 def search(sentence: str | None, config: Path | None, output_format: str, **flags: Any) -> None:
@@ -31,7 +33,9 @@ def search(sentence: str | None, config: Path | None, output_format: str, **flag
     from eureka_agent.search.session import start
 
     if sentence is not None and not sentence.strip():
-        raise SettingsError("the task is empty", 'say in plain words what is wanted: eureka search "balance the pole" --env cartpole')
+        raise SettingsError(
+            "the task is empty", 'say in plain words what is wanted: eureka search "balance the pole" --env cartpole'
+        )
     values = given_settings(config, {"sentence": sentence, **flags})
     watch(lambda observer: start(values, None, command_line(), observer), output_format)
 

@@ -25,12 +25,12 @@ class _Log:
     def __call__(self, event: Event) -> None:
         from rich.console import Console
 
-        from eureka_agent.report.plain import PlainView
+        from eureka_agent.report.plain import PlainLog
 
         if isinstance(event, RunStarted) and self._handle is None:
             with suppress(OSError):  # a log that cannot be written must not stop a search
                 self._handle = (event.run_folder / "log.txt").open("a")
-                self._observer = PlainView(Console(file=self._handle, width=160, no_color=True))
+                self._observer = PlainLog(Console(file=self._handle, width=160, no_color=True))
         if self._observer is not None:
             with suppress(OSError):
                 self._observer(event)
@@ -44,7 +44,7 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
     """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
     from rich.console import Console
 
-    from eureka_agent.report.live import live_view
+    from eureka_agent.report.live import progress_view
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
@@ -57,7 +57,7 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, main.cancel)
-        with live_view(console) as view:
+        with progress_view(console) as view:
 
             def observer(event: Event) -> None:
                 log(event)

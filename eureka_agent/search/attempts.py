@@ -89,7 +89,9 @@ class AttemptRunner:
 
     async def _train(self, attempt: Attempt) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
-        trial = await self._trials.run(TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder))
+        trial = await self._trials.run(
+            TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
+        )
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose, trial.outcome, trial.points, trial.evaluation, self._run.description, trial.failure

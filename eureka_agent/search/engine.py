@@ -30,7 +30,9 @@ class SearchFailedError(EurekaError):
 class SearchEngine:
     """Runs the generations of one search."""
 
-    def __init__(self, run: Run, designer: Designer, attempts: AttemptRunner, strategy: Strategy, observer: Observer) -> None:
+    def __init__(
+        self, run: Run, designer: Designer, attempts: AttemptRunner, strategy: Strategy, observer: Observer
+    ) -> None:
         self._run = run
         self._designer = designer
         self._attempts = attempts
@@ -105,7 +107,9 @@ def _first(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
 
 
 def _parent(attempt: Attempt) -> ParentSummary:
-    return ParentSummary(attempt.id, attempt.proposal.source, attempt.fitness, attempt.diagnosis, attempt.proposal.reasoning)
+    return ParentSummary(
+        attempt.id, attempt.proposal.source, attempt.fitness, attempt.diagnosis, attempt.proposal.reasoning
+    )
 
 
 def _failure(attempt: Attempt) -> FailureSummary:

@@ -21,7 +21,9 @@ BASELINE_PRIORITY = 1
 class FinalTrainings:
     """Trains finalists and baselines, each once per final seed, skipping what the archive or the cache already has."""
 
-    def __init__(self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer, baseline_slots: int) -> None:
+    def __init__(
+        self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer, baseline_slots: int
+    ) -> None:
         """`baseline_slots`: baselines in training at once, so that candidates find slots."""
         self._run = run
         self._trials = trials
@@ -74,11 +76,15 @@ class FinalTrainings:
     def _known(self, name: str, seed: int) -> bool:
         return any((training.name, training.seed) == (name, seed) for training in self._run.archive.trainings())
 
-    async def _train(self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False) -> FinalTraining:
+    async def _train(
+        self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False
+    ) -> FinalTraining:
         folder = training_folder(self._run.folder, name, seed)
         priority = BASELINE_PRIORITY if trusted else 0
         trial = await self._trials.run(TrialRequest(name, kind, source, seed, folder, trusted, priority))
-        training = FinalTraining(name=name, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries)
+        training = FinalTraining(
+            name=name, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
+        )
         self._run.archive.put_training(training)
         return training
 
@@ -87,7 +93,11 @@ def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> No
     """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the search where there was no final)."""
     folder = run.folder / BEST
     write_text(folder / REWARD, best.proposal.source)
-    finals = [(training, training.outcome.fitness) for training in trainings if training.name == best.id and training.outcome is not None]
+    finals = [
+        (training, training.outcome.fitness)
+        for training in trainings
+        if training.name == best.id and training.outcome is not None
+    ]
     known = [(training, fitness) for training, fitness in finals if fitness is not None]
     policy = attempt_folder(run.folder, best.id) / POLICY
     if known:

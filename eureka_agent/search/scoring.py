@@ -37,7 +37,8 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     human = scores["human"].mean if "human" in scores else None
     sparse = scores["sparse"].mean if "sparse" in scores else None
     normalized = [
-        entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)}) for entry in scores.values()
+        entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)})
+        for entry in scores.values()
     ]
     finalists = [entry for entry in normalized if entry.name not in ("human", "sparse")]
     finalists.sort(key=lambda entry: (entry.mean is None, -(entry.mean or 0.0), entry.name))

@@ -52,7 +52,9 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     return parse_settings(SearchSettings, {**task, "task": description.task, **values}, "the settings")
 
 
-async def start(values: Mapping[str, Any], designer: Designer | None, command: Sequence[str], observer: Observer) -> Run:
+async def start(
+    values: Mapping[str, Any], designer: Designer | None, command: Sequence[str], observer: Observer
+) -> Run:
     """Start a new search and see it through. `values`: settings by name; `designer`: None for the one that the settings name."""
     asked = parse_settings(SearchSettings, values, "the settings")
     wall = choose_wall(asked.sandbox)
@@ -89,12 +91,21 @@ async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSetting
 
 
 async def _work(
-    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer | None, observer: Observer, stack: AsyncExitStack, *, resumed: bool
+    run: Run,
+    wall: Wall,
+    dry_runner: DryRunner,
+    designer: Designer | None,
+    observer: Observer,
+    stack: AsyncExitStack,
+    *,
+    resumed: bool,
 ) -> None:
     started = time.monotonic()
     with locked(run.folder):
         designer = designer or make_designer(run)
         run.set_status(RunStatus.RUNNING)
+        run.archive.set_fact("designer", designer.name)
+        run.archive.set_fact("wall", wall.name)
         observer(
             RunStarted(
                 run_folder=run.folder,
@@ -128,11 +139,16 @@ async def _work(
 
 def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
     run.set_status(status)
+    run.archive.set_fact("message", message)
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     report = run_report(run)
     with storage_errors(run.folder):
         write_report(run.folder / REPORT_FILE, report)
-    observer(RunEnded(status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message))
+    observer(
+        RunEnded(
+            status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message
+        )
+    )
 
 
 async def _search(

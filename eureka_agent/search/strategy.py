@@ -31,7 +31,9 @@ class Strategy(Protocol):
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Trained attempts, best fitness first; equal fitness in the order of iteration and sample."""
     trained = [attempt for attempt in attempts if attempt.stage is Stage.TRAINED and attempt.fitness is not None]
-    return sorted(trained, key=lambda attempt: (-(attempt.fitness or 0.0), attempt.iteration, attempt.sample, attempt.revision))
+    return sorted(
+        trained, key=lambda attempt: (-(attempt.fitness or 0.0), attempt.iteration, attempt.sample, attempt.revision)
+    )
 
 
 class Greedy:

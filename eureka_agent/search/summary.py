@@ -1,10 +1,13 @@
-"""A run as the report shows it, read from its archive alone."""
+"""A run as its report shows it, read from its archive alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
+
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import Attempt
-from eureka_agent.report.model import RunReport
+from eureka_agent.records import Attempt, Cost, FinalTraining, Stage
+from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.strategy import ranked
 
@@ -12,7 +15,55 @@ from eureka_agent.search.strategy import ranked
 def best_attempt(run: Run) -> Attempt | None:
     """The finalist with the highest mean over the final seeds; the best of the search where there was no final."""
     for score in score_table(run.archive.trainings()):
-        if score.name not in ("human", "sparse") and score.mean is not None:
+        if score.name not in BASELINES and score.mean is not None:
             return run.archive.attempt(score.name)
     trained = ranked(run.archive.attempts())
     return trained[0] if trained else None
+
+
+def run_report(run: Run) -> RunReport:
+    """Everything that a report of this run is made from."""
+    attempts, trainings = run.archive.attempts(), run.archive.trainings()
+    return RunReport(
+        run_name=run.name,
+        folder=run.folder,
+        description=run.description,
+        sentence=run.sentence,
+        settings=run.settings,
+        status=run.status,
+        started=run.archive.fact("created", ""),
+        seconds=run.seconds,
+        designer=run.archive.fact("designer", run.settings.model),
+        wall=run.archive.fact("wall", run.settings.sandbox),
+        attempts=attempts,
+        scores=score_table(trainings),
+        best=best_attempt(run),
+        cost=run_cost(attempts, trainings),
+        versions=run.archive.fact("versions", {}),
+        git_commit=run.archive.fact("git_commit"),
+        command=tuple(run.archive.fact("command", ())),
+        message=run.archive.fact("message", ""),
+    )
+
+
+def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining]) -> RunCost:
+    """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
+    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
+    paid = [training for training in trainings if not training.cached]
+    outcomes = [entry.outcome for entry in (*searched, *paid) if entry.outcome is not None]
+    costs = [attempt.proposal.cost for attempt in attempts if attempt.proposal.cost.prompt_tokens is not None]
+    return RunCost(
+        search_trainings=len(searched),
+        final_trainings=sum(training.name not in BASELINES for training in paid),
+        baseline_trainings=sum(training.name in BASELINES for training in paid),
+        env_steps=sum(outcome.env_steps for outcome in outcomes),
+        requests=len(costs),
+        prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),
+        completion_tokens=sum(cost.completion_tokens or 0 for cost in costs),
+        money=_total_money(costs),
+    )
+
+
+def _total_money(costs: Sequence[Cost]) -> Decimal | None:
+    known = [cost.money for cost in costs if cost.money is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None

@@ -52,7 +52,14 @@ class TrialRequest:
 class TrialRunner:
     """Runs trials on the training pool and the evaluator."""
 
-    def __init__(self, pool: TrainingPool, evaluator: Evaluator, evaluation_episodes: int, success_fitness: float | None, observer: Observer) -> None:
+    def __init__(
+        self,
+        pool: TrainingPool,
+        evaluator: Evaluator,
+        evaluation_episodes: int,
+        success_fitness: float | None,
+        observer: Observer,
+    ) -> None:
         self._pool = pool
         self._evaluator = evaluator
         self._episodes = evaluation_episodes
@@ -62,7 +69,9 @@ class TrialRunner:
     async def run(self, request: TrialRequest) -> Trial:
         """Train and score one reward. A candidate's own failure is part of the result; nothing of it raises."""
         self._observer(TrainingQueued(job=request.job, label=request.label, kind=request.kind, seed=request.seed))
-        result = await self._pool.train(request.job, request.source, request.seed, trusted=request.trusted, priority=request.priority)
+        result = await self._pool.train(
+            request.job, request.source, request.seed, trusted=request.trusted, priority=request.priority
+        )
         points = tuple(result.points)
         if points:
             write_file(request.folder / CURVES, lambda draft: write_curves_csv(draft, points))
@@ -71,12 +80,19 @@ class TrialRunner:
         if result.outcome is not None and result.policy is not None:
             copy_file(result.policy, request.folder / POLICY)
             evaluation = await self._evaluator.evaluate(
-                request.folder / POLICY, derive_seed("evaluation", request.seed), self._episodes, request.folder / TRAJECTORIES
+                request.folder / POLICY,
+                derive_seed("evaluation", request.seed),
+                self._episodes,
+                request.folder / TRAJECTORIES,
             )
             outcome = scored(result.outcome, evaluation, self._success_fitness)
             trial = Trial(outcome, points, evaluation, "", result.retries)
         fitness = None if trial.outcome is None else trial.outcome.fitness
-        self._observer(TrainingEnded(job=request.job, label=request.label, kind=request.kind, fitness=fitness, failure=trial.failure))
+        self._observer(
+            TrainingEnded(
+                job=request.job, label=request.label, kind=request.kind, fitness=fitness, failure=trial.failure
+            )
+        )
         return trial
 
 

@@ -1,0 +1,115 @@
+"""`eureka envs`: what environments there are, what one offers, whether your own keeps the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from eureka_agent.cli.options import FORMAT
+from eureka_agent.errors import EurekaError
+
+
+class NonconformingError(EurekaError):
+    """An environment that breaks the contract; the findings are printed already."""
+
+    exit_status = 1
+
+
+@click.command()
+@click.argument("environment", required=False)
+@click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
+@click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
+@FORMAT
+def envs(environment: str | None, check: str | None, task: str | None, output_format: str) -> None:
+    """List the built-in environments, show the variables of ENVIRONMENT, or check one of your own.
+
+    \b
+    eureka envs
+    eureka envs ant
+    eureka envs --check path/to/my_env
+    """
+    if check is not None:
+        _check(check, task, output_format)
+    elif environment is not None:
+        _show(environment, task, output_format)
+    else:
+        _list(output_format)
+
+
+def _print(value: Any) -> None:
+    from eureka_agent.archive.run_folder import dump_json
+
+    click.echo(dump_json(value), nl=False)
+
+
+def _list(output_format: str) -> None:
+    from eureka_agent.simulation.catalogue import list_environments
+
+    entries = list_environments()
+    if output_format == "json":
+        _print([{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries])
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("environment", "task", "sentence", box=None, pad_edge=False, header_style="bold")
+    for entry in entries:
+        for index, (name, sentence) in enumerate(entry.tasks.items()):
+            table.add_row(entry.name if index == 0 else "", name, sentence)
+    console = Console()
+    console.print(table)
+    console.print(
+        "\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5. Details: eureka envs NAME",
+        highlight=False,
+    )
+
+
+def _show(environment: str, task: str | None, output_format: str) -> None:
+    from eureka_agent.simulation.loading import describe, load_environment
+
+    loaded = load_environment(environment)
+    description = describe(loaded, loaded.task(task)[0])
+    if output_format == "json":
+        _print(description.model_dump(mode="json"))
+        return
+    from rich.console import Console
+
+    from eureka_agent.report.environment import render_environment
+
+    Console().print(render_environment(description, tuple(loaded.tasks)))
+
+
+def _check(reference: str, task: str | None, output_format: str) -> None:
+    from eureka_agent.simulation.conformance import check_environment
+
+    results = check_environment(reference, task)
+    failed = [result for result in results if not result.passed]
+    if output_format == "json":
+        _print(
+            [
+                {
+                    "name": result.name,
+                    "passed": result.passed,
+                    "expected": result.expected,
+                    "actual": result.actual,
+                    "hint": result.hint,
+                }
+                for result in results
+            ]
+        )
+    else:
+        for result in results:
+            mark = click.style("ok  ", fg="green") if result.passed else click.style("FAIL", fg="red")
+            click.echo(f"{mark} {result.name}")
+            if not result.passed:
+                click.echo(
+                    f"       expected: {result.expected}\n       actual:   {result.actual}\n       hint:     {result.hint}"
+                )
+    if failed:
+        raise NonconformingError(
+            f"{len(failed)} of {len(results)} checks failed on {reference!r}",
+            "mend the first one first: others may follow from it",
+        )
+    if output_format == "text":
+        click.echo(f"{reference} keeps the contract: {len(results)} checks passed")

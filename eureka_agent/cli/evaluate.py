@@ -1,0 +1,59 @@
+"""`eureka evaluate`: a policy of a run on fresh episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eureka_agent.cli.options import FORMAT
+from eureka_agent.errors import RunFolderError
+
+
+@click.command()
+@click.argument("run")
+@click.argument("attempt", required=False)
+@click.option("--episodes", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Episodes.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the episodes.")
+@click.option(
+    "--trajectories", type=click.Path(path_type=Path), help="Write the best and the worst episode to this npz file."
+)
+@FORMAT
+def evaluate(
+    run: str, attempt: str | None, episodes: int, seed: int, trajectories: Path | None, output_format: str
+) -> None:
+    """Score the best policy of RUN, or of one ATTEMPT, without loading any reward."""
+    import asyncio
+
+    from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
+    from eureka_agent.archive.run_folder import dump_json, find_run, open_run
+    from eureka_agent.search.rescore import evaluation_summary, rescore
+
+    opened = open_run(find_run(run))
+    policy = (opened.folder / BEST if attempt is None else attempt_folder(opened.folder, attempt)) / POLICY
+    if not policy.is_file():
+        what = f"attempt {attempt!r}" if attempt else "a best policy"
+        raise RunFolderError(
+            f"{opened.name!r} has no policy of {what}", f"`eureka show {opened.folder}` lists what was trained"
+        )
+    evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories))
+    summary = {
+        "run": opened.name,
+        "attempt": attempt,
+        "policy": str(policy),
+        **evaluation_summary(evaluation, opened.description),
+    }
+    if output_format == "json":
+        click.echo(dump_json(summary), nl=False)
+        return
+    click.echo(
+        f"{opened.description.fitness_doc}: {summary['mean']:.4g} ± {summary['std']:.3g} over {episodes} episodes"
+    )
+    if summary["success_rate"] is not None:
+        click.echo(f"solved: {summary['success_rate']:.0%}")
+    ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
+    click.echo(
+        f"length: {summary['mean_length']:.0f} of {opened.description.max_episode_length} steps; ended by: {ends}"
+    )
+    if trajectories is not None:
+        click.echo(f"best and worst episode: {trajectories}")

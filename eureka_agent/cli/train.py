@@ -1,0 +1,52 @@
+"""`eureka train`: a person's own reward function, trained and scored like a search's finalist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eureka_agent.cli.options import FORMAT, given_settings, settings_options
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.settings import TrainingSettings
+
+_FLAGS = (
+    "env",
+    "task",
+    "seed",
+    "final_seeds",
+    "baselines",
+    "evaluation_episodes",
+    "workers",
+    "sandbox",
+    *TrainingSettings.model_fields,
+)
+
+
+@click.command()
+@click.argument("reward", type=click.Path(path_type=Path))
+@click.option("--config", type=click.Path(path_type=Path), help="YAML file with settings; flags override it.")
+@settings_options(_FLAGS)
+@FORMAT
+def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -> None:
+    """Train the reward function in the file REWARD and score it against human and sparse.
+
+    \b
+    eureka train reward.py --env hopper
+    eureka train reward.py --env ant --final-seeds 5 --no-baselines
+    """
+    from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.cli.watch import watch
+    from eureka_agent.designer.given import GivenDesigner
+    from eureka_agent.search.session import start
+
+    try:
+        source = reward.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EnvironmentLoadError(
+            f"cannot read the reward function {str(reward)!r}: {error}", "name a Python file"
+        ) from None
+    values = given_settings(config, flags)
+    values.update({"iterations": 1, "samples": 1, "finalists": 1, "revisions": 0, "retry_rounds": 0})
+    watch(lambda observer: start(values, GivenDesigner(source, str(reward)), command_line(), observer), output_format)

@@ -1,0 +1,40 @@
+"""Score a stored policy again, on episodes that a person asks for."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.records import Evaluation, TaskDescription
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.evaluator import Evaluator
+
+
+async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None) -> Evaluation:
+    """Evaluate a policy file of `run` in a worker of its own."""
+    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+        evaluator = Evaluator(choose_wall(run.settings.sandbox), run.settings.env, run.description.task, Path(scratch))
+        try:
+            return await evaluator.evaluate(policy, seed, episodes, trajectories)
+        finally:
+            await evaluator.close()
+
+
+def evaluation_summary(evaluation: Evaluation, description: TaskDescription) -> dict[str, Any]:
+    """Mean, spread, success rate, length and ends of the episodes."""
+    values = [episode.fitness for episode in evaluation.episodes]
+    threshold = description.success_fitness
+    return {
+        "episodes": len(values),
+        "seed": evaluation.seed,
+        "mean": statistics.fmean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "unit": description.fitness_unit,
+        "success_rate": None if threshold is None else sum(value >= threshold for value in values) / len(values),
+        "mean_length": statistics.fmean(episode.length for episode in evaluation.episodes),
+        "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes).most_common()),
+    }

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.records import CheckpointRecord, Outcome, TaskDescription
+from eureka_agent.settings import TrainingSettings
+
+OUTCOME = Outcome(
+    env_steps=10,
+    seconds=1.0,
+    checkpoints=(
+        CheckpointRecord(env_steps=10, fitness=1.0, episode_length=5.0, episodes=2, reward=0.5, components={"a": 0.5}),
+    ),
+    best_checkpoint=0,
+    training_fitness=1.0,
+    fitness=1.5,
+)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "policy.safetensors"
+    path.write_bytes(b"weights")
+    return path
+
+
+def test_a_baseline_is_found_again_with_its_policy(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
+    BaselineCache(tmp_path, description, TrainingSettings(), 32).put("source", 3, OUTCOME, policy)
+    found = BaselineCache(tmp_path, description, TrainingSettings(), 32).find("source", 3)
+    assert found is not None
+    assert found[0] == OUTCOME
+    assert found[1].read_bytes() == b"weights"
+
+
+@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes"])
+def test_anything_that_it_depends_on_makes_it_another_entry(
+    tmp_path: Path, description: TaskDescription, policy: Path, change: str
+) -> None:
+    BaselineCache(tmp_path, description, TrainingSettings(), 32).put("source", 3, OUTCOME, policy)
+    changed = description.model_copy(update={"fingerprint": "1" * 64}) if change == "environment" else description
+    settings = TrainingSettings(env_steps=5) if change == "settings" else TrainingSettings()
+    cache = BaselineCache(tmp_path, changed, settings, 16 if change == "episodes" else 32)
+    assert cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3) is None
+
+
+def test_an_entry_that_was_cut_off_is_no_entry(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
+    cache = BaselineCache(tmp_path, description, TrainingSettings(), 32)
+    cache.put("source", 3, OUTCOME, policy)
+    (outcome,) = tmp_path.rglob("outcome.json")
+    outcome.write_text(outcome.read_text()[:40])
+    assert cache.find("source", 3) is None

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.database import Archive
+from eureka_agent.archive.migrations import MIGRATIONS, migrate
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
+
+
+def test_an_attempt_comes_back_as_it_was_put(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+    attempt = make_attempt(0, 2, fitness=3.5, retries=1)
+    Archive(tmp_path).put_attempt(attempt)
+    assert Archive(tmp_path).attempt("1-03") == attempt
+
+
+def test_attempts_are_ordered_by_iteration_sample_and_revision(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
+    archive = Archive(tmp_path)
+    for attempt in (
+        make_attempt(1, 0, 1.0),
+        make_attempt(0, 10, 1.0),
+        make_attempt(0, 9, revision=1),
+        make_attempt(0, 9),
+    ):
+        archive.put_attempt(attempt)
+    assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
+
+
+def test_a_later_stage_replaces_the_earlier_one(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+    archive = Archive(tmp_path)
+    archive.put_attempt(make_attempt(0, 0, stage=Stage.PROPOSED))
+    archive.put_attempt(make_attempt(0, 0, fitness=2.0))
+    assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [(Stage.TRAINED, 2.0)]
+
+
+def test_the_table_can_be_read_with_plain_sql(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=2.0))
+    rows = sqlite3.connect(tmp_path / "archive.sqlite").execute("SELECT id, stage, fitness FROM attempts").fetchall()
+    assert rows == [("1-01", "trained", 2.0)]
+
+
+def test_trainings_and_messages_come_back(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    training = FinalTraining(name="human", seed=5, outcome=None, failure="the reward raised", retries=1)
+    message = Message(role="designer", model="m", request="q", reply="a", cost=Cost(prompt_tokens=3))
+    archive.put_training(training)
+    archive.put("key", message)
+    assert archive.trainings() == (training,)
+    assert archive.find("key") == message
+    assert archive.find("another key") is None
+
+
+def test_facts_keep_their_json_types(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.set_fact("versions", {"torch": "2.13"})
+    assert archive.fact("versions") == {"torch": "2.13"}
+    assert archive.fact("missing", 4) == 4
+
+
+def test_migrations_apply_once_and_in_order_from_any_earlier_state(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "old.sqlite", isolation_level=None)
+    connection.execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)")
+    connection.executescript(MIGRATIONS[0][1])
+    connection.execute("INSERT INTO migrations VALUES (?)", (MIGRATIONS[0][0],))
+    assert migrate(connection) == [name for name, _ in MIGRATIONS[1:]]
+    assert migrate(connection) == []
+    assert connection.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+
+
+def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "archive.sqlite").write_text("not a database, but long enough to be read as one " * 10)
+    with pytest.raises(RunFolderError, match="cannot be read as a run's archive"):
+        Archive(tmp_path)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.artefacts import write_text
+from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run
+from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.records import TaskDescription
+from eureka_agent.settings import SearchSettings
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def test_a_run_opens_with_the_settings_and_the_task_that_it_was_made_with(
+    runs: Path, description: TaskDescription
+) -> None:
+    settings = SearchSettings(env="cart", iterations=5, hidden_sizes=(32, 16))
+    made = create_run(settings, description, ["eureka", "search"])
+    opened = open_run(made.folder)
+    assert opened.settings == settings
+    assert opened.description == description
+    assert opened.sentence == "keep the cart at the centre"
+    assert opened.archive.fact("command") == ["eureka", "search"]
+
+
+def test_two_runs_in_the_same_second_get_folders_of_their_own(runs: Path, description: TaskDescription) -> None:
+    made = [create_run(SearchSettings(), description, []).folder for _ in range(3)]
+    assert len(set(made)) == 3
+    assert set(list_runs()) == set(made)
+
+
+@pytest.mark.parametrize("missing", ["settings.yaml", "environment.json", "archive.sqlite"])
+def test_a_folder_without_a_part_is_not_a_run(runs: Path, description: TaskDescription, missing: str) -> None:
+    folder = create_run(SearchSettings(), description, []).folder
+    (folder / missing).unlink()
+    with pytest.raises(RunFolderError, match=f"is not a run: it has no {missing}"):
+        open_run(folder)
+
+
+def test_an_edited_setting_is_named_with_a_suggestion(runs: Path, description: TaskDescription) -> None:
+    folder = create_run(SearchSettings(), description, []).folder
+    (folder / "settings.yaml").write_text("iteration: 3\n")
+    with pytest.raises(SettingsError) as caught:
+        open_run(folder)
+    assert "'iteration'" in caught.value.message
+    assert caught.value.hint == "did you mean 'iterations'?"
+
+
+def test_runs_are_found_by_path_name_beginning_and_latest(runs: Path) -> None:
+    for name in ("20260101-000000_ant_run", "20260102-000000_hopper_run"):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "archive.sqlite").touch()
+    assert find_run(str(runs / "20260101-000000_ant_run")).name == "20260101-000000_ant_run"
+    assert find_run("20260102-000000_hopper_run").name == "20260102-000000_hopper_run"
+    assert find_run("20260101").name == "20260101-000000_ant_run"
+    assert find_run("latest").name == "20260102-000000_hopper_run"
+    with pytest.raises(RunFolderError, match="beginning of 2 runs"):
+        find_run("2026")
+    with pytest.raises(RunFolderError, match="no run 'nothing'"):
+        find_run("nothing")
+
+
+def test_a_run_that_another_process_holds_cannot_be_entered(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib; from eureka_agent.archive.run_folder import locked\n"
+            "with locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()",
+            str(tmp_path),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(RunFolderError, match=f"is being worked on by process {holder.pid}"), locked(tmp_path):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with locked(tmp_path):  # the kill let go of it
+        assert (tmp_path / ".lock").exists()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: Path) -> None:
+    write_text(tmp_path / "report.md", "old")
+    (tmp_path / ".report.md.draft").mkdir()  # the draft cannot be written
+    with pytest.raises(RunFolderError, match="cannot write to the run folder") as caught:
+        write_text(tmp_path / "report.md", "new")
+    assert (tmp_path / "report.md").read_text() == "old"
+    assert "eureka resume" in caught.value.hint

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EUREKA = [sys.executable, "-m", "eureka_agent.cli.main"]
+
+
+def eureka(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*EUREKA, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+def test_version(tmp_path: Path) -> None:
+    result = eureka("--version", cwd=tmp_path)
+    assert (result.returncode, result.stdout.split()[0]) == (0, "eureka")
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    script = (
+        "import sys\nsys.argv = ['eureka', '--help']\nfrom eureka_agent.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('torch', 'mujoco', 'litellm', 'openai', 'pydantic', 'rich', 'numpy') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "command", ["search", "resume", "train", "critique", "evaluate", "runs", "show", "envs", "doctor", "completion"]
+)
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
+    result = eureka(command, "--help", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"Usage: eureka {command}")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_names_the_program(tmp_path: Path, shell: str) -> None:
+    result = eureka("completion", shell, cwd=tmp_path)
+    assert result.returncode == 0
+    assert "_EUREKA_COMPLETE" in result.stdout
+
+
+def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
+    def complete(*words: str) -> list[str]:
+        environment = {
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+            "_EUREKA_COMPLETE": "bash_complete",
+            "PATH": "",
+        }
+        script = "from eureka_agent.cli.main import main; main()"
+        result = subprocess.run(
+            [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        return [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+    assert complete("eureka", "re") == ["resume"]
+    assert complete("eureka", "search", "--iter") == ["--iterations"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message", "hint"),
+    [
+        (["search", "  "], 2, "the task is empty", "say in plain words"),
+        (["search", "hop", "--env", "hoper"], 2, "hoper", "hopper"),
+        (["search", "hop", "--env", "hopper", "--task", "fly"], 2, "fly", "run"),
+        (["search", "x", "--samples", "0"], 2, "'samples'", "search --help"),
+        (["show", "nowhere"], 2, "no run 'nowhere'", "eureka search"),
+        (["resume", "."], 2, "is not a run", "eureka runs"),
+        (["train", "missing.py"], 2, "missing.py", "name a Python file"),
+        (["critique", "missing.py", "--env", "cartpole"], 2, "missing.py", ""),
+    ],
+)
+def test_a_mistake_gets_one_clear_message_and_no_traceback(
+    tmp_path: Path, arguments: list[str], status: int, message: str, hint: str
+) -> None:
+    result = eureka(*arguments, cwd=tmp_path)
+    assert result.returncode == status
+    assert message in result.stderr
+    assert hint in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_key_in_a_settings_file(tmp_path: Path) -> None:
+    (tmp_path / "night.yaml").write_text("sampels: 4\n")
+    result = eureka("search", "balance", "--config", "night.yaml", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "unknown setting 'sampels' in night.yaml" in result.stderr
+    assert "did you mean 'samples'?" in result.stderr

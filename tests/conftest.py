@@ -1,0 +1,95 @@
+"""Records that many tests need: a task description, attempts at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eureka_agent.records import (
+    Attempt,
+    CheckpointRecord,
+    Operator,
+    Outcome,
+    Proposal,
+    Stage,
+    TaskDescription,
+    VariableSpec,
+)
+
+REWARD = """def compute_reward(cart_position, actions):
+    centred = -cart_position.abs()
+    effort = -0.01 * actions.square().sum(dim=-1)
+    return centred + effort, {"centred": centred, "effort": effort}
+"""
+
+
+@pytest.fixture
+def description() -> TaskDescription:
+    """A small invented task."""
+    return TaskDescription(
+        environment="cart",
+        task="centre",
+        sentence="keep the cart at the centre",
+        doc="A cart on a rail.",
+        fitness_doc="seconds within 0.1 m of the centre",
+        fitness_unit="s",
+        fitness_reduction="sum",
+        success_fitness=8.0,
+        variables=(
+            VariableSpec(name="actions", shape=(1,), unit="1", frame="joint", doc="action", range=(-1.0, 1.0)),
+            VariableSpec(
+                name="cart_position", shape=(), unit="m", frame="world", doc="position of the cart along the rail"
+            ),
+            VariableSpec(name="secret", shape=(), unit="1", frame="-", doc="for the fitness alone", private=True),
+        ),
+        num_observations=2,
+        num_actions=1,
+        control_dt=0.02,
+        max_episode_length=500,
+        termination_causes=("left_the_rail",),
+        env_steps=10_000,
+        num_envs=16,
+        training_overrides={},
+        human_reward=REWARD,
+        sparse_reward=REWARD,
+        fingerprint="0" * 64,
+    )
+
+
+def make_outcome(fitness: float | None, env_steps: int = 10_000) -> Outcome:
+    """An outcome of one checkpoint."""
+    checkpoint = CheckpointRecord(
+        env_steps=env_steps, fitness=fitness, episode_length=500.0, episodes=4, reward=0.0, components={}
+    )
+    return Outcome(
+        env_steps=env_steps,
+        seconds=1.0,
+        checkpoints=(checkpoint,),
+        best_checkpoint=0,
+        training_fitness=fitness,
+        fitness=fitness,
+    )
+
+
+@pytest.fixture
+def make_attempt() -> Callable[..., Attempt]:
+    """A factory of attempts: trained with `fitness`, or at the stage given."""
+
+    def make(iteration: int, sample: int, fitness: float | None = None, **fields: Any) -> Attempt:
+        stage = fields.pop("stage", Stage.TRAINED if fitness is not None else Stage.REJECTED)
+        revision = fields.pop("revision", 0)
+        return Attempt(
+            id=f"{iteration + 1}-{sample + 1:02d}" + (f"-r{revision}" if revision else ""),
+            iteration=iteration,
+            sample=sample,
+            revision=revision,
+            proposal=Proposal(source=REWARD, reasoning="because", operator=Operator.FRESH),
+            stage=stage,
+            seed=7,
+            outcome=None if fitness is None else make_outcome(fitness),
+            **fields,
+        )
+
+    return make

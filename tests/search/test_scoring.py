@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from eureka_agent.records import CheckpointRecord, FinalTraining, Outcome
+from eureka_agent.search.scoring import human_normalized, score, score_table
+from eureka_agent.search.seeds import derive_seed, final_seeds
+
+
+def training(name: str, seed: int, fitness: float | None, cached: bool = False) -> FinalTraining:
+    checkpoint = CheckpointRecord(
+        env_steps=1, fitness=fitness, episode_length=1.0, episodes=1, reward=0.0, components={}
+    )
+    outcome = Outcome(
+        env_steps=1,
+        seconds=1.0,
+        checkpoints=(checkpoint,),
+        best_checkpoint=0,
+        training_fitness=fitness,
+        fitness=fitness,
+    )
+    return FinalTraining(name=name, seed=seed, outcome=None if fitness is None else outcome, cached=cached)
+
+
+def test_mean_and_sample_standard_deviation_over_the_seeds() -> None:
+    # values 2, 4, 9: mean 5, squared deviations 9 + 1 + 16 = 26, over n - 1 = 2: 13
+    result = score(
+        "1-01",
+        [training("1-01", 3, 9.0), training("1-01", 1, 2.0), training("1-01", 2, 4.0), training("other", 1, 100.0)],
+    )
+    assert result.seeds == (1, 2, 3)
+    assert result.fitness == (2.0, 4.0, 9.0)
+    assert result.mean == pytest.approx(5.0)
+    assert result.std == pytest.approx(13**0.5)
+
+
+def test_a_failed_seed_is_listed_and_left_out_of_the_mean() -> None:
+    result = score("1-01", [training("1-01", 1, None), training("1-01", 2, 4.0)])
+    assert result.fitness == (None, 4.0)
+    assert result.mean == 4.0
+    assert result.std is None
+
+
+def test_human_normalized_score_by_hand() -> None:
+    assert human_normalized(8.0, human=6.0, sparse=2.0) == pytest.approx(1.5)  # (8 - 2) / |6 - 2|
+    assert human_normalized(8.0, human=2.0, sparse=6.0) == pytest.approx(
+        0.5
+    )  # the sparse reward beats the human one: (8 - 6) / |2 - 6|
+    assert human_normalized(8.0, human=2.0, sparse=2.0) is None
+    assert human_normalized(8.0, human=None, sparse=2.0) is None
+
+
+def test_the_table_has_finalists_best_first_then_the_baselines() -> None:
+    table = score_table(
+        [training("human", 1, 6.0), training("1-01", 1, -3.0), training("2-04", 1, 5.0), training("sparse", 1, 2.0)]
+    )
+    assert [entry.name for entry in table] == ["2-04", "1-01", "human", "sparse"]
+    assert [entry.human_normalized for entry in table] == pytest.approx([0.75, -1.25, 1.0, 0.0])
+
+
+def test_a_finalist_whose_trainings_all_failed_is_last_even_among_negative_scores() -> None:
+    table = score_table([training("1-01", 1, None), training("1-02", 1, -9.0)])
+    assert [entry.name for entry in table] == ["1-02", "1-01"]
+
+
+def test_seeds_depend_on_every_part_and_final_seeds_on_none_of_the_run() -> None:
+    seeds = {derive_seed(0, "training", iteration, sample) for iteration in range(10) for sample in range(100)}
+    assert len(seeds) == 1000
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert final_seeds(5)[:3] == final_seeds(3)
+    assert not seeds & set(final_seeds(100))

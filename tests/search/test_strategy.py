@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eureka_agent.records import Attempt, Operator, Stage
+from eureka_agent.search.strategy import BestOfN, Greedy, ranked
+
+
+def test_ranking_takes_negative_fitness_for_what_it_is_and_leaves_failures_out(
+    make_attempt: Callable[..., Attempt],
+) -> None:
+    attempts = [
+        make_attempt(0, 0, -5.0),
+        make_attempt(0, 1, -1.0),
+        make_attempt(0, 2),
+        make_attempt(0, 3, stage=Stage.FAILED),
+    ]
+    assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-01"]
+
+
+def test_equal_fitness_ranks_the_earlier_attempt_first(make_attempt: Callable[..., Attempt]) -> None:
+    attempts = [make_attempt(1, 0, 2.0), make_attempt(0, 3, 2.0), make_attempt(0, 1, 2.0)]
+    assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-04", "2-01"]
+
+
+def test_the_first_generation_is_fresh() -> None:
+    plans = Greedy().plan(0, [], 5)
+    assert [plan.operator for plan in plans] == [Operator.FRESH] * 5
+
+
+def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(make_attempt: Callable[..., Attempt]) -> None:
+    history = [make_attempt(0, 0, 9.0), make_attempt(0, 1, 3.0), make_attempt(1, 0, 4.0)]
+    plans = Greedy().plan(2, history, 8)
+    assert {plan.parents[0] for plan in plans} == {"1-01"}
+    crossed = [plan.parents for plan in plans if plan.operator is Operator.CROSSOVER]
+    assert crossed == [("1-01", "2-01")]
+
+
+def test_greedy_does_not_cross_where_one_parent_is_all_there_is(make_attempt: Callable[..., Attempt]) -> None:
+    plans = Greedy().plan(1, [make_attempt(0, 0, 1.0), make_attempt(0, 1)], 8)
+    assert Operator.CROSSOVER not in {plan.operator for plan in plans}
+    assert all(plan.parents == ("1-01",) for plan in plans)
+
+
+def test_a_generation_after_failures_alone_is_fresh_again(make_attempt: Callable[..., Attempt]) -> None:
+    plans = Greedy().plan(0, [make_attempt(0, sample) for sample in range(4)], 4)
+    assert [plan.operator for plan in plans] == [Operator.FRESH] * 4
+
+
+def test_best_of_n_never_looks_at_what_was_found(make_attempt: Callable[..., Attempt]) -> None:
+    plans = BestOfN().plan(3, [make_attempt(0, 0, 9.0)], 3)
+    assert [(plan.operator, plan.parents) for plan in plans] == [(Operator.FRESH, ())] * 3
