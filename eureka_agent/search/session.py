@@ -16,7 +16,7 @@ from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer
-from eureka_agent.errors import EurekaError, EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,

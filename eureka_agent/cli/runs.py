@@ -1,0 +1,89 @@
+"""`eureka runs` and `eureka show`: what was searched and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eureka_agent.cli.options import FORMAT
+from eureka_agent.errors import RunFolderError, did_you_mean
+
+if TYPE_CHECKING:
+    from eureka_agent.report.run_report import RunReport
+
+
+@click.command()
+@FORMAT
+def runs(output_format: str) -> None:
+    """List the runs, oldest first: what was asked, how it stands, the best fitness."""
+    from rich.console import Console
+
+    from eureka_agent.archive.run_folder import list_runs, runs_folder
+    from eureka_agent.report.as_json import to_json
+    from eureka_agent.report.tables import render_runs
+
+    reports: list[RunReport] = []
+    for folder in list_runs():
+        try:
+            reports.append(_report(str(folder)))
+        except RunFolderError as error:
+            click.echo(f"skipped {folder.name}: {error.message}", err=True)
+    if output_format == "json":
+        keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
+        _print([{key: value for key, value in to_json(report).items() if key in keys} for report in reports])
+    elif reports:
+        Console().print(render_runs(reports))
+    else:
+        click.echo(f'no run in {str(runs_folder())!r} yet; start one: eureka search "balance the pole" --env cartpole')
+
+
+@click.command()
+@click.argument("run")
+@click.argument("attempt", required=False)
+@FORMAT
+def show(run: str, attempt: str | None, output_format: str) -> None:
+    """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it."""
+    from rich.console import Console
+
+    from eureka_agent.archive.artefacts import CURVES, attempt_folder
+    from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+    from eureka_agent.report.curves import read_curves_csv
+    from eureka_agent.report.tables import render_attempt, render_run
+
+    report = _report(run)
+    if attempt is None:
+        if output_format == "json":
+            _print(to_json(report))
+        else:
+            Console().print(render_run(report))
+        return
+    chosen = next((entry for entry in report.attempts if entry.id == attempt), None)
+    if chosen is None:
+        raise RunFolderError(
+            f"the run {report.run_name!r} has no attempt {attempt!r}",
+            did_you_mean(attempt, [entry.id for entry in report.attempts]),
+        )
+    if output_format == "json":
+        _print(attempt_in_full_to_json(chosen))
+        return
+    folder = attempt_folder(report.folder, chosen.id)
+    curves = folder / CURVES
+    Console().print(render_attempt(chosen, read_curves_csv(curves) if curves.is_file() else (), folder))
+
+
+def _report(word: str) -> RunReport:
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.search.summary import run_report
+
+    opened = open_run(find_run(word))
+    try:
+        return run_report(opened)
+    finally:
+        opened.archive.close()
+
+
+def _print(value: Any) -> None:
+    from eureka_agent.archive.run_folder import dump_json
+
+    click.echo(dump_json(value), nl=False)
