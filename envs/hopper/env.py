@@ -1,0 +1,160 @@
+"""Planar one-legged hopper in MuJoCo."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.task import Variable
+
+TORQUE = 200.0
+LOWEST_TORSO = 0.7
+LARGEST_PITCH = 0.6
+
+
+class Hopper(MujocoTask):
+    """A one-legged robot in the vertical plane: torso, thigh, shank and foot, joined by hip, knee and ankle motors.
+
+    It stands 1.4 m tall, weighs 16 kg and moves forward along +x by hopping; z is up. Three actions, hip, knee and ankle, turn the
+    joints. An episode lasts 8 s at 62.5 control steps a second and ends early when the robot falls.
+    """
+
+    variables = (
+        Variable(
+            "torso_position_w",
+            (2,),
+            "m",
+            "world",
+            "position of the torso's centre: x (forward, 0 at the start), z (height; 1.25 when standing)",
+        ),
+        Variable("torso_velocity_w", (2,), "m/s", "world", "velocity of the torso: x (forward), z (up)"),
+        Variable(
+            "torso_height",
+            (),
+            "m",
+            "world",
+            "height of the torso's centre above the ground; 1.25 when standing, below 0.7 the episode ends",
+            (0.0, 3.0),
+        ),
+        Variable(
+            "torso_pitch",
+            (),
+            "rad",
+            "world",
+            "pitch of the torso, 0 is upright, positive leans forward; beyond ±0.6 the episode ends",
+            (-0.6, 0.6),
+        ),
+        Variable(
+            "torso_pitch_velocity",
+            (),
+            "rad/s",
+            "world",
+            "angular velocity of the torso's pitch; positive falls forward",
+        ),
+        Variable(
+            "torso_upright",
+            (),
+            "1",
+            "world",
+            "cosine of the torso's pitch, its upright projection: 1 is upright",
+            (-1.0, 1.0),
+        ),
+        Variable(
+            "joint_positions",
+            (3,),
+            "rad",
+            "joint",
+            "joint angles of hip, knee, ankle; 0 when standing straight; hip and knee bend to -2.6, the ankle to ±0.79",
+        ),
+        Variable(
+            "joint_positions_scaled",
+            (3,),
+            "1",
+            "joint",
+            "joint angles of hip, knee, ankle scaled to their limits: -1 at the lower limit, 1 at the upper",
+            (-1.0, 1.0),
+        ),
+        Variable("joint_velocities", (3,), "rad/s", "joint", "angular velocities of hip, knee, ankle"),
+        Variable(
+            "joint_limit_nearness",
+            (3,),
+            "1",
+            "joint",
+            "how near hip, knee, ankle are to a joint limit: 0 mid-range, 1 at the limit",
+            (0.0, 1.0),
+        ),
+        Variable(
+            "joint_torques",
+            (3,),
+            "N·m",
+            "joint",
+            "torques that the motors of hip, knee, ankle apply in this step",
+            (-TORQUE, TORQUE),
+        ),
+        Variable("motor_power", (), "W", "joint", "mechanical power of the motors: sum of |torque · angular velocity|"),
+        Variable(
+            "foot_position_w",
+            (2,),
+            "m",
+            "world",
+            "position of the foot's middle: x (forward), z (height; 0.05 on the ground)",
+        ),
+        Variable("foot_velocity_w", (2,), "m/s", "world", "velocity of the foot's middle: x (forward), z (up)"),
+        Variable(
+            "foot_contact_force",
+            (),
+            "N",
+            "world",
+            "force with which the foot presses on the ground; 0 in the air, 155 when standing still",
+        ),
+        Variable("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, 0 in flight", (0.0, 1.0)),
+    )
+    model_file = "hopper.xml"
+    num_observations = 12
+    num_actions = 3
+    max_episode_length = 500
+    control_dt = 0.016
+    position_noise = 0.01
+    velocity_noise = 0.01
+    termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float()
+        self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
+
+    def compute_observations(self) -> None:
+        """Height, pitch, joint angles, velocities (up to ±10) and the foot's contact."""
+        self.obs_buf[:, 0:5] = self.joint_positions[:, 1:6]
+        self.obs_buf[:, 5:11] = self.joint_velocities.clamp(-10.0, 10.0)
+        self.obs_buf[:, 11] = self.sensors["foot_force"] > 0.0
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        positions, velocities = self.joint_positions, self.joint_velocities
+        scaled = (positions[:, 3:6] - self._joint_middle) / self._joint_half_range
+        torques = TORQUE * self.actions
+        foot_force = self.sensors["foot_force"]
+        return {
+            "torso_position_w": positions[:, 0:2],
+            "torso_velocity_w": velocities[:, 0:2],
+            "torso_height": positions[:, 1],
+            "torso_pitch": positions[:, 2],
+            "torso_pitch_velocity": velocities[:, 2],
+            "torso_upright": torch.cos(positions[:, 2]),
+            "joint_positions": positions[:, 3:6],
+            "joint_positions_scaled": scaled,
+            "joint_velocities": velocities[:, 3:6],
+            "joint_limit_nearness": scaled.abs().clamp(max=1.0),
+            "joint_torques": torques,
+            "motor_power": (torques * velocities[:, 3:6]).abs().sum(dim=-1),
+            "foot_position_w": self.sensors["foot_position"][:, 0:3:2],
+            "foot_velocity_w": self.sensors["foot_velocity"][:, 0:3:2],
+            "foot_contact_force": foot_force,
+            "foot_in_contact": (foot_force > 0.0).float(),
+        }
+
+    def compute_failures(self) -> dict[str, Tensor]:
+        too_low = self.joint_positions[:, 1] < LOWEST_TORSO
+        tipped_over = self.joint_positions[:, 2].abs() > LARGEST_PITCH
+        return {"torso_too_low": too_low, "tipped_over": tipped_over & ~too_low}
