@@ -20,7 +20,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(REPOSITORY)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
-    install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(folder / "site"), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(folder / "site"),
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     return folder / "site"
 
@@ -30,7 +40,12 @@ def run(installed: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(installed), "EUREKA_RUNS": str(installed.parent / "runs")}
     script = "import eureka_agent, sys; print(eureka_agent.__file__, file=sys.stderr); from eureka_agent.cli.main import main; main()"
     result = subprocess.run(
-        [sys.executable, "-c", script, *arguments], cwd=installed.parent, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", script, *arguments],
+        cwd=installed.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert result.stderr.startswith(str(installed)), result.stderr
     assert result.returncode == 0, result.stderr
@@ -45,7 +60,11 @@ def test_every_resource_travels_inside(installed: Path) -> None:
             for path in (REPOSITORY / name).rglob("*")
             if path.is_file() and "__pycache__" not in path.parts
         }
-        packed = {str(path.relative_to(installed / "eureka_agent/_data" / name)) for path in (installed / "eureka_agent/_data" / name).rglob("*") if path.is_file()}
+        packed = {
+            str(path.relative_to(installed / "eureka_agent/_data" / name))
+            for path in (installed / "eureka_agent/_data" / name).rglob("*")
+            if path.is_file()
+        }
         assert kept <= packed
         assert kept, f"{name}/ is empty"
 
@@ -58,7 +77,9 @@ def test_the_built_in_environments_are_listed(installed: Path) -> None:
 
 @pytest.mark.slow
 def test_a_small_search_runs(installed: Path) -> None:
-    flags = "--env cartpole --iterations 1 --samples 2 --env-steps 4096 --finalists 1 --final-seeds 1 --format json".split()
+    flags = (
+        "--env cartpole --iterations 1 --samples 2 --env-steps 4096 --finalists 1 --final-seeds 1 --format json".split()
+    )
     found = json.loads(run(installed, "search", "balance the pole", *flags))
     assert found["status"] == "finished"
     assert found["best"]["mean"] is not None

@@ -10,6 +10,7 @@ class GivenDesigner:
     """Proposes one given source, whatever it is asked for."""
 
     name = "given"
+    concurrent = False
 
     def __init__(self, source: str, origin: str) -> None:
         """`origin` says where the source comes from, for the record."""

@@ -52,6 +52,8 @@ class Designer(Protocol):
 
     name: str
     """`"offline"`, or the model's name; stored with every proposal."""
+    concurrent: bool
+    """True: a generation's proposals are asked for at once, without siblings. False: one after the other, each told of those before it."""
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal. Its source may be empty when the designer's reply held no code."""

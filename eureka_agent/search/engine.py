@@ -13,7 +13,7 @@ from eureka_agent.designer.interface import Designer, DesignRequest, FailureSumm
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report.events import IterationEnded, IterationStarted, Observer
-from eureka_agent.search.attempts import ENDED, AttemptRunner, failures
+from eureka_agent.search.attempts import AttemptRunner, failures
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategy import ProposalPlan, Strategy, ranked
 
@@ -69,21 +69,25 @@ class SearchEngine:
 
     async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:
         plans = self._strategy.plan(iteration, history, self._run.settings.samples)
-        requests: list[DesignRequest] = []
         lives: list[asyncio.Task[Attempt]] = []
         siblings: list[str] = []
         try:
             async with asyncio.TaskGroup() as group:
-                for offset, plan in enumerate(plans):
-                    request = self._request(iteration, first + offset, plan, history, siblings)
-                    requests.append(request)
-                    # in order, so that each proposal knows the ones before it; training has begun on the first by then
-                    attempt = await self._attempts.propose(iteration, first + offset, request)
+                for sample, plan in enumerate(plans, first):
+                    request = self._request(iteration, sample, plan, history, siblings)
+                    if self._designer.concurrent:
+                        lives.append(group.create_task(self._life(iteration, sample, request)))
+                        continue
+                    # in order, so that each proposal knows the ones before it; the first may be in training by then
+                    attempt = await self._attempts.propose(iteration, sample, request)
                     siblings.append(attempt.proposal.source)
                     lives.append(group.create_task(self._attempts.finish(attempt, request)))
         except* EurekaError as errors:
-            raise _first(errors) from None
+            raise first_error(errors) from None
         return [life.result() for life in lives]
+
+    async def _life(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
+        return await self._attempts.finish(await self._attempts.propose(iteration, sample, request), request)
 
     def _request(
         self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]
@@ -100,10 +104,10 @@ class SearchEngine:
         )
 
 
-def _first(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
+def first_error(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
     """The first single error of a group of groups."""
     inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _parent(attempt: Attempt) -> ParentSummary:
@@ -114,8 +118,3 @@ def _parent(attempt: Attempt) -> ParentSummary:
 
 def _failure(attempt: Attempt) -> FailureSummary:
     return FailureSummary(attempt.id, attempt.proposal.source, attempt.stage.value, attempt.reason)
-
-
-def unfinished(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Attempts that a kill left under way."""
-    return [attempt for attempt in attempts if attempt.stage not in ENDED]

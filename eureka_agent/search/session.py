@@ -34,7 +34,7 @@ from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.attempts import ENDED, AttemptRunner
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.engine import SearchEngine
+from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.strategy import STRATEGIES, Strategy
 from eureka_agent.search.summary import best_attempt, run_report
@@ -184,7 +184,7 @@ async def _search(
                 group.create_task(final.baselines())
             group.create_task(_generations(engine, final, settings.finalists))
     except* EurekaError as errors:
-        raise _first(errors) from None
+        raise first_error(errors) from None
     if settings.finalists:
         final.scores()
     best = best_attempt(run)
@@ -196,11 +196,6 @@ async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: i
     trained = await engine.search()
     if finalists:
         await final.finalists(trained[:finalists])
-
-
-def _first(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def strategy_of(settings: SearchSettings) -> Strategy:
