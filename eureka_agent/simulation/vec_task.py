@@ -62,6 +62,8 @@ class VecTask(ABC):
         self.progress_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self.actions = torch.zeros(num_envs, self.num_actions, device=self.device)
         self.terminated_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+        self.active_rows = num_envs
+        """Rows from this one on are in nobody's use; a simulator may leave them as they are. The trainer sets it."""
         self.extras: dict[str, Any] = {}
 
     # ── what a subclass writes ──────────────────────────────────────────────────────────────────────────────────────
@@ -94,8 +96,22 @@ class VecTask(ABC):
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
         """`variables`, preceded by the ones that every environment has."""
-        actions = Variable("actions", (cls.num_actions,), "1", "joint", "action applied in this step, after clipping; 0 right after a reset", (-1.0, 1.0))
-        terminated = Variable("terminated", (), "1", "-", "1 where the episode ends here by failure, else 0 (a time-out is not a failure)", (0.0, 1.0))
+        actions = Variable(
+            "actions",
+            (cls.num_actions,),
+            "1",
+            "joint",
+            "action applied in this step, after clipping; 0 right after a reset",
+            (-1.0, 1.0),
+        )
+        terminated = Variable(
+            "terminated",
+            (),
+            "1",
+            "-",
+            "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
+            (0.0, 1.0),
+        )
         return (actions, terminated, *cls.variables)
 
     def advance(self, actions: Tensor) -> Transition:
