@@ -12,6 +12,8 @@ from rich.segment import Segment
 Piece = tuple[str, str]
 """Text and the name of its rich style."""
 Line = list[Piece]
+ASCII = str.maketrans({"·": "-", "–": "-", "─": "-", "━": "#", "…": "~", "±": "~", "−": "-"})
+"""Stand-ins of one cell each for a terminal that cannot show more than ASCII."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
         return set_cell_size(text, width - 1) + "…" if width > 0 else ""
     padding = " " * (width - length)
     return padding + text if right else text + padding
+
+
+def to_ascii(text: str) -> str:
+    """`text` without any other characters than ASCII's; what has no stand-in becomes a question mark."""
+    return text if text.isascii() else text.translate(ASCII).encode("ascii", "replace").decode("ascii")
 
 
 def rows(columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width: int) -> list[Line]:
@@ -84,6 +91,8 @@ class Lines:
         for line in self.lines:
             left = width
             for text, style in line:
+                if options.ascii_only:
+                    text = to_ascii(text)
                 length = len(text) if text.isascii() else cell_len(text)
                 if length > left:
                     text, length = set_cell_size(text, left), left

@@ -75,7 +75,8 @@ def _scores(report: RunReport) -> str:
     titles = ["reward", f"{fitness}, mean ± std", "human-normalised", "per seed", "seeds"]
     note = (
         "Every reward here was trained from the same fresh seeds under the same budget, and each policy was scored, acting without "
-        "noise, in a process that never loaded its reward. Human-normalised is (mean − sparse) / |human − sparse|."
+        "noise, in a process that never loaded its reward. Human-normalised is (mean − sparse) / |human − sparse|. The best is the "
+        "highest mean of the finalists, so its own mean leans to the lucky side."
     )
     return table(titles, [_score_row(score, report) for score in report.scores]) + f"\n\n{note}"
 

@@ -27,6 +27,7 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingRetried,
 )
+from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.state import SearchView, first_error, remark
 
 PROGRESS_INTERVAL_S = 10.0
@@ -55,8 +56,8 @@ class PlainLog:
         self.view.apply(event, now)
         text = self._progress_line(now) if isinstance(event, TrainingProgress) else event_line(event, self.view)
         if text:
-            elapsed = f"[{self.view.elapsed(now):7.1f} s] "
-            self._console.file.write(elapsed + " ".join(text.split()) + "\n")
+            line = f"[{self.view.elapsed(now):7.1f} s] {' '.join(text.split())}\n"
+            self._console.file.write(line if self._console.encoding.startswith("utf") else to_ascii(line))
             self._console.file.flush()
 
     def _progress_line(self, now: float) -> str:

@@ -18,7 +18,7 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
 from eureka_agent.report.state import remark
 
-CURVE_WIDTH = 40
+CURVE_WIDTH = 24
 STAGE_STYLES = {
     Stage.TRAINED: "green",
     Stage.REJECTED: "red",
@@ -189,7 +189,7 @@ def _outcome_words(attempt: Attempt) -> str:
 
 
 def render_curves(points: Sequence[CurvePoint]) -> Table:
-    """Every curve as a sparkline with its first, last, lowest and highest value."""
+    """Every curve as a sparkline with its first, last and highest value."""
     curves: dict[str, list[float | None]] = {
         "fitness": [point.fitness for point in points],
         "episode length": [point.episode_length for point in points],
@@ -199,12 +199,14 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
         curves[f"component {name}"] = [point.components.get(name) for point in points]
     curves["action std"] = [point.action_std for point in points]
     table = Table.grid(padding=(0, 2))
-    for title in ("", "", "first", "last", "lowest", "highest"):
-        table.add_column(title, justify="right" if title else "left", no_wrap=True)
-    table.add_row("", "", *(Text(title, style="dim") for title in ("first", "last", "lowest", "highest")))
+    table.add_column()
+    table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_row("", "", *(Text(title, style="dim") for title in ("first", "last", "highest")))
     for name, values in curves.items():
         known = [value for value in values if value is not None]
-        numbers = [known[0], known[-1], min(known), max(known)] if known else [None] * 4
+        numbers = [known[0], known[-1], max(known)] if known else [None] * 3
         table.add_row(
             name, Text(sparkline(values, CURVE_WIDTH), style="cyan"), *(wording.number(value) for value in numbers)
         )

@@ -28,8 +28,13 @@ def number(value: float | None) -> str:
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-    """`12.3 ± 0.4`; the mean alone where there is no deviation."""
-    return number(mean) if mean is None or deviation is None else f"{number(mean)} ± {number(deviation)}"
+    """`12.34 ± 0.56`, with the mean's decimals; the mean alone where there is no deviation."""
+    text = number(mean)
+    if mean is None or deviation is None or not math.isfinite(deviation):
+        return text
+    decimals = len(text.partition(".")[2]) if "e" not in text else 0
+    rounded = f"{deviation:,.{decimals}f}"
+    return f"{text} ± {rounded if float(rounded.replace(',', '')) else number(deviation)}"
 
 
 def count(value: float) -> str:

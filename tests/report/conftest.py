@@ -1,0 +1,184 @@
+"""A small run as data: two iterations, one rejection, one failure, three trained attempts, baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.records import (
+    Attempt,
+    CurvePoint,
+    Diagnosis,
+    DiagnosisFinding,
+    Finding,
+    Operator,
+    Outcome,
+    Proposal,
+    RunStatus,
+    Score,
+    Stage,
+    TaskDescription,
+    VariableSpec,
+    Verdict,
+)
+from eureka_agent.report.run_report import RunCost, RunReport
+from eureka_agent.settings import SearchSettings
+
+SOURCE = "def compute_reward(height):\n    return height, {'height': height}\n"
+
+
+def make_point(env_steps: int, fitness: float | None, **values: float) -> CurvePoint:
+    return CurvePoint(
+        env_steps=env_steps,
+        fitness=fitness,
+        episode_length=None if fitness is None else 100.0,
+        episodes=0 if fitness is None else 4,
+        reward=values.get("reward", 0.5),
+        components={"height": 0.25, "effort": -0.125},
+        component_magnitudes={"height": 0.25, "effort": 0.125},
+        component_deviations={"height": 0.1, "effort": 0.01},
+        terminations={"fell": 3, "time_out": 1} if fitness is not None else {},
+        action_saturation=0.0,
+        action_std=1.0,
+        learning_rate=1e-3,
+        kl=values.get("kl", 0.01),
+        entropy=1.4,
+        value_loss=2.0,
+        policy_loss=-0.1,
+        explained_variance=0.75,
+    )
+
+
+def make_attempt(
+    identifier: str,
+    stage: Stage,
+    fitness: float | None = None,
+    *,
+    operator: Operator = Operator.FRESH,
+    parents: tuple[str, ...] = (),
+    reason: str = "",
+    finding: str = "",
+    retries: int = 0,
+) -> Attempt:
+    iteration, sample = (int(part) - 1 for part in identifier.split("-")[:2])
+    verdict = None
+    if stage is Stage.REJECTED:
+        verdict = Verdict(
+            findings=(Finding(code="C102", severity="error", line=3, message=reason),), steps_run=("parse",)
+        )
+    outcome = diagnosis = None
+    if fitness is not None:
+        outcome = Outcome(
+            env_steps=1000, seconds=1.0, checkpoints=(), best_checkpoint=0, training_fitness=fitness, fitness=fitness
+        )
+        findings = (
+            (DiagnosisFinding(code="dominant-component", message=finding, advice="scale it down"),) if finding else ()
+        )
+        diagnosis = Diagnosis(
+            fitness=fitness,
+            fitness_values=(None, fitness / 2, fitness),
+            episode_length_values=(None, 90.0, 120.0),
+            components=(),
+            findings=findings,
+            text=f"reflection on {identifier}",
+        )
+    return Attempt(
+        id=identifier,
+        iteration=iteration,
+        sample=sample,
+        revision=0,
+        proposal=Proposal(source=SOURCE, reasoning="height is what counts", operator=operator, parents=parents),
+        stage=stage,
+        reason=reason,
+        seed=7,
+        retries=retries,
+        verdict=verdict,
+        outcome=outcome,
+        diagnosis=diagnosis,
+    )
+
+
+DESCRIPTION = TaskDescription(
+    environment="jumper",
+    task="jump",
+    sentence="jump",
+    doc="A leg that jumps.",
+    fitness_doc="highest point of the foot",
+    fitness_unit="m",
+    fitness_reduction="max",
+    success_fitness=None,
+    variables=(VariableSpec(name="height", shape=(), unit="m", frame="world", doc="height of the foot"),),
+    num_observations=4,
+    num_actions=1,
+    control_dt=0.02,
+    max_episode_length=500,
+    termination_causes=("fell",),
+    env_steps=1000,
+    num_envs=4,
+    training_overrides={},
+    human_reward=SOURCE,
+    sparse_reward=SOURCE,
+    fingerprint="0123456789abcdef0123",
+)
+SETTINGS = SearchSettings(env="jumper", iterations=2, samples=3, finalists=2, final_seeds=3, env_steps=1000)
+
+
+@pytest.fixture
+def point() -> Callable[..., CurvePoint]:
+    return make_point
+
+
+@pytest.fixture
+def attempt() -> Callable[..., Attempt]:
+    return make_attempt
+
+
+@pytest.fixture
+def description() -> TaskDescription:
+    return DESCRIPTION
+
+
+@pytest.fixture
+def settings() -> SearchSettings:
+    return SETTINGS
+
+
+@pytest.fixture
+def report() -> RunReport:
+    attempts = (
+        make_attempt("1-01", Stage.TRAINED, 1.5, finding="height makes up 97 % of the reward"),
+        make_attempt("1-02", Stage.REJECTED, reason="unknown variable 'heigth'"),
+        make_attempt("1-03", Stage.FAILED, reason="the reward | turned NaN"),
+        make_attempt("2-01", Stage.TRAINED, 2.5, operator=Operator.IMPROVE, parents=("1-01",), retries=1),
+        make_attempt("2-02", Stage.TRAINED, 0.5, operator=Operator.DIFFERENT),
+    )
+    scores = (
+        Score(name="2-01", seeds=(1, 2, 3), fitness=(2.0, 2.5, 3.0), mean=2.5, std=0.5, human_normalized=1.5),
+        Score(name="1-01", seeds=(1, 2, 3), fitness=(1.0, None, 2.0), mean=1.5, std=0.7071, human_normalized=0.5),
+        Score(
+            name="human", seeds=(1, 2, 3), fitness=(1.9, 2.0, 2.1), mean=2.0, std=0.1, human_normalized=1.0, cached=True
+        ),
+        Score(name="sparse", seeds=(1, 2, 3), fitness=(0.9, 1.0, 1.1), mean=1.0, std=0.1, human_normalized=0.0),
+    )
+    return RunReport(
+        run_name="20261121-035500_jumper_jump",
+        folder=Path("runs/20261121-035500_jumper_jump"),
+        description=DESCRIPTION,
+        sentence="jump as high as you can",
+        settings=SETTINGS,
+        status=RunStatus.FINISHED,
+        started="2026-11-21T03:55:00+00:00",
+        seconds=125.0,
+        designer="offline",
+        wall="process",
+        attempts=attempts,
+        scores=scores,
+        best=attempts[3],
+        cost=RunCost(search_trainings=4, final_trainings=6, baseline_trainings=3, env_steps=13_000, money=Decimal(0)),
+        versions={"torch": "2.13.0"},
+        git_commit="abc123",
+        command=("eureka", "search", "jump as high as you can", "--env", "jumper"),
+    )

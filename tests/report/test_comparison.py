@@ -1,0 +1,104 @@
+"""Better than the baseline beyond the noise, or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from eureka_agent.records import RunStatus, Score
+from eureka_agent.report.comparison import compare, compare_scores, student_t_975, verdict
+from eureka_agent.report.run_report import RunCost, RunReport
+
+
+def score(name: str, *fitness: float | None) -> Score:
+    known = [value for value in fitness if value is not None]
+    return Score(name=name, seeds=tuple(range(len(fitness))), fitness=fitness, mean=sum(known) / len(known), std=None)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"), [(1, 12.706), (2.9, 4.303), (10, 2.228), (11, 2.201), (30, 2.042), (120, 1.980)]
+)
+def test_student_quantiles_are_the_tables(degrees: float, quantile: float) -> None:
+    assert student_t_975(degrees) == pytest.approx(quantile, abs=0.005)
+
+
+def test_welch_interval_by_hand() -> None:
+    # means 5 and 2, variances 1 and 1, three each: standard error sqrt(2/3) = 0.81650, 4 degrees of freedom, t = 2.776
+    comparison = compare([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
+    assert comparison is not None
+    assert comparison.difference == pytest.approx(3.0)
+    assert comparison.low == pytest.approx(3.0 - 2.26661, abs=1e-4)
+    assert comparison.high == pytest.approx(3.0 + 2.26661, abs=1e-4)
+    assert comparison.better
+    assert not comparison.worse
+
+
+def test_unequal_spread_has_fewer_degrees_of_freedom() -> None:
+    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t = 4.303, error sqrt(100/3) = 5.7735
+    comparison = compare([0.0, 10.0, 20.0], [1.0, 1.0, 1.0])
+    assert comparison is not None
+    assert comparison.high - comparison.difference == pytest.approx(4.303 * 5.7735, rel=1e-4)
+
+
+def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:
+    comparison = compare([500.0, 500.0], [500.0, 500.0])
+    assert comparison is not None
+    assert not comparison.better
+    assert not comparison.worse
+
+
+def test_noise_is_called_noise() -> None:
+    sentence = compare_scores(score("1-01", 1.0, 5.0, 9.0), score("sparse", 2.0, 4.0, 6.0))
+    assert sentence.startswith("These seeds do not tell it apart from the sparse reward")
+
+
+def test_worse_is_called_worse() -> None:
+    assert compare_scores(score("1-01", 1.0, 1.1, 0.9), score("human", 4.0, 4.1, 3.9)).startswith(
+        "It is worse than the human reward"
+    )
+
+
+def test_one_seed_proves_nothing() -> None:
+    assert "one seed cannot tell that from noise" in compare_scores(score("1-01", 9.0), score("sparse", 1.0))
+
+
+def test_a_failed_seed_is_left_out() -> None:
+    assert "one seed cannot tell" in compare_scores(score("1-01", 9.0, None), score("sparse", 1.0, 2.0))
+
+
+def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
+    text = verdict(report)
+    assert "The best reward function is attempt 2-01 (improve)" in text
+    assert "2.50 ± 0.50 m" in text
+    # standard error sqrt(0.25/3 + 0.01/3) = 0.29439; 2.16 degrees of freedom, so t = 4.303: 1.5 ± 1.267
+    assert (
+        "better than the sparse reward (1.00 ± 0.10) beyond the noise of the seeds: difference 1.50, 95 % interval 0.233 to 2.77"
+        in text
+    )
+    assert "do not tell it apart from the human reward" in text
+    assert "13 trainings (4 in the search, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s" in text
+    assert "no LLM was asked" in text
+
+
+def test_a_search_without_final_trainings_warns_of_luck(report: RunReport) -> None:
+    text = verdict(replace(report, scores=()))
+    assert "favours luck" in text
+    assert "sparse" not in text
+
+
+def test_a_run_in_which_nothing_trained(report: RunReport) -> None:
+    text = verdict(replace(report, scores=(), best=None, status=RunStatus.FAILED, message="every proposal failed."))
+    assert text.startswith("No reward function was trained to an end")
+    assert "The run is failed: every proposal failed;" in text
+    assert "eureka resume runs/20261121-035500_jumper_jump" in text
+
+
+@pytest.mark.parametrize(
+    ("money", "words"), [(None, "at a cost that is not known"), (Decimal("0.1234"), "for $0.1234")]
+)
+def test_unknown_cost_is_not_called_zero(report: RunReport, money: Decimal | None, words: str) -> None:
+    cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
+    text = verdict(replace(report, designer="gpt-x", cost=cost))
+    assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in text

@@ -1,0 +1,357 @@
+"""Events become the view model, and the view model becomes lines that fit the terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from eureka_agent.records import Attempt, CurvePoint, Operator, RunStatus, Score, Stage, TaskDescription
+from eureka_agent.report.events import (
+    AttemptEnded,
+    Event,
+    FinalStarted,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Notice,
+    Proposed,
+    RunEnded,
+    RunStarted,
+    Scored,
+    TrainingEnded,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingRetried,
+)
+from eureka_agent.report.lines import fit, share_rows
+from eureka_agent.report.live import LiveView, progress_view
+from eureka_agent.report.panels import SearchPanel, search_lines
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.state import SearchView
+from eureka_agent.settings import SearchSettings
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scene:
+    """Sends events a tenth of a second apart to a view model."""
+
+    def __init__(self, description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]) -> None:
+        self.clock = Clock()
+        self.view = SearchView()
+        self.make = attempt
+        self.started = RunStarted(
+            run_folder=Path("runs/jumper"),
+            run_name="20261121-035500_jumper_jump",
+            description=description,
+            sentence="jump as high as you can",
+            settings=settings,
+            wall="process",
+            designer="offline",
+        )
+
+    def send(self, *events: Event, seconds: float = 0.1) -> None:
+        for event in events:
+            self.clock.now += seconds
+            self.view.apply(event, self.clock.now)
+
+    def accept(self, identifier: str) -> None:
+        proposed = self.make(identifier, Stage.PROPOSED)
+        self.send(Proposed(attempt=proposed), Judged(attempt=self.make(identifier, Stage.ACCEPTED)))
+        self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, kind="search", seed=7))
+
+    def finish(self, identifier: str, fitness: float, **values: str) -> None:
+        self.send(TrainingEnded(job=f"{identifier}@7", label=identifier, kind="search", fitness=fitness))
+        self.send(AttemptEnded(attempt=self.make(identifier, Stage.TRAINED, fitness, **values)))
+
+    def reject(self, identifier: str, reason: str) -> None:
+        rejected = self.make(identifier, Stage.REJECTED, reason=reason)
+        self.send(
+            Proposed(attempt=self.make(identifier, Stage.PROPOSED)),
+            Judged(attempt=rejected),
+            AttemptEnded(attempt=rejected),
+        )
+
+    def text(self, width: int, height: int) -> str:
+        console = Console(file=io.StringIO(), width=width, height=height)
+        console.print(SearchPanel(self.view, self.clock), end="")
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def scene(description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]) -> Scene:
+    return Scene(description, settings, attempt)
+
+
+def test_the_budget_counts_what_is_planned_and_done(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    # 2 iterations × 3 samples + 2 finalists × 3 seeds + 2 baselines × 3 seeds
+    assert scene.view.trainings_total == 18
+    assert scene.view.env_steps_total == 18_000
+    scene.accept("1-01")
+    scene.accept("1-02")
+    scene.reject("1-03", "unknown variable 'heigth'")
+    scene.send(
+        TrainingProgress(job="1-01@7", points=(point(400, 1.0),)),
+        TrainingProgress(job="1-02@7", points=(point(300, None),)),
+    )
+    assert scene.view.env_steps_done == 700
+    scene.finish("1-01", 1.5)
+    assert (scene.view.trainings_done, scene.view.env_steps_done) == (1, 700)
+    scene.finish("1-02", 2.5)
+    scene.send(IterationEnded(iteration=0, best=scene.view.attempt("1-02")))
+    assert scene.view.trainings_total == 17  # the rejected proposal will not be trained
+    assert [entry.id for entry in scene.view.leaderboard] == ["1-02", "1-01"]
+    assert (scene.view.proposed, scene.view.accepted, scene.view.rejected) == (3, 2, 1)
+
+
+def test_a_repeated_iteration_adds_its_proposals(scene: Scene) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    for identifier in ("1-01", "1-02", "1-03"):
+        scene.reject(identifier, "no code")
+    scene.send(IterationStarted(iteration=0, round=1, samples=3))
+    assert scene.view.trainings_total == 18
+    assert scene.view.phase == "iteration 1 of 2, round 2"
+
+
+def test_speed_and_time_left(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    assert scene.view.seconds_left(scene.clock.now) is None
+    scene.send(TrainingProgress(job="1-01@7", points=()))
+    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
+    assert scene.view.steps_per_second == pytest.approx(100.0)
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 500) / 100.0)
+    # a rate is one of the last twenty seconds, so a pause ages out of it
+    for step in range(501, 531):
+        scene.send(TrainingProgress(job="1-01@7", points=(point(step, 1.0),)), seconds=1.0)
+    assert scene.view.steps_per_second == pytest.approx(1.0)
+
+
+def test_a_retried_training_starts_from_nothing(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    scene.send(TrainingProgress(job="1-01@7", points=(point(400, 1.0),)))
+    scene.send(TrainingRetried(job="1-01@7", reason="its worker died"))
+    assert scene.view.env_steps_done == 0
+    assert (list(scene.view.running), list(scene.view.queued)) == ([], ["1-01@7"])
+    assert "training of 1-01 starts again: its worker died" in scene.text(80, 24)
+    scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0),)))
+    assert scene.view.env_steps_done == 100
+
+
+def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
+    scene.send(scene.started)
+    scene.send(AttemptEnded(attempt=scene.make("1-01", Stage.TRAINED, 1.5)))
+    scene.send(AttemptEnded(attempt=scene.make("1-02", Stage.REJECTED, reason="no code")))
+    scene.send(AttemptEnded(attempt=scene.make("1-03", Stage.FAILED, reason="NaN")))
+    scene.send(IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=None))
+    assert (scene.view.trainings_done, scene.view.env_steps_done) == (2, 1000)
+    assert scene.view.trainings_total == 2 + 3 + 12
+    assert scene.view.rejected == 1
+    assert scene.view.steps_per_second is None
+
+
+def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
+    scene.send(scene.started)
+    for seed in (1, 2, 3):
+        scene.send(TrainingEnded(job=f"human@{seed}", label="human", kind="human", fitness=2.0))
+    scene.send(
+        Scored(score=Score(name="human", seeds=(1, 2, 3), fitness=(2.0, 2.0, 2.0), mean=2.0, std=0.0, cached=True))
+    )
+    assert scene.view.trainings_total - scene.view.trainings_done == 15
+    assert scene.view.env_steps_total == 15_000
+    assert "human" in scene.text(80, 24)
+
+
+def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    scene.finish("1-01", 1.5)
+    scene.send(IterationEnded(iteration=0, best=None), FinalStarted(attempts=(scene.make("1-01", Stage.TRAINED, 1.5),)))
+    scene.send(TrainingQueued(job="1-01@100", label="1-01", kind="final", seed=100))
+    scene.send(TrainingEnded(job="1-01@100", label="1-01", kind="final", fitness=1.25))
+    assert scene.view.trainings_total == 1 + 3 + 6
+    assert "1 of 3 seeds" in scene.text(80, 30)
+    score = Score(name="1-01", seeds=(1, 2, 3), fitness=(1.0, 2.0, 3.0), mean=2.0, std=1.0, human_normalized=1.25)
+    scene.send(Scored(score=score))
+    assert "2.00 ± 1.00              1.25  3 seeds" in scene.text(80, 30)
+
+
+def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    scene.accept("1-02")
+    scene.reject("1-03", "unknown variable 'heigth'")
+    scene.send(TrainingProgress(job="1-01@7", points=()))
+    scene.send(
+        TrainingProgress(job="1-01@7", points=tuple(point(step * 50, float(step)) for step in range(1, 9))), seconds=4.0
+    )
+    scene.finish("1-02", 2.5, finding="height makes up 97 % of the reward")
+    scene.send(Notice(text="one core only", level="warning"))
+    assert scene.text(80, 24).splitlines() == [
+        "jump as high as you can",
+        "jumper · jump · designer: offline · wall: process · 20261121-035500_jumper_jump",
+        "iteration 1 of 2 · 3 proposals · 1 thrown out by the critic",
+        "trainings 1/18 · env steps 400/17.0k · 100 steps/s",
+        # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
+        "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
+        "── 1 training now ──────────────────────────────────────────────────────────────",
+        "  candidate    kind                 fitness  fitness curve  env steps           ",
+        "  1-01         fresh                   8.00  ▁▂▃▄▅▆▇█       ━━━─────   400  40% ",
+        "── leaderboard ─────────────────────────────────────────────────────────────────",
+        "  rank  attempt   operator     fitness  length  what the analyzer says          ",
+        "     1  1-02      fresh           2.50     120  height makes up 97 % of the rew…",
+        "── thrown out by the critic: 1 ─────────────────────────────────────────────────",
+        "  1-03      C102 line 3: unknown variable 'heigth'",
+        "one core only",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("height", [12, 24, 50])
+def test_many_slots_fit_any_terminal(scene: Scene, point: Callable[..., CurvePoint], width: int, height: int) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=100))
+    for sample in range(1, 65):
+        scene.accept(f"1-{sample:02d}")
+        scene.send(TrainingProgress(job=f"1-{sample:02d}@7", points=(point(sample, float(sample)),)))
+        scene.accept(f"2-{sample:02d}")
+        scene.finish(f"2-{sample:02d}", float(sample))
+    scene.reject("3-01", "no code")
+    lines = scene.text(width, height).splitlines()
+    assert len(lines) < height
+    assert all(cell_len(line) <= width for line in lines)
+    hidden = [line for line in lines if "more" in line]
+    assert len(hidden) == (1 if height == 12 else 2)
+    if height == 50:
+        assert any(line.strip().startswith("1-64") for line in lines), "the highest fitness is shown"
+        assert not any(line.strip().startswith("1-01") for line in lines), "the lowest is not"
+
+
+def test_a_terminal_without_blocks_gets_ascii(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started)
+    scene.accept("1-01")
+    scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0), point(200, 2.0))))
+    lines = [
+        "".join(text for text, _ in line) for line in search_lines(scene.view, scene.clock.now, 80, 24, ascii_only=True)
+    ]
+    assert any("_@" in line and "##------" in line for line in lines)
+    console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict"), width=80, height=24)
+    console.print(SearchPanel(scene.view, scene.clock))
+    PlainLog(console, scene.clock)(Notice(text="2.5 ± 0.5 · ok"))
+    console.file.seek(0)
+    assert console.file.readlines()[-1].endswith("2.5 ~ 0.5 - ok\n")
+
+
+def test_events_before_the_run_starts_do_no_harm() -> None:
+    view = SearchView()
+    view.apply(Notice(text="checking the environment"), 1.0)
+    view.apply(TrainingProgress(job="unknown", points=()), 2.0)
+    assert search_lines(view, 3.0, 80, 24) == [[("starting", "dim")]]
+
+
+def test_room_is_shared_by_need() -> None:
+    assert share_rows(10, [20, 4, 0], [3, 3, 3]) == [6, 4, 0]
+    assert share_rows(4, [20, 4, 5], [3, 3, 3]) == [3, 1, 0]
+    assert share_rows(0, [5], [2]) == [0]
+    assert share_rows(100, [5, 2], [1, 1]) == [5, 2]
+
+
+def test_fit_counts_terminal_cells() -> None:
+    assert fit("abcdef", 4) == "abc…"
+    assert fit("字字字", 4) == "字 …"
+    assert fit("a\nb", 5, right=True) == "  a b"
+
+
+# ── the live view on a terminal ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_live_view_leaves_its_last_picture(scene: Scene) -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    view = progress_view(console, scene.clock)
+    assert isinstance(view, LiveView)
+    with view:
+        view(scene.started)
+        view(RunEnded(status=RunStatus.FINISHED))
+    assert "jump as high as you can" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "finished" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+# ── log lines elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    console = Console(file=io.StringIO(), width=40)
+    log = progress_view(console, scene.clock)
+    assert isinstance(log, PlainLog)
+    trained = scene.make(
+        "1-01", Stage.TRAINED, 1.5, operator=Operator.IMPROVE, parents=("0-01",), finding="height dominates"
+    )
+    events: list[Event] = [
+        scene.started,
+        IterationStarted(iteration=0, round=0, samples=2),
+        Proposed(attempt=scene.make("1-01", Stage.PROPOSED)),
+        Judged(attempt=scene.make("1-01", Stage.ACCEPTED)),
+        TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7),
+        Judged(attempt=scene.make("1-02", Stage.REJECTED, reason="unknown variable 'heigth'")),
+        TrainingProgress(job="1-01@7", points=(point(100, 1.0),)),
+        TrainingProgress(job="1-01@7", points=(point(200, 1.0),)),
+        TrainingRetried(job="1-01@7", reason="its worker died"),
+        AttemptEnded(attempt=trained),
+        IterationEnded(iteration=0, best=trained),
+        FinalStarted(attempts=(trained,)),
+        TrainingEnded(job="1-01@1", label="1-01", kind="final", fitness=None, failure="NaN in the reward"),
+        Scored(score=Score(name="sparse", seeds=(1, 2), fitness=(1.0, 2.0), mean=1.5, std=0.707, cached=True)),
+        Notice(text="the disk is nearly full", level="warning"),
+        RunEnded(
+            status=RunStatus.STOPPED, report_path=Path("runs/jumper/report.md"), message="eureka resume runs/jumper"
+        ),
+    ]
+    with log:
+        for event in events:
+            log(event)
+            scene.clock.now += 6.0
+    assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process)",
+        "[    6.0 s] iteration 1 of 2: 2 proposals to make",
+        "[   18.0 s] 1-01 accepted by the critic (fresh)",
+        "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
+        "[   48.0 s] training of 1-01 starts again: its worker died",
+        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01); height dominates",
+        "[   60.0 s] iteration 1 ends: best so far is 1-01 with fitness 1.50",
+        "[   66.0 s] final trainings with fresh seeds: 1-01",
+        "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
+        "[   78.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
+        "[   84.0 s] warning: the disk is nearly full",
+        "[   90.0 s] run stopped: eureka resume runs/jumper; report in runs/jumper/report.md",
+    ]
+
+
+def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    console = Console(file=io.StringIO(), width=40)
+    log = PlainLog(console, scene.clock)
+    log(scene.started)
+    log(Proposed(attempt=scene.make("1-01", Stage.PROPOSED)))
+    log(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
+    for second in range(25):
+        scene.clock.now += 1.0
+        log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))
+    lines = console.file.getvalue().splitlines()[1:]  # type: ignore[attr-defined]
+    # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in twenty leave 1780 s
+    assert lines == [
+        "[   11.0 s] 1 training running, 0 waiting, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
+        "[   21.0 s] 1 training running, 0 waiting, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
+    ]

@@ -1,0 +1,172 @@
+"""report.md, the JSON and the terminal tables of one small run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
+from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.report.markdown import fenced, markdown, write_report
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
+
+
+def printed(renderable: RenderableType, width: int = 100) -> str:
+    console = Console(file=StringIO(), width=width)
+    console.print(renderable)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(line) <= width for line in text.splitlines())
+    return text
+
+
+def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
+    write_report(tmp_path / "report.md", report)
+    text = (tmp_path / "report.md").read_text()
+    titles = [line for line in text.splitlines() if line.startswith("#") and not line.startswith("###")]
+    assert titles == [
+        "# jump as high as you can",
+        "## Scores",
+        "## The best reward function",
+        "## Fitness per iteration",
+        "## All attempts",
+        "## What the critic threw out",
+        "## Baselines",
+        "## Cost",
+        "## Settings",
+        "## How to reproduce",
+        "## Where the files are",
+    ]
+    assert text.index("The best reward function is attempt 2-01") < text.index("## Scores")
+
+
+def test_report_says_what_happened(report: RunReport) -> None:
+    text = markdown(report)
+    assert "| **attempt 2-01** | 2.50 ± 0.50 | 1.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in text
+    assert "1.00, failed, 2.00" in text
+    assert "> height is what counts" in text
+    assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
+    assert "the reward \\| turned NaN" in text
+    assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
+    assert "- **human**: 2.00 ± 0.10 over 3 seeds, taken from the cache of an earlier run." in text
+    assert "1 training started again because a worker died." in text
+    assert "| `samples` | `3` | `8` |" in text
+    assert "eureka search 'jump as high as you can' --env jumper" in text
+
+
+def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -> None:
+    bars = [
+        line.count("█") - line.partition("all")[2].count("█")
+        for line in markdown(report).splitlines()
+        if "median" in line
+    ]
+    assert bars == [24, 40]  # 1.5 and 2.5 of 2.5, in 40 characters
+
+
+def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callable[..., Attempt]) -> None:
+    attempts = (attempt("1-01", Stage.TRAINED, -100.0), attempt("2-01", Stage.TRAINED, -25.0))
+    bars = [
+        line.count("█")
+        for line in markdown(replace(report, attempts=attempts, scores=())).splitlines()
+        if "median" in line
+    ]
+    assert bars == [1, 30]  # from -100 (one character at least) to 0: -25 is three quarters of 40
+
+
+@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED, RunStatus.RUNNING])
+def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
+    text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
+    assert "No reward function was trained to an end" in text
+    assert f"The run is {status.value}; `eureka resume" in text
+    assert "## Scores" not in text
+
+
+def test_a_fence_in_the_source_does_not_end_the_block() -> None:
+    assert fenced("a = '```'", "python").startswith("````python\n")
+
+
+def test_json_has_the_promised_keys(report: RunReport) -> None:
+    values = json.loads(json.dumps(to_json(report), allow_nan=False))
+    assert values["task"] == {
+        "environment": "jumper",
+        "name": "jump",
+        "sentence": "jump as high as you can",
+        "fitness_doc": "highest point of the foot",
+        "fitness_unit": "m",
+    }
+    assert values["best"]["id"] == "2-01"
+    assert values["best"]["fitness_per_seed"] == [2.0, 2.5, 3.0]
+    assert (values["best"]["mean"], values["best"]["std"], values["best"]["human_normalized"]) == (2.5, 0.5, 1.5)
+    assert values["best"]["source"].endswith("best/reward.py")
+    assert (values["human"]["cached"], values["sparse"]["mean"]) == (True, 1.0)
+    assert [finalist["name"] for finalist in values["finalists"]] == ["2-01", "1-01"]
+    assert [entry["stage"] for entry in values["attempts"]] == ["trained", "rejected", "failed", "trained", "trained"]
+    assert values["attempts"][1]["findings"][0]["code"] == "C102"
+    assert values["settings"]["iterations"] == 2
+    assert values["cost"]["trainings"] == 13
+
+
+def test_json_of_numbers_that_are_not_finite_is_null(report: RunReport) -> None:
+    broken = Score(name="sparse", seeds=(1,), fitness=(float("nan"),), mean=float("nan"), std=None)
+    values = to_json(replace(report, scores=(broken,)))
+    assert values["sparse"]["mean"] is None
+    assert values["sparse"]["fitness_per_seed"] == [None]
+    assert values["best"]["mean"] is None
+    assert values["best"]["search_fitness"] == 2.5
+
+
+def test_json_of_one_attempt_has_its_source(report: RunReport) -> None:
+    values = attempt_in_full_to_json(report.attempts[0])
+    assert "def compute_reward" in values["source"]
+    assert values["reflection"] == "reflection on 1-01"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, width: int) -> None:
+    text = printed(render_end(report), width)
+    assert "return height, {'height': height}" in text
+    assert "2-01 (best)  2.50 ± 0.50" in text
+    assert "sparse       1.00 ± 0.10" in text
+    assert "runs/20261121-035500_jumper_jump/best/reward.py" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
+    text = printed(render_run(report), width)
+    for identifier in ("1-01", "1-02", "1-03", "2-02"):
+        assert f"\n{identifier} " in text
+    assert "finished" in text
+
+
+def test_an_attempt_shows_verdict_curves_and_reflection(report: RunReport, point: Callable[..., CurvePoint]) -> None:
+    trained = printed(render_attempt(report.attempts[0], [point(512, 0.0), point(1024, 7.0)]), 80)
+    assert "component effort ▄▄ -0.125 -0.125 -0.125" in " ".join(trained.split())
+    assert "reflection on 1-01" in trained
+    rejected = printed(render_attempt(report.attempts[1]), 80)
+    assert "critic: thrown out" in rejected
+    assert "3:0 C102 unknown variable 'heigth'" in rejected
+
+
+def test_brackets_in_a_task_or_finding_are_not_markup(report: RunReport) -> None:
+    strange = "reach [bold]the [/goal] now"
+    assert strange in printed(render_run(replace(report, sentence=strange)), 120)
+    assert strange in printed(render_runs([replace(report, sentence=strange)]), 160)
+
+
+def test_runs_are_one_line_each(report: RunReport) -> None:
+    text = printed(render_runs([report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]), 120)
+    lines = text.splitlines()
+    assert len(lines) == 3
+    assert "3/5" in lines[1]
+    assert "2.50 ± 0.50" in lines[1]
+    assert "stopped" in lines[2]
+
+
+def test_no_runs_says_how_to_start() -> None:
+    assert "eureka search" in printed(render_runs([]))
