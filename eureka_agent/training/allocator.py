@@ -1,0 +1,25 @@
+"""glibc's allocator set so that it keeps large blocks instead of giving them back to the kernel after every operation."""
+
+from __future__ import annotations
+
+import ctypes
+
+# from glibc's malloc.h
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024
+_TRIM_THRESHOLD = 1024 * 1024 * 1024
+
+
+def keep_freed_memory() -> bool:
+    """Call once when a training process starts; returns whether it took effect (False where the C library is not glibc).
+
+    Without it every tensor above 128 kB is mapped, zeroed page by page and unmapped again.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return False
+    return bool(mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)) and bool(
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
+    )

@@ -1,0 +1,76 @@
+"""Checkpoints of one training: when they are due, what they sum up, and which policy is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from eureka_agent.records import CheckpointRecord, CurvePoint
+
+
+def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
+    """The iterations (from 1) after which a checkpoint is due, evenly spaced; the last one is the last iteration.
+
+    Fewer than `checkpoints` where there are fewer iterations.
+    """
+    count = min(iterations, checkpoints)
+    return tuple(-(-iterations * (index + 1) // count) for index in range(count))
+
+
+class CheckpointKeeper:
+    """Collects curve points, closes a checkpoint where one is due, keeps the policy of the best one."""
+
+    def __init__(self, iterations: int, checkpoints: int) -> None:
+        self._due = frozenset(checkpoint_iterations(iterations, checkpoints))
+        self._iterations = iterations
+        self._points: list[CurvePoint] = []
+        self._seen = 0
+        self.records: list[CheckpointRecord] = []
+        self.best = 0
+        """Index of the checkpoint with the highest fitness; the last one where none has any."""
+        self.policy: dict[str, Tensor] = {}
+        """The policy at the best checkpoint."""
+
+    @property
+    def finished(self) -> bool:
+        return self._seen >= self._iterations
+
+    def add(self, point: CurvePoint, policy: Callable[[], dict[str, Tensor]]) -> None:
+        """Take in an iteration; `policy` copies the member's policy and is called only when it is kept."""
+        self._points.append(point)
+        self._seen += 1
+        if self._seen not in self._due:
+            return
+        record = summarize(self._points)
+        self._points = []
+        self.records.append(record)
+        best = self.records[self.best].fitness
+        if best is None or (record.fitness is not None and record.fitness >= best):
+            self.best = len(self.records) - 1
+            self.policy = policy()
+
+
+def summarize(points: list[CurvePoint]) -> CheckpointRecord:
+    """The points of one checkpoint: means over episodes, and over steps (iterations are of one length)."""
+    episodes = sum(point.episodes for point in points)
+    names = dict.fromkeys(name for point in points for name in point.components)
+    return CheckpointRecord(
+        env_steps=points[-1].env_steps,
+        fitness=_episode_mean([(point.fitness, point.episodes) for point in points]),
+        episode_length=_episode_mean([(point.episode_length, point.episodes) for point in points]),
+        episodes=episodes,
+        reward=_mean([point.reward for point in points]),
+        components={
+            name: _mean([point.components[name] for point in points if name in point.components]) for name in names
+        },
+    )
+
+
+def _episode_mean(values: list[tuple[float | None, int]]) -> float | None:
+    episodes = sum(count for value, count in values if value is not None)
+    return sum(value * count for value, count in values if value is not None) / episodes if episodes else None
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,94 @@
+"""An iteration of all members as curve points: one transfer of numbers from the device, whatever the number of members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from eureka_agent.records import CurvePoint
+from eureka_agent.training.episodes import EndedEpisodes
+from eureka_agent.training.population import LearningReport
+from eureka_agent.training.rollout import Rollout
+
+_SATURATED = 0.99
+
+
+def curve_points(
+    env_steps: Mapping[int, int],
+    rollout: Rollout,
+    rewards: Tensor,
+    components: Mapping[int, Mapping[str, Tensor]],
+    episodes: EndedEpisodes,
+    report: LearningReport,
+) -> dict[int, CurvePoint]:
+    """The points of the members in `env_steps`, which gives each one's steps so far.
+
+    `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each (rows,).
+    """
+    numbers = torch.stack(
+        (
+            episodes.count,
+            episodes.fitness_sum,
+            episodes.length_sum,
+            rewards.flatten(1).mean(dim=1),
+            (rollout.actions.abs() > _SATURATED).float().flatten(1).mean(dim=1),
+            report.action_std,
+            report.learning_rate,
+            report.update.kl,
+            report.entropy,
+            report.update.value_loss,
+            report.update.policy_loss,
+            report.explained_variance,
+        ),
+        dim=1,
+    ).tolist()
+    causes = list(rollout.causes)
+    ended = torch.stack(
+        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes], dim=1
+    ).tolist()
+    moments = _component_moments([components[member] for member in env_steps])
+    points = {}
+    for (member, steps), (means, magnitudes, deviations) in zip(env_steps.items(), moments, strict=True):
+        count, fitness, length, reward, saturation, std, rate, kl, entropy, value_loss, policy_loss, explained = (
+            numbers[member]
+        )
+        points[member] = CurvePoint(
+            env_steps=steps,
+            fitness=fitness / count if count else None,
+            episode_length=length / count if count else None,
+            episodes=round(count),
+            reward=reward,
+            components=means,
+            component_magnitudes=magnitudes,
+            component_deviations=deviations,
+            terminations={cause: number for cause, number in zip(causes, ended[member], strict=True) if number},
+            action_saturation=saturation,
+            action_std=std,
+            learning_rate=rate,
+            kl=kl,
+            entropy=entropy,
+            value_loss=value_loss,
+            policy_loss=policy_loss,
+            explained_variance=explained,
+        )
+    return points
+
+
+def _component_moments(
+    members: Sequence[Mapping[str, Tensor]],
+) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
+    """Mean, mean magnitude and standard deviation of every component of every member."""
+    tensors = [value for components in members for value in components.values()]
+    if not tensors:
+        return [({}, {}, {}) for _ in members]
+    stacked = torch.stack(tensors)
+    moments = (stacked.mean(dim=1), stacked.abs().mean(dim=1), stacked.std(dim=1, correction=0))
+    columns = iter(torch.stack(moments, dim=1).tolist())
+    result = []
+    for components in members:
+        own = {name: next(columns) for name in components}
+        means, magnitudes, deviations = ({name: values[index] for name, values in own.items()} for index in range(3))
+        result.append((means, magnitudes, deviations))
+    return result

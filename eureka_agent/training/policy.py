@@ -1,0 +1,83 @@
+"""A trained policy by itself: a safetensors file, and the deterministic actions that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from eureka_agent.errors import RunFolderError
+from eureka_agent.training.networks import Activation, activate_
+from eureka_agent.training.normalization import normalize
+
+_ACTIVATIONS = ("elu", "tanh")
+
+
+class Policy:
+    """Acts by the mean of the trained distribution."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]) -> None:
+        """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs), policy.<i>.bias (1, outputs)."""
+        self._mean = tensors["observation_mean"]
+        self._inverse_deviation = tensors["observation_deviation"].reciprocal()
+        count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
+        self._layers = [(tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"]) for index in range(count)]
+        self._activation: Activation = activation
+        self.metadata = dict(metadata)
+
+    @property
+    def num_observations(self) -> int:
+        return self._layers[0][0].shape[0]
+
+    @property
+    def num_actions(self) -> int:
+        return self._layers[-1][0].shape[1]
+
+    def to(self, device: torch.device | str) -> Policy:
+        """The same policy on another device."""
+        tensors = {"observation_mean": self._mean, "observation_deviation": self._inverse_deviation.reciprocal()}
+        for index, (weight, bias) in enumerate(self._layers):
+            tensors |= {f"policy.{index}.weight": weight, f"policy.{index}.bias": bias}
+        return Policy({name: tensor.to(device) for name, tensor in tensors.items()}, self._activation, self.metadata)
+
+    def act(self, observations: Tensor) -> Tensor:
+        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations)."""
+        value = normalize(observations, self._mean, self._inverse_deviation)
+        for index, (weight, bias) in enumerate(self._layers):
+            value = torch.addmm(bias, value, weight)
+            if index < len(self._layers) - 1:
+                value = activate_(self._activation, value)
+        return value.clamp(-1.0, 1.0)
+
+
+def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a finished training's policy. `metadata` holds the trainer's `policy_metadata`, and whatever names the policy."""
+    if metadata.get("activation") not in _ACTIVATIONS:
+        raise ValueError(
+            f"policy metadata has activation {metadata.get('activation')!r}, expected one of {_ACTIVATIONS}"
+        )
+    policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
+    sizes = [weight.shape[0] for weight, _ in policy._layers] + [policy.num_actions]
+    layer_sizes = ",".join(str(size) for size in sizes)
+    save_file(dict(tensors), path, metadata={**metadata, "layer_sizes": layer_sizes})
+
+
+def load_policy(path: Path, device: str = "cpu") -> Policy:
+    """Read a policy. Raises RunFolderError for a file that is not one."""
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
+    except (OSError, SafetensorError) as error:
+        raise RunFolderError(
+            f"cannot read the policy {str(path)!r}: {error}", "name a policy.safetensors of a run"
+        ) from None
+    activation = metadata.get("activation")
+    if activation not in _ACTIVATIONS or "policy.0.weight" not in tensors:
+        raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
+    return Policy(tensors, cast(Activation, activation), metadata)

@@ -1,0 +1,196 @@
+"""K independent PPO members on one simulator: their state, one iteration of all of them, and members that come and go.
+
+Nothing here knows of jobs or rewards' sources, and nothing mixes members: a member's numbers are those of a training of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.adam import StackedAdam
+from eureka_agent.training.advantages import generalized_advantages
+from eureka_agent.training.networks import StackedNetworks
+from eureka_agent.training.normalization import ObservationStatistics, ReturnStatistics, normalize
+from eureka_agent.training.rollout import Rollout, RolloutCollector
+from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport, gaussian_log_probability
+
+
+@dataclass
+class LearningReport:
+    """What an update says of itself. Shape of each: (members,)."""
+
+    update: UpdateReport
+    explained_variance: Tensor
+    entropy: Tensor
+    action_std: Tensor
+    learning_rate: Tensor
+    healthy: Tensor
+    """bool: all parameters are finite."""
+
+
+class Population:
+    """Networks, optimiser, statistics and random numbers of K members, and the simulator's rows that they act in."""
+
+    def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
+        """`environment` has `members * settings.num_envs` rows."""
+        self._environment = environment
+        self._settings = settings
+        device = environment.device
+        self.networks = StackedNetworks(
+            members,
+            environment.num_observations,
+            environment.num_actions,
+            settings.hidden_sizes,
+            settings.activation,
+            device,
+        )
+        self.observation_statistics = ObservationStatistics(members, environment.num_observations, device)
+        self._return_statistics = ReturnStatistics(members, device)
+        self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
+        self._learning_rate = torch.full((members, 1), settings.learning_rate, device=device)
+        self._update = PPOUpdate(self.networks, self._adam, self._learning_rate, settings)
+        self._generators = [torch.Generator(device) for _ in range(members)]
+        self.collector = RolloutCollector(environment, members, settings.num_envs, settings.horizon)
+        rows = settings.horizon * settings.num_envs
+        self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
+
+    def start(self, member: int, seed: int) -> None:
+        """Make one member what a new training with this seed begins with."""
+        generator = self._generators[member].manual_seed(seed)
+        self.networks.initialize(member, seed, self._settings.initial_action_std)
+        self._adam.reset(member)
+        self.observation_statistics.reset(member)
+        self._return_statistics.reset(member)
+        self._learning_rate[member] = self._settings.learning_rate
+        longest = self._environment.max_episode_length
+        progress = torch.randint(longest, (self._settings.num_envs,), generator=generator, device=generator.device)
+        self.collector.start_member(member, seed, progress)
+
+    def clear(self, member: int) -> None:
+        """Leave a slot empty: finite numbers, no actions."""
+        self.networks.parameters[member] = 0.0
+        self.networks.gradients[member] = 0.0
+        self._adam.reset(member)
+        self.observation_statistics.reset(member)
+        self._return_statistics.reset(member)
+        self.collector.clear_member(member)
+
+    def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
+        """Act for one iteration. `width` leading slots are simulated; only `members` of them draw noise."""
+        shape = self.collector.noise.shape[1:]
+        for member in members:
+            torch.randn(shape, generator=self._generators[member], out=self.collector.noise[member])
+        return self.collector.collect(self.networks.members(0, width), self.observation_statistics, width, arguments)
+
+    def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
+        """One PPO update of the leading members. `rewards`: shape (members, steps, num_envs)."""
+        settings, width = self._settings, len(rewards)
+        for member in members:
+            for epoch in range(settings.epochs):
+                row = self._permutations[member, epoch]
+                torch.randperm(len(row), generator=self._generators[member], out=row)
+        outputs = self._values(rollout)
+        returns, advantages = self._returns_and_advantages(rollout, rewards, outputs)
+        explained = _explained_variance(self._scaled(outputs).flatten(1), returns)
+        scale, shift = self._return_statistics.update(returns)
+        self.networks.rescale_values(width, scale, shift)
+        networks = self.networks.members(0, width)
+        log_std = networks.log_std.clone()
+        mean, deviation = self._return_statistics.mean[:width], self._return_statistics.deviation[:width]
+        batch = Batch(
+            observations=rollout.normalized.flatten(1, 2),
+            actions=rollout.actions.flatten(1, 2),
+            means=rollout.action_means.flatten(1, 2),
+            log_probabilities=gaussian_log_probability(rollout.noise, log_std[:, None, None]).flatten(1),
+            advantages=advantages,
+            values=outputs.flatten(1) * scale + shift,
+            targets=(returns - mean) / deviation,
+            log_std=log_std,
+        )
+        report = self._update.run(batch, self._permutations[:width])
+        self.observation_statistics.update(rollout.observations.flatten(1, 2))
+        constant = 0.5 * math.log(2.0 * math.pi * math.e)
+        return LearningReport(
+            update=report,
+            explained_variance=explained,
+            entropy=networks.log_std.sum(dim=1) + constant * networks.log_std.shape[1],
+            action_std=networks.log_std.exp().mean(dim=1),
+            learning_rate=self._learning_rate[:width, 0].clone(),
+            healthy=self.networks.parameters[:width].isfinite().all(dim=1),
+        )
+
+    def policy_tensors(self, member: int) -> dict[str, Tensor]:
+        """A copy of all that a member's policy needs to act, on the CPU."""
+        tensors = {
+            name: tensor
+            for name, tensor in self.networks.member_tensors(member).items()
+            if not name.startswith("value.")
+        }
+        tensors["observation_mean"] = self.observation_statistics.mean[member].clone()
+        tensors["observation_deviation"] = self.observation_statistics.deviation()[member].clone()
+        return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+
+    def _values(self, rollout: Rollout) -> Tensor:
+        """The value network's outputs for all observations. Shape: (members, steps, num_envs)."""
+        inputs = rollout.normalized.flatten(1, 2)
+        outputs = self.networks.members(0, len(inputs)).value.forward(inputs)[-1]
+        return outputs.view(rollout.terminated.shape)
+
+    def _scaled(self, outputs: Tensor) -> Tensor:
+        """Values in the reward's scale from the network's outputs, whose first dimension is the member."""
+        shape = (len(outputs), *([1] * (outputs.dim() - 1)))
+        deviation, mean = (
+            self._return_statistics.deviation[: len(outputs)],
+            self._return_statistics.mean[: len(outputs)],
+        )
+        return outputs * deviation.view(shape) + mean.view(shape)
+
+    def _returns_and_advantages(self, rollout: Rollout, rewards: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns, and advantages normalised per member. Shape of both: (members, rows)."""
+        width, steps = rewards.shape[0], rewards.shape[1]
+        values = self._scaled(outputs)
+        next_values = torch.empty_like(values)
+        next_values[:, :-1] = values[:, 1:]
+        next_values[:, -1] = self._state_values(rollout.last_observations)
+        # Only the steps at which some episode was cut off; always on all environments, since a matrix product of
+        # another height may round differently.
+        cut = rollout.truncated.any(dim=2).any(dim=0).nonzero().flatten().tolist()
+        for step in cut:
+            reached = self._state_values(rollout.final_observations[:, step])
+            next_values[:, step] = torch.where(rollout.truncated[:, step], reached, next_values[:, step])
+        advantages = generalized_advantages(
+            rewards,
+            values,
+            next_values,
+            rollout.terminated | rollout.truncated,
+            rollout.terminated,
+            self._settings.discount,
+            self._settings.gae_lambda,
+        )
+        returns = (advantages + values).view(width, steps * rewards.shape[2])
+        advantages = advantages.view(returns.shape)
+        centred = advantages - advantages.mean(dim=1, keepdim=True)
+        deviation = centred.square().mean(dim=1, keepdim=True).sqrt()
+        return returns, centred / (deviation + 1e-8)
+
+    def _state_values(self, observations: Tensor) -> Tensor:
+        """Values of states. `observations`: shape (members, num_envs, num_observations), not normalised."""
+        width = len(observations)
+        mean = self.observation_statistics.mean[:width].unsqueeze(1)
+        inverse_deviation = self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
+        inputs = normalize(observations, mean, inverse_deviation)
+        return self._scaled(self.networks.members(0, width).value.forward(inputs)[-1].squeeze(-1))
+
+
+def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:
+    """1 − Var[returns − values] / Var[returns], 0 where all returns are equal. Shape: (members,)."""
+    total = returns.var(dim=1, correction=0)
+    rest = (returns - values).var(dim=1, correction=0)
+    return torch.where(total > 0.0, 1.0 - rest / total, 0.0)

@@ -1,0 +1,266 @@
+"""Trainings side by side: jobs wait in a queue, take free slots of a population, and leave them when they are done."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.records import CurvePoint, Outcome
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Task
+from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.checkpoints import CheckpointKeeper
+from eureka_agent.training.curves import curve_points
+from eureka_agent.training.episodes import EpisodeTracker
+from eureka_agent.training.population import Population
+from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.rollout import Rollout
+from eureka_agent.training.time_limit import TimeLimitError, time_limit
+
+REWARD_TIMEOUT = 5.0
+"""Seconds that one call of a reward may take."""
+
+
+@dataclass(frozen=True)
+class MemberProgress:
+    """A training's iteration."""
+
+    job: str
+    point: CurvePoint
+
+
+@dataclass(frozen=True)
+class MemberFinished:
+    """A training that used up its steps."""
+
+    job: str
+    outcome: Outcome
+    policy: dict[str, Tensor]
+    """For `save_policy`, with the trainer's `policy_metadata`."""
+
+
+@dataclass(frozen=True)
+class MemberFailed:
+    """A training that its reward broke."""
+
+    job: str
+    code: str
+    """`"raised"`, `"contract"`, `"timeout"` or `"not-a-number"`."""
+    reason: str
+    env_steps: int
+
+
+_Result = TypeVar("_Result")
+
+TrainerEvent = MemberProgress | MemberFinished | MemberFailed
+
+
+@dataclass
+class _Job:
+    name: str
+    reward: RewardFunction
+    seed: int
+
+
+@dataclass
+class _Member:
+    job: _Job
+    keeper: CheckpointKeeper
+    began: float
+    env_steps: int = 0
+
+
+@dataclass(frozen=True)
+class _Failure:
+    code: str
+    reason: str
+
+
+class Trainer:
+    """Up to `slots` trainings at once. A training's result depends on its reward, its seed and the settings alone."""
+
+    def __init__(
+        self,
+        make_environment: Callable[[int], VecTask],
+        task: Task,
+        settings: TrainingSettings,
+        slots: int,
+        device: str = "cpu",
+        reward_timeout: float = REWARD_TIMEOUT,
+    ) -> None:
+        """`make_environment` gets the number of rows and makes them on `device`."""
+        rows = settings.horizon * settings.num_envs
+        if rows < settings.minibatches:
+            raise SettingsError(
+                f"{settings.minibatches} minibatches of {rows} samples an iteration (horizon {settings.horizon} × num_envs {settings.num_envs})",
+                "set `minibatches` lower, or `horizon` or `num_envs` higher",
+            )
+        self._settings = settings
+        self._environment = make_environment(slots * settings.num_envs)
+        if self._environment.device.type != torch.device(device).type:
+            raise ValueError(f"the environment is on {self._environment.device}, expected {device!r}")
+        self._fitness = FitnessFunction(task, self._environment.all_variables())
+        self._population = Population(self._environment, settings, slots)
+        self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)
+        self._iterations = math.ceil(settings.env_steps / rows)
+        self._reward_timeout = reward_timeout
+        self._queue: deque[_Job] = deque()
+        self._members: dict[int, _Member] = {}
+        self._slots = slots
+        self.timers: dict[str, float] = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
+        """Wall seconds of all iterations, by part."""
+
+    @property
+    def policy_metadata(self) -> dict[str, str]:
+        """What `save_policy` must know of every policy from here."""
+        return {"activation": self._settings.activation}
+
+    @property
+    def busy(self) -> bool:
+        """Something is queued or running."""
+        return bool(self._queue or self._members)
+
+    def submit(self, job: str, reward: RewardFunction, seed: int) -> None:
+        """Queue a training; it takes the next free slot when an iteration starts."""
+        if any(job == other.name for other in (*self._queue, *(member.job for member in self._members.values()))):
+            raise ValueError(f"job {job!r} is already queued or running")
+        self._queue.append(_Job(job, reward, seed))
+
+    def cancel(self, job: str) -> None:
+        """Drop a queued or running training. Nothing happens when there is none of this name."""
+        self._queue = deque(queued for queued in self._queue if queued.name != job)
+        for slot, member in list(self._members.items()):
+            if member.job.name == job:
+                self._free(slot)
+
+    def iterate(self) -> list[TrainerEvent]:
+        """One PPO iteration of all running trainings; what came of it, in the order of the slots."""
+        began = time.perf_counter()
+        self._fill_slots()
+        if not self._members:
+            return []
+        measured_before = self._measured()
+        width = max(self._members) + 1
+        self._environment.active_rows = width * self._settings.num_envs
+        arguments = {*self._fitness.arguments}.union(
+            *(member.job.reward.arguments for member in self._members.values())
+        )
+        rollout = self._population.collect(self._members, width, arguments)
+        for part in ("physics", "policy"):
+            self.timers[part] = self._population.collector.seconds[part]
+        rewards, components, failures = self._timed("reward", lambda: self._rewards(rollout))
+        fitness = self._fitness_of(rollout, failures)
+        episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
+        report = self._timed("update", lambda: self._population.learn(self._members, rollout, rewards))
+        for slot, healthy in enumerate(report.healthy.tolist()):
+            if slot in self._members and not healthy:
+                failures.setdefault(slot, _Failure("not-a-number", "the policy's parameters became NaN or infinite"))
+        steps = rewards[0].numel()
+        for member in self._members.values():
+            member.env_steps += steps
+        going_on = {slot: member.env_steps for slot, member in self._members.items() if slot not in failures}
+        points = curve_points(going_on, rollout, rewards, components, episodes, report)
+        events = [
+            event
+            for slot in sorted(self._members)
+            for event in self._events(slot, points.get(slot), failures.get(slot))
+        ]
+        self.timers["rest"] += time.perf_counter() - began - (self._measured() - measured_before)
+        return events
+
+    def _fill_slots(self) -> None:
+        """Give the lowest free slots to the queue: those beyond the highest one in use are not simulated."""
+        for slot in range(self._slots):
+            if not self._queue:
+                return
+            if slot not in self._members:
+                job = self._queue.popleft()
+                self._population.start(slot, job.seed)
+                self._episodes.reset(slot)
+                keeper = CheckpointKeeper(self._iterations, self._settings.checkpoints)
+                self._members[slot] = _Member(job, keeper, time.perf_counter())
+
+    def _free(self, slot: int) -> None:
+        del self._members[slot]
+        self._population.clear(slot)
+
+    def _rewards(self, rollout: Rollout) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, _Failure]]:
+        """Rewards, zeros where a member failed; components by slot; failures by slot."""
+        rewards = torch.zeros(rollout.terminated.shape, device=rollout.terminated.device)
+        components: dict[int, dict[str, Tensor]] = {}
+        failures: dict[int, _Failure] = {}
+        for slot, member in self._members.items():
+            reward = member.job.reward
+            values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments}
+            try:
+                with time_limit(self._reward_timeout):
+                    total, components[slot] = reward(values)
+            except RewardContractError as error:
+                failures[slot] = _Failure(error.code, str(error))
+                continue
+            except TimeLimitError as error:
+                failures[slot] = _Failure("timeout", f"one call of the reward {error}")
+                continue
+            rewards[slot] = total.view(rewards.shape[1:])
+        # one look at everything: a single transfer from the device
+        parts = {(slot, name): value for slot, named in components.items() for name, value in named.items()}
+        parts |= {(slot, ""): rewards[slot].flatten() for slot in components}
+        if parts:
+            broken = (~torch.stack(list(parts.values())).isfinite()).sum(dim=1).tolist()
+            for (slot, name), count in zip(parts, broken, strict=True):
+                if count and slot not in failures:
+                    what = f"component {name!r}" if name else "the total"
+                    steps = rewards[slot].numel()
+                    failures[slot] = _Failure("not-a-number", f"{what} is NaN or infinite in {count} of {steps} steps")
+                    rewards[slot] = 0.0
+        return rewards, components, failures
+
+    def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
+        """Fitness per step. Shape: (members, steps, num_envs). A member whose physics is beyond numbers fails."""
+        values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
+        fitness = self._fitness(values).view(rollout.terminated.shape)
+        finite = fitness.flatten(1).isfinite().all(dim=1)
+        for slot, sound in enumerate(finite.tolist()):
+            if slot in self._members and not sound:
+                failures.setdefault(slot, _Failure("not-a-number", "the task's fitness became NaN or infinite"))
+        return fitness
+
+    def _events(self, slot: int, point: CurvePoint | None, failure: _Failure | None) -> list[TrainerEvent]:
+        member = self._members[slot]
+        name = member.job.name
+        if failure is not None:
+            self._free(slot)
+            return [MemberFailed(name, failure.code, failure.reason, member.env_steps)]
+        if point is None:
+            raise AssertionError(f"no curve point for slot {slot}")
+        member.keeper.add(point, lambda: self._population.policy_tensors(slot))
+        events: list[TrainerEvent] = [MemberProgress(name, point)]
+        if member.keeper.finished:
+            outcome = Outcome(
+                env_steps=member.env_steps,
+                seconds=time.perf_counter() - member.began,
+                checkpoints=tuple(member.keeper.records),
+                best_checkpoint=member.keeper.best,
+                training_fitness=member.keeper.records[member.keeper.best].fitness,
+            )
+            events.append(MemberFinished(name, outcome, member.keeper.policy))
+            self._free(slot)
+        return events
+
+    def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:
+        began = time.perf_counter()
+        result = work()
+        self.timers[part] += time.perf_counter() - began
+        return result
+
+    def _measured(self) -> float:
+        return sum(seconds for part, seconds in self.timers.items() if part != "rest")
