@@ -1,0 +1,361 @@
+"""Terms for what the sentence asks: one small function per goal, each returning the terms and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eureka_agent.designer.offline import matching
+from eureka_agent.designer.offline.dice import Dice
+from eureka_agent.designer.offline.matching import Candidate, Scene
+from eureka_agent.designer.offline.operands import rounded
+from eureka_agent.designer.offline.semantics import Quantity, Reading, scalar_last, upright_angle, upright_sign
+from eureka_agent.designer.offline.terms import (
+    Approach,
+    Bonus,
+    Distance,
+    Level,
+    Progress,
+    Stillness,
+    Term,
+    Tracking,
+    Upright,
+)
+from eureka_agent.designer.offline.vocabulary import Goal, Intent, quantities
+from eureka_agent.designer.offline.words import stem_set
+
+_HEADINGS = {
+    (0, 1): "forward",
+    (0, -1): "backward",
+    (1, 1): "leftward",
+    (1, -1): "rightward",
+    (2, 1): "upward",
+    (2, -1): "downward",
+}
+_LENGTH_SCALE = {"m": 1.0, "rad": 0.5, "deg": 30.0}
+"""A distance that matters, by unit, where a variable has no range."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Terms of one intent and the sentence of the reasoning that says why."""
+
+    terms: tuple[Term, ...]
+    note: str
+
+
+def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    """The terms for one intent, or None where no variable can express it."""
+    makers = {
+        Goal.MOVE: _move,
+        Goal.SPIN: _spin,
+        Goal.REACH: _reach,
+        Goal.SWING_UP: _swing_up,
+        Goal.UPRIGHT: _upright,
+        Goal.RAISE: _raise,
+        Goal.CHANGE: _change,
+    }
+    maker = makers.get(intent.goal)
+    return maker(scene, intent, dice) if maker is not None else None
+
+
+def upright_term(candidate: Candidate, name: str, weight: float, sharpness: float = 1.0) -> Upright:
+    """The upright term on whatever tells the tilt."""
+    spec = candidate.reading.spec
+    quantity = candidate.reading.quantity
+    return Upright(
+        name=name,
+        weight=weight,
+        sharpness=sharpness,
+        operand=candidate.operand,
+        form={Quantity.QUATERNION: "quaternion", Quantity.ANGLE: "angle"}.get(quantity, "cosine"),
+        sign=upright_sign(spec) if quantity in (Quantity.COSINE, Quantity.UP_VECTOR) else 1,
+        offset=rounded(upright_angle(spec)) if quantity is Quantity.ANGLE else 0.0,
+        in_degrees=spec.unit.lower().startswith("deg"),
+        scalar_last=quantity is Quantity.QUATERNION and scalar_last(spec),
+    )
+
+
+def length_scale(reading: Reading) -> float:
+    """A distance that matters for this variable: a third of its range, else by its unit."""
+    limit = reading.limit()
+    return rounded(limit / 3.0) if limit is not None else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
+
+
+def _because(intent: Intent, candidate: Candidate, what: str) -> str:
+    words = " and ".join(f"'{word}'" for word in intent.words[:3])
+    return f"{words} asks for {what}: {candidate.operand.code()} ({candidate.reading.spec.doc.rstrip('.')})."
+
+
+def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.velocities(scene, intent.axis, intent.sign, intent.objects | scene.words)
+    if not found:
+        return None
+    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    name = _HEADINGS.get((intent.axis or 0, intent.sign), "forward")
+    note = _because(
+        intent, chosen, f"speed {name}" + ("" if intent.axis is not None else " (no direction is named, so along x)")
+    )
+    if intent.target is not None:
+        target = chosen.sign * abs(intent.target)
+        width = dice.around(max(0.3, 0.5 * abs(target)))
+        terms: list[Term] = [
+            Tracking(name=f"{name}_speed", operand=chosen.operand, target=rounded(target), width=width)
+        ]
+        return Asked(
+            (
+                *terms,
+                Progress(
+                    name=name,
+                    weight=dice.around(0.2),
+                    operand=chosen.operand,
+                    sign=chosen.sign,
+                    cap=rounded(abs(target)),
+                ),
+            ),
+            note,
+        )
+    cap = chosen.reading.limit() or 20.0
+    return Asked(
+        (Progress(name=name, weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, cap=rounded(cap)),),
+        note,
+    )
+
+
+def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    words = intent.objects | scene.words
+    named = [
+        c
+        for c in matching.levels(scene, intent.objects)
+        if c.reading.quantity in (Quantity.ANGLE, Quantity.JOINT_POSITION) and c.reading.centrality() == 0
+    ]
+    found = matching.angular_velocities(scene, intent.axis, intent.sign, words)
+    if named and (
+        not found or (named[0].reading.name_words & intent.objects and not found[0].reading.name_words & intent.objects)
+    ):
+        return _change(scene, intent, dice)
+    if not found:
+        return None
+    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    note = _because(intent, chosen, "turning")
+    if intent.target is not None:
+        target = chosen.sign * abs(intent.target)
+        return Asked(
+            (
+                Tracking(
+                    name="spin",
+                    operand=chosen.operand,
+                    target=rounded(target),
+                    width=dice.around(max(0.5, 0.5 * abs(target))),
+                ),
+            ),
+            note,
+        )
+    return Asked(
+        (
+            Progress(
+                name="spin", weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, scale=1.0, cap=10.0
+            ),
+        ),
+        note,
+    )
+
+
+def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.goals(scene, intent.objects)
+    if not found:
+        return None
+    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    temperature = length_scale(chosen.reading)
+    note = _because(
+        intent, chosen, "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}"
+    )
+    if intent.sign < 0:
+        return Asked(
+            (
+                Distance(
+                    name="away",
+                    weight=dice.around(1.0),
+                    operand=chosen.operand,
+                    goal=chosen.goal,
+                    temperature=dice.around(temperature),
+                    away=True,
+                ),
+            ),
+            note,
+        )
+    terms: list[Term] = [
+        Distance(
+            name="reach",
+            weight=dice.around(1.0),
+            operand=chosen.operand,
+            goal=chosen.goal,
+            temperature=dice.around(temperature),
+        )
+    ]
+    if dice.includes(0.6):
+        terms.append(
+            Distance(
+                name="reach_closely",
+                weight=dice.around(0.7),
+                operand=chosen.operand,
+                goal=chosen.goal,
+                temperature=dice.around(temperature / 5),
+            )
+        )
+    if dice.includes(0.25):
+        terms.append(
+            Approach(
+                name="approach", weight=dice.around(0.3), operand=chosen.operand, goal=chosen.goal, step_s=scene.step_s
+            )
+        )
+    if dice.includes(0.3):
+        radius = _radius(scene) or rounded(temperature / 5)
+        terms.append(
+            Bonus(name="success", weight=dice.around(0.5), operand=chosen.operand, goal=chosen.goal, radius=radius)
+        )
+    return Asked(tuple(terms), note)
+
+
+def _radius(scene: Scene) -> float | None:
+    """The distance that the metric's words name, as in 'within 0.1 m of the goal'."""
+    return next(
+        (rounded(value) for value, unit in quantities(scene.description.fitness_doc) if unit == "m" and value > 0), None
+    )
+
+
+def _swing_up(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.uprights(scene, intent.objects | scene.words)
+    if not found:
+        return None
+    chosen = dice.first_or_other(found)
+    terms: list[Term] = [upright_term(chosen, "upright", dice.around(1.0))]
+    terms.append(upright_term(chosen, "balanced", dice.around(1.0), sharpness=dice.around(8.0)))
+    terms += _still_there(scene, chosen, dice, gate="balanced")
+    return Asked(
+        tuple(terms),
+        _because(intent, chosen, "the cosine of the angle, from hanging down to upright, and rest at the top"),
+    )
+
+
+def _upright(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.uprights(scene, intent.objects | scene.words)
+    if not found:
+        return None
+    chosen = dice.first_or_other(found)
+    terms: list[Term] = [
+        upright_term(chosen, "upright", dice.around(1.0), sharpness=dice.first_or_other([1.0, 2.0, 4.0]))
+    ]
+    terms += _still_there(scene, chosen, dice, gate="upright")
+    return Asked(tuple(terms), _because(intent, chosen, "an upright posture"))
+
+
+def _still_there(scene: Scene, upright: Candidate, dice: Dice, gate: str) -> list[Term]:
+    """Rest of what is to be upright, counted where it is upright."""
+    own = upright.reading.name_words - stem_set("angle upright cosine")
+    turning = matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY)
+    if not turning or not dice.includes(0.7):
+        return []
+    return [
+        Stillness(
+            name="still_at_top",
+            weight=dice.around(0.4),
+            gate=gate,
+            operand=turning[0].operand,
+            temperature=dice.around(2.0),
+        )
+    ]
+
+
+def _raise(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.heights(scene, intent.objects | scene.words)
+    if not found:
+        return None
+    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    up = intent.sign > 0
+    note = _because(intent, chosen, "height" if up else "a low height")
+    if intent.target is not None:
+        width = dice.around(max(0.05, 0.3 * abs(intent.target)))
+        return Asked(
+            (
+                Tracking(
+                    name="height",
+                    weight=dice.around(1.0),
+                    operand=chosen.operand,
+                    target=rounded(intent.target),
+                    width=width,
+                ),
+            ),
+            note,
+        )
+    high = length_scale(chosen.reading)
+    terms: list[Term] = [
+        Level(
+            name="height" if up else "lowness",
+            weight=dice.around(1.0),
+            operand=chosen.operand,
+            sign=intent.sign,
+            low=0.0,
+            high=dice.around(high),
+        )
+    ]
+    rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
+    if rising and dice.includes(0.5):
+        terms.append(
+            Progress(
+                name="rise" if up else "sinking",
+                weight=dice.around(0.3),
+                operand=rising[0].operand,
+                sign=rising[0].sign,
+                cap=10.0,
+            )
+        )
+    return Asked(tuple(terms), note)
+
+
+def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
+    found = matching.levels(scene, intent.objects) or matching.levels(scene, scene.words)
+    if not found:
+        return None
+    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 1.0])
+    low, high = chosen.reading.spec.range or (0.0, length_scale(chosen.reading))
+    terms: list[Term] = [
+        Level(
+            name="opening" if intent.goal is Goal.CHANGE and "open" in intent.words else "change",
+            weight=dice.around(1.0),
+            operand=chosen.operand,
+            sign=intent.sign,
+            low=rounded(low),
+            high=rounded(high),
+        )
+    ]
+    if dice.includes(0.3):
+        rate = chosen.operand.model_copy(update={"differenced": True, "step_s": scene.step_s})
+        terms.append(
+            Progress(
+                name="rate",
+                weight=dice.around(0.3),
+                operand=rate,
+                sign=intent.sign,
+                scale=max(rounded(high - low), 0.01),
+                cap=10.0,
+            )
+        )
+    terms += effector_terms(scene, chosen, dice)
+    return Asked(tuple(terms), _because(intent, chosen, "more of it" if intent.sign > 0 else "less of it"))
+
+
+def effector_terms(scene: Scene, moved: Candidate, dice: Dice) -> list[Term]:
+    """The hand to what is to be moved: nothing happens to an object before something touches it."""
+    pair = matching.best(matching.effector_pairs(scene, moved.reading))
+    if pair is None or pair.goal is None or not dice.includes(0.8):
+        return []
+    temperature = length_scale(pair.reading) / 3.0
+    return [
+        Distance(
+            name="hand_at_object",
+            weight=dice.around(0.4),
+            operand=pair.operand,
+            goal=pair.goal,
+            temperature=dice.around(temperature),
+        )
+    ]

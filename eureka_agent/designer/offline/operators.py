@@ -1,0 +1,170 @@
+"""How a genome changes from one generation to the next: weights, structure, crossing, and something else altogether."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eureka_agent.designer.offline.compose import Composition, compose
+from eureka_agent.designer.offline.dice import THEMES, Dice
+from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
+from eureka_agent.designer.offline.matching import Scene
+from eureka_agent.designer.offline.terms import Term
+from eureka_agent.designer.offline.unasked import Option, optional_terms
+from eureka_agent.designer.offline.vocabulary import Intent
+
+WEIGHT_SPREAD = 0.5
+"""Standard deviation of the logarithm of a retuned weight: two in three change by less than a factor of 1.6."""
+_DRAWS = 6
+"""Fresh rewards among which the most different one is taken."""
+
+
+def retune(genome: Genome, dice: Dice, components: Sequence[str] = (), spread: float = WEIGHT_SPREAD) -> Composition:
+    """Weights and shape parameters times log-normal factors; the structure stays. `components`: what the base is known to have."""
+    names = [term.name for term in genome.terms] + [
+        name for name in components if genome.base is not None and genome.term(name) is None
+    ]
+    if not names:
+        return Composition(genome, ())
+    generator = dice.generator
+    picked = [name for name in names if generator.random() < 0.5] or [generator.choice(names)]
+    notes = []
+    for name in picked:
+        term = genome.term(name)
+        parameters = list(term.tunable) if term is not None else []
+        if term is not None and parameters and generator.random() < 0.4:
+            parameter = generator.choice(parameters)
+            value = dice.around(float(getattr(term, parameter)), spread)
+            genome = genome.with_term(set_number(term, parameter, value))
+            notes.append(f"{parameter} of '{name}' is now {value:g}")
+        else:
+            factor = dice.around(1.0, spread)
+            genome = genome.scaled(name, factor)
+            notes.append(f"the weight of '{name}' is multiplied by {factor:g}")
+    return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
+
+
+def mutate_structure(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str] = ()
+) -> Composition:
+    """One term added, dropped, reshaped, or counted only where another does."""
+    moves = [_add, _add, _drop, _reshape, _gate]
+    dice.generator.shuffle(moves)
+    for move in moves:
+        changed = move(genome, scene, intents, dice, components)
+        if changed is not None:
+            return changed
+    return retune(genome, dice, components)
+
+
+def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
+    """Terms of both parents: shared ones from either, the others more often from the better parent."""
+    generator = dice.generator
+    kept: list[Term] = []
+    from_second: list[str] = []
+    for name in dict.fromkeys(term.name for term in (*first.terms, *second.terms)):
+        one, other = first.term(name), second.term(name)
+        if one is not None and other is not None:
+            pick = one if generator.random() < 0.5 else other
+        elif one is not None:
+            if one.penalty and generator.random() < 0.3:
+                continue
+            pick = one
+        else:
+            assert other is not None
+            if generator.random() < 0.5:
+                continue
+            pick = other
+        if pick is other:
+            from_second.append(name)
+        kept.append(pick)
+    base, scales = (first.base, first.base_scales) if first.base is not None else (second.base, second.base_scales)
+    genome = Genome(terms=unique_terms(kept), base=base, base_scales=scales)
+    taken = ", ".join(f"'{name}'" for name in from_second) or "nothing"
+    return Composition(genome, (f"Crossed: from the second parent come {taken}; the rest is the first's.",))
+
+
+def different(scene: Scene, intents: tuple[Intent, ...], dice: Dice, known: Iterable[Genome]) -> Composition:
+    """Of several fresh rewards the one that shares least with what is known."""
+    others = [_traits(genome) for genome in known]
+    drawn = [compose(scene, intents, Dice(dice.generator, dice.generator.choice(THEMES[4:]))) for _ in range(_DRAWS)]
+    return min(drawn, key=lambda each: max((_overlap(_traits(each.genome), other) for other in others), default=0.0))
+
+
+def _traits(genome: Genome) -> set[tuple[str, ...]]:
+    return {(term.kind, *term.arguments()) for term in genome.terms}
+
+
+def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float:
+    """Jaccard index of two sets of terms."""
+    return len(first & second) / max(1, len(first | second))
+
+
+def missing_options(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
+) -> list[Option]:
+    """Optional terms that the reward does not have yet."""
+    taken = {term.name for term in genome.terms} | set(components)
+    return [option for option in optional_terms(scene, intents, dice) if option.term.name not in taken]
+
+
+def _add(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
+) -> Composition | None:
+    options = missing_options(genome, scene, intents, dice, components)
+    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4]))
+    taken = {term.name for term in genome.terms} | set(components)
+    options += [
+        Option(term, 0.5, "it serves the same end in another shape")
+        for term in fresh.genome.terms
+        if term.name not in taken
+    ]
+    if not options or len(genome.terms) >= scene.max_terms:
+        return None
+    option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
+    return Composition(genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",))
+
+
+def _drop(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
+) -> Composition | None:
+    unasked = {option.term.name for option in optional_terms(scene, intents, dice) if option.probability < 1.0}
+    candidates = [term.name for term in genome.terms if term.name in unasked]
+    if not candidates or (len(genome.terms) < 2 and genome.base is None):
+        return None
+    name = dice.generator.choice(candidates)
+    smaller = genome.without(name)
+    return None if smaller.empty else Composition(smaller, (f"Dropped '{name}', to see whether it is needed.",))
+
+
+def _reshape(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
+) -> Composition | None:
+    """A term redrawn in another form or with other parameters."""
+    fresh = compose(scene, intents, Dice(dice.generator, THEMES[6]))
+    redrawn = [term for term in fresh.genome.terms if (known := genome.term(term.name)) is not None and known != term]
+    if not redrawn:
+        return None
+    term = dice.generator.choice(redrawn)
+    return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew: {term.describe()}.",))
+
+
+def _gate(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
+) -> Composition | None:
+    """A term counted only where another one is good, or freed of that."""
+    gates = [term.name for term in genome.terms if term.unit_interval and term.gate is None]
+    used = {term.gate for term in genome.terms}
+    candidates = [
+        term
+        for term in genome.terms
+        if not term.penalty and term.name not in used and any(gate != term.name for gate in gates)
+    ]
+    if not candidates:
+        return None
+    term = dice.generator.choice(candidates)
+    if term.gate is not None:
+        changed, note = None, f"'{term.name}' counts everywhere now."
+    else:
+        changed = dice.generator.choice([gate for gate in gates if gate != term.name])
+        note = f"'{term.name}' counts only as far as '{changed}' does."
+    return Composition(genome.change(term.name, lambda each: each.model_copy(update={"gate": changed})), (note,))

@@ -1,0 +1,190 @@
+"""Terms that nobody asked for but that most good rewards have: survival, posture, rest at the goal, small effort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eureka_agent.designer.offline import matching
+from eureka_agent.designer.offline.asked import length_scale, upright_term
+from eureka_agent.designer.offline.dice import Dice
+from eureka_agent.designer.offline.matching import Candidate, Scene
+from eureka_agent.designer.offline.operands import rounded, whole
+from eureka_agent.designer.offline.semantics import Quantity
+from eureka_agent.designer.offline.terms import Alive, Limit, Penalty, Smoothness, Stillness, Term, Tracking
+from eureka_agent.designer.offline.vocabulary import Goal, Intent
+from eureka_agent.designer.offline.words import stem_set
+
+
+@dataclass(frozen=True)
+class Option:
+    """A term that may be added, how likely it belongs, and why."""
+
+    term: Term
+    probability: float
+    """1.0: the words ask for it."""
+    why: str
+
+
+def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[Option]:
+    """Every optional term that the variables allow, in a fixed order. Weights are drawn around their defaults."""
+    goals = {intent.goal: intent for intent in intents}
+    weighted = dice.theme.support_weight
+    found: list[Option] = []
+    for maker in (_alive, _posture, _rest, _centre, _drift, _effort, _smoothness, _joint_speed, _limits):
+        for option in maker(scene, goals, dice):
+            if option.probability < 1.0:
+                term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted)})
+                option = Option(term, option.probability, option.why)
+            found.append(option)
+    return found
+
+
+def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    if not scene.can_fail:
+        return []
+    asked = Goal.SURVIVE in goals
+    why = (
+        "the words ask to survive"
+        if asked
+        else f"episodes end early by {', '.join(scene.description.termination_causes)}"
+    )
+    return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else 0.85, why)]
+
+
+def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    if Goal.UPRIGHT in goals or Goal.SWING_UP in goals:
+        return []
+    body = [candidate for candidate in matching.uprights(scene, scene.words) if candidate.reading.centrality() >= 0]
+    if not body or goals.keys() & {Goal.CHANGE}:
+        return []
+    gated = "reach" if Goal.REACH in goals and dice.includes(0.5) else None
+    term = upright_term(body[0], "upright", dice.around(0.2), sharpness=dice.first_or_other([1.0, 2.0, 4.0]))
+    return [
+        Option(
+            term.model_copy(update={"gate": gated}), 0.6, f"{body[0].reading.name} tells whether the body is upright"
+        )
+    ]
+
+
+def _rest(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    """Low speed, at the goal where there is one."""
+    asked = Goal.STILL in goals
+    if not asked and Goal.REACH not in goals:
+        return []
+    gate = (
+        "reach"
+        if Goal.REACH in goals
+        else "upright"
+        if Goal.UPRIGHT in goals
+        else "height"
+        if Goal.RAISE in goals
+        else None
+    )
+    found = []
+    alone = gate is None and not any(intent.main for intent in goals.values())
+    for name, quantity, weight, temperature in (
+        ("slow", Quantity.VELOCITY, 0.3, 1.0),
+        ("turning_slowly", Quantity.ANGULAR_VELOCITY, 0.3, 2.0),
+    ):
+        speed = matching.best(matching.speeds(scene, scene.words, quantity))
+        if speed is None or (speed.reading.centrality() < 0 and not alone):
+            continue
+        term = Stillness(
+            name=name,
+            weight=dice.around(1.0 if alone else weight),
+            gate=gate,
+            operand=speed.operand,
+            temperature=dice.around(temperature),
+        )
+        where = " once it is there" if gate else ""
+        found.append(
+            Option(term, (1.0 if alone else 0.9) if asked else 0.5, f"{speed.reading.name} should be small{where}")
+        )
+    return found
+
+
+def _centre(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    asked = Goal.CENTRE in goals
+    place: Candidate | None = matching.best(matching.centred(scene, scene.words))
+    if place is None or (
+        not asked
+        and (goals.keys() & {Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE} or place.reading.spec.range is None)
+    ):
+        return []
+    alone = asked and not any(intent.main for intent in goals.values())
+    weight = dice.around(1.0 if alone else 0.3 if asked else 0.2)
+    width = dice.around(length_scale(place.reading))
+    why = (
+        "the words ask for the centre" if asked else f"{place.reading.name} has limits, and the middle is far from them"
+    )
+    if place.operand.is_scalar:
+        return [
+            Option(
+                Tracking(name="centred", weight=weight, operand=place.operand, width=width), 1.0 if asked else 0.55, why
+            )
+        ]
+    return [
+        Option(
+            Stillness(name="centred", weight=weight, operand=place.operand, temperature=width),
+            1.0 if asked else 0.3,
+            why,
+        )
+    ]
+
+
+def _drift(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    intent = goals.get(Goal.MOVE)
+    across = matching.best(matching.sideways(scene, intent.axis or 0, scene.words)) if intent is not None else None
+    if across is None:
+        return []
+    term = Penalty(name="drift", weight=dice.around(0.1), operand=across.operand)
+    return [Option(term, 0.35, f"speed across the wanted direction, {across.operand.code()}, leads astray")]
+
+
+def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    actions = scene.named("actions")
+    if actions is None:
+        return []
+    asked = Goal.EFFORT in goals
+    weight = dice.around(0.3 if asked else 0.05)
+    why = "the words ask to save effort" if asked else "a small price on effort keeps actions off their bounds"
+    return [Option(Penalty(name="effort", weight=weight, operand=whole(actions)), 1.0 if asked else 0.75, why)]
+
+
+def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    actions = scene.named("actions")
+    if actions is None:
+        return []
+    asked = Goal.SMOOTH in goals
+    term = Smoothness(name="smoothness", weight=dice.around(0.2 if asked else 0.03), operand=whole(actions))
+    return [
+        Option(
+            term,
+            1.0 if asked else 0.2,
+            "the words ask for smooth actions" if asked else "jumps of the actions cost a little",
+        )
+    ]
+
+
+def _joint_speed(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    joints = scene.of(Quantity.JOINT_VELOCITY)
+    if not joints:
+        return []
+    scale = joints[0].limit() or 10.0
+    term = Penalty(name="joint_speed", weight=dice.around(0.03), operand=whole(joints[0]), scale=rounded(scale))
+    return [Option(term, 0.15, f"{joints[0].name} far from 0 is wild motion")]
+
+
+def _limits(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    found = []
+    for reading in scene.of(Quantity.JOINT_POSITION):
+        if (
+            reading.spec.range is not None
+            and reading.limit() is not None
+            and reading.name_words & stem_set("joint joints position angle")
+        ):
+            low, high = (rounded(bound) for bound in reading.spec.range)
+            term = Limit(name="limits", weight=dice.around(0.2), operand=whole(reading), low=low, high=high)
+            found.append(Option(term, 0.15, f"{reading.name} should stay off its limits"))
+    return found[:1]
