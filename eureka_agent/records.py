@@ -362,4 +362,6 @@ class Message(Record):
     model: str
     request: str
     reply: str
+    finish_reason: str = "stop"
+    """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
     cost: Cost = Field(default_factory=Cost)
