@@ -1,0 +1,113 @@
+"""An environment folder written by the tests, and searches on it through the real command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+ENVIRONMENT = '''"""A puck on a rail."""
+import torch
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Variable
+
+
+class Puck(VecTask):
+    """A puck that is pushed along a rail with friction."""
+
+    num_observations = 2
+    num_actions = 1
+    max_episode_length = 50
+    control_dt = 0.1
+    termination_causes = ("left_the_rail",)
+    variables = (
+        Variable("puck_position", (), "m", "world", "position of the puck along the rail; the rail's middle is 0", (-2.0, 2.0)),
+        Variable("puck_velocity", (), "m/s", "world", "velocity of the puck along the rail"),
+    )
+
+    def __init__(self, num_envs, device="cpu", seed=0):
+        super().__init__(num_envs, device, seed)
+        self.position = torch.zeros(num_envs)
+        self.velocity = torch.zeros(num_envs)
+
+    def pre_physics_step(self, actions):
+        self.velocity = 0.9 * self.velocity + 0.3 * actions[:, 0]
+        self.position = self.position + self.velocity * self.control_dt
+
+    def compute_observations(self):
+        self.obs_buf[:, 0] = self.position
+        self.obs_buf[:, 1] = self.velocity
+
+    def compute_variables(self):
+        return {"puck_position": self.position, "puck_velocity": self.velocity}
+
+    def compute_termination(self):
+        return self.position.abs() > 2.0
+
+    def reset_idx(self, env_ids):
+        self.position[env_ids] = self.random.uniform(env_ids, 1, -1.5, 1.5).squeeze(-1)
+        self.velocity[env_ids] = 0.0
+'''
+
+TASK = """from eureka_agent.task import Task, TrainingBudget
+
+
+def fitness(puck_position):
+    return 0.1 * (puck_position.abs() < 0.1).float()
+
+
+task = Task(
+    sentence="move the puck to the middle of the rail and keep it there",
+    fitness=fitness,
+    fitness_doc="seconds that the puck is within 0.1 m of the rail's middle",
+    fitness_unit="s",
+    training=TrainingBudget(env_steps=8192, num_envs=16),
+)
+"""
+
+HUMAN = '''def compute_reward(puck_position):
+    """Closer is better."""
+    closeness = -puck_position.abs()
+    return closeness, {"closeness": closeness}
+'''
+
+SPARSE = '''def compute_reward(puck_position):
+    """The fitness."""
+    at_the_middle = 0.1 * (puck_position.abs() < 0.1).float()
+    return at_the_middle, {"at_the_middle": at_the_middle}
+'''
+
+
+@pytest.fixture(scope="session")
+def puck(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment's folder, outside the repository."""
+    folder = tmp_path_factory.mktemp("mine") / "puck"
+    files = {"env.py": ENVIRONMENT, "tasks/centre.py": TASK, "rewards/human.py": HUMAN, "rewards/sparse.py": SPARSE}
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def eureka(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_eureka(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """For tests that read one search together."""
+    return CommandLine(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture(scope="session")
+def small(puck: Path) -> Callable[..., tuple[str, ...]]:
+    """Arguments of a small search on the puck."""
+
+    def arguments(seed: int = 1) -> tuple[str, ...]:
+        flags = ("--iterations", "2", "--samples", "3", "--finalists", "2", "--final-seeds", "2", "--seed", str(seed))
+        return ("search", "bring the puck to the middle of the rail", "--env", str(puck), *flags)
+
+    return arguments
