@@ -17,6 +17,10 @@ from eureka_agent.settings import TrainingSettings
 MAX_LINE_BYTES = 4 << 20
 """Longest line in either direction; a longer one is a violation of the protocol."""
 
+CURRENT_JOB_FILE = "current_job"
+"""File in the scratch folder that holds the name of the job whose reward is running, padded with zero bytes; empty between rewards."""
+CURRENT_JOB_BYTES = 128
+
 # ── commands: driver → worker ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -112,7 +116,7 @@ class Progress(Record):
     type: Literal["progress"] = "progress"
     points: dict[str, tuple[CurvePoint, ...]]
     """By job."""
-    timers: dict[str, float] = {}
+    timers: dict[str, float] = Field(default_factory=dict)
     """Wall seconds since the worker began, by part: physics, policy, reward, update, rest."""
 
 
@@ -152,6 +156,7 @@ class Fault(Record):
 
 
 Event = Annotated[
-    Opened | DryRunDone | Prepared | Progress | Trained | TrainingFailed | Evaluated | Fault, Field(discriminator="type")
+    Opened | DryRunDone | Prepared | Progress | Trained | TrainingFailed | Evaluated | Fault,
+    Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -1,0 +1,49 @@
+"""The critic's first step: is it Python at all?"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+from eureka_agent.critic.findings import finding
+from eureka_agent.records import Finding
+
+MAX_SOURCE_CHARACTERS = 50_000
+MAX_DEPTH = 100
+"""Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's own tools may fail."""
+
+
+def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
+    """The syntax tree, or None with the finding that says why there is none."""
+    if not source.strip():
+        return None, [finding("P101", "the source is empty", hint="define `compute_reward`")]
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        message = f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
+        return None, [finding("P102", message, hint="write the reward as a short function")]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as a backslash in a string
+            tree = ast.parse(source)
+            compile(
+                source, "<reward>", "exec", dont_inherit=True
+            )  # finds what the grammar allows, such as a stray return
+    except SyntaxError as error:
+        message = f"not valid Python: {error.msg}"
+        place = Finding(code="P103", severity="error", message=message, line=error.lineno, column=error.offset or None)
+        return None, [place.model_copy(update={"hint": "give Python source alone, without prose or fences"})]
+    except ValueError as error:  # a null byte, a lone surrogate
+        return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
+    except (RecursionError, MemoryError):
+        return None, [finding("P104", "the source is nested too deeply to be read", hint="split long expressions")]
+    if _depth(tree) > MAX_DEPTH:
+        message = f"the source is nested more than {MAX_DEPTH} levels deep"
+        return None, [finding("P104", message, hint="split long expressions")]
+    return tree, []
+
+
+def _depth(tree: ast.AST) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth

@@ -1,0 +1,62 @@
+"""A verdict as text, in the form that linters have: place, code, message, the line itself, what to do."""
+
+from __future__ import annotations
+
+from eureka_agent.records import Finding, Verdict
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
+    """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest escaped for it."""
+    parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
+    errors = sum(finding.severity == "error" for finding in verdict.findings)
+    warnings = len(verdict.findings) - errors
+    counts = ", ".join(
+        f"{count} {word}{'s' if count != 1 else ''}"
+        for count, word in ((errors, "error"), (warnings, "warning"))
+        if count
+    )
+    outcome = "accepted" if verdict.accepted else "rejected"
+    summary = f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)}; {verdict.seconds:.1f} s)"
+    if markup:
+        summary = f"[bold {'green' if verdict.accepted else 'red'}]{outcome}[/]{_escape(summary[len(outcome) :])}"
+    return "\n".join([*parts, summary])
+
+
+def render_finding(finding: Finding, source: str, path: str, *, markup: bool = False) -> str:
+    """`reward.py:3:5 C303 unknown variable 'torso_velocty': did you mean 'torso_velocity'?` with its line and a caret."""
+    where = ":".join(str(part) for part in (path, finding.line, finding.column) if part is not None)
+    text = finding.message
+    if finding.hint.startswith("did you mean"):
+        text += f": {finding.hint}"
+    code = finding.code if finding.severity == "error" else f"{finding.code} (warning)"
+    if markup:
+        colour = _COLOURS[finding.severity]
+        lines = [f"[bold]{_escape(where)}[/] [{colour}]{code}[/] {_escape(text)}"]
+    else:
+        lines = [f"{where} {code} {text}"]
+    for line in _excerpt(finding, source):
+        lines.append(f"[dim]{_escape(line)}[/]" if markup else line)
+    if finding.hint and not finding.hint.startswith("did you mean"):
+        lines.append(f"[cyan]  hint:[/] {_escape(finding.hint)}" if markup else f"  hint: {finding.hint}")
+    return "\n".join(lines)
+
+
+def _excerpt(finding: Finding, source: str) -> list[str]:
+    lines = source.splitlines()
+    if finding.line is None or not 0 < finding.line <= len(lines):
+        return []
+    text = lines[finding.line - 1]
+    shown = [f"    {text}"]
+    if finding.column is not None:
+        # tabs stay tabs, so that the caret stands below its character
+        before = "".join(character if character == "\t" else " " for character in text[: finding.column - 1])
+        shown.append(f"    {before}^")
+    return shown
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,1 @@
+"""The driver's side of the wall: how workers are started, spoken to, watched and replaced."""

@@ -1,0 +1,160 @@
+"""One worker, as the driver speaks to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.scratch import stderr_tail
+from eureka_agent.sandbox.wall import STDERR_NAME, Limits, Wall, WorkerHandle
+from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
+
+START_SECONDS = 120.0
+"""What a worker may take to import its libraries and open an environment (a cold disk, a busy machine)."""
+_FAREWELL_SECONDS = 2.0
+_QUEUED_EVENTS = 1024
+
+
+class WorkerClient:
+    """Commands in, events out, and the reason when it is over. A worker that breaks the protocol is killed."""
+
+    def __init__(self, wall: Wall, handle: WorkerHandle, scratch: Path) -> None:
+        """See `start`."""
+        self._wall = wall
+        self._handle = handle
+        self.scratch = scratch
+        """Folder that both sides share; file names in messages are relative to it."""
+        self.last_sign_of_life = time.monotonic()
+        """When the last event came, in `time.monotonic` seconds."""
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUED_EVENTS)
+        self._violation = ""
+        self._reader = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, wall: Wall, scratch_root: Path, limits: Limits | None = None) -> WorkerClient:
+        """A worker with a new scratch folder under `scratch_root`. Raises WallError when it cannot be started."""
+        scratch_root.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch_root)).resolve()
+        handle = await wall.start(scratch, limits or Limits())
+        return cls(wall, handle, scratch)
+
+    @property
+    def alive(self) -> bool:
+        """False once the process has ended or its events are over."""
+        return self._handle.returncode is None and not self._reader.done()
+
+    async def send(self, command: Command) -> None:
+        """Send one command. To a dead worker nothing is sent: `receive` says that it is dead."""
+        assert self._handle.stdin is not None
+        with contextlib.suppress(ConnectionError):
+            self._handle.stdin.write(command.model_dump_json().encode() + b"\n")
+            await self._handle.stdin.drain()
+
+    async def receive(self, timeout_s: float | None = None) -> Event:
+        """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time."""
+        event = await asyncio.wait_for(self._events.get(), timeout_s)
+        if event is None:
+            self._events.put_nowait(None)  # for whoever asks again
+            raise WorkerDiedError(
+                f"the worker {self.ending()}",
+                "its last words are above; if the machine is short of memory, use fewer slots",
+            )
+        return event
+
+    async def open(self, environment: str, task: str | None, timeout_s: float = START_SECONDS) -> TaskDescription:
+        """Load an environment and a task. Raises EurekaError with the worker's words when they cannot be loaded."""
+        await self.send(Open(environment=environment, task=task))
+        try:
+            event = await self.receive(timeout_s)
+        except TimeoutError:
+            await self.kill()
+            raise WorkerDiedError(
+                f"opening the environment {environment!r} took longer than {timeout_s:g} s",
+                "try again on a less busy machine, or look for a loop in the environment's constructor",
+            ) from None
+        if isinstance(event, Opened):
+            return event.description
+        await self.kill()
+        if isinstance(event, Fault):
+            raise EurekaError(event.message, event.hint)
+        raise WorkerDiedError(f"the worker answered 'open' with {event.type!r}", "expected 'opened'")
+
+    def ending(self) -> str:
+        """How the process ended, in words, with the last lines of its standard error."""
+        status = self._handle.returncode
+        if self._violation:
+            how = f"broke the protocol ({self._violation}) and was killed"
+        elif status is None:
+            how = "closed its end"
+        elif status < 0:
+            how = f"was ended by {signal.Signals(-status).name}"
+        else:
+            how = f"ended with exit status {status}"
+        tail = stderr_tail(self.scratch / STDERR_NAME)
+        return f"{how}\n{tail}" if tail else how
+
+    async def kill(self) -> None:
+        """End it at once, with all its processes."""
+        await self._wall.kill(self._handle)
+        await self._end_reading()
+
+    async def close(self) -> None:
+        """Ask it to end, wait a moment, then end it. Leaves no process and no scratch folder, whatever happens meanwhile."""
+        try:
+            if self.alive:
+                await self.send(Shutdown())
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._handle.wait(), _FAREWELL_SECONDS)
+        finally:
+            await asyncio.shield(self._end())
+
+    async def _end(self) -> None:
+        await self.kill()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    async def _end_reading(self) -> None:
+        self._reader.cancel()
+        await asyncio.wait({self._reader})
+
+    async def _read(self) -> None:
+        assert self._handle.stdout is not None
+        try:
+            while True:
+                try:
+                    line = await self._handle.stdout.readline()
+                except ValueError:  # the stream's limit
+                    self._violation = "an event is too long"
+                    break
+                if not line:
+                    break
+                try:
+                    event = EVENT.validate_json(line)
+                except ValidationError:
+                    self._violation = f"not an event: {line[:80]!r}"
+                    break
+                self.last_sign_of_life = time.monotonic()
+                await self._events.put(event)
+            if not self._violation:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._handle.wait(), _FAREWELL_SECONDS)
+            await self._wall.kill(self._handle)  # what will never speak again, and what it started
+        finally:
+            self._mark_end()
+
+    def _mark_end(self) -> None:
+        """Let `receive` know that nothing follows, also when nobody emptied the queue."""
+        while True:
+            try:
+                self._events.put_nowait(None)
+                return
+            except asyncio.QueueFull:
+                self._events.get_nowait()

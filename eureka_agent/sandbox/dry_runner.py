@@ -1,0 +1,76 @@
+"""Dry runs as the critic asks for them: one warm worker, replaced when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.warm_worker import WarmWorker
+from eureka_agent.worker.messages import DryRun, DryRunDone
+
+_GRACE_SECONDS = 30.0
+"""What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
+_ATTEMPTS = 2
+
+
+class DryRunner:
+    """Runs rewards on recorded and extreme states, one after the other."""
+
+    def __init__(
+        self,
+        wall: Wall,
+        environment: str,
+        task: str | None,
+        scratch_root: Path,
+        timeout_s: float = 10.0,
+        limits: Limits | None = None,
+    ) -> None:
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take."""
+        self._worker = WarmWorker(wall, environment, task, scratch_root, limits)
+        self._timeout_s = timeout_s
+        self._turn = asyncio.Lock()
+        self._jobs = itertools.count(1)
+
+    @property
+    def description(self) -> TaskDescription:
+        """What the worker said of environment and task; there once `start` or a first dry run is done."""
+        if self._worker.description is None:
+            raise EurekaError("the dry runner has not been started", "await its `start` first")
+        return self._worker.description
+
+    async def start(self) -> TaskDescription:
+        """Open the environment. Raises EurekaError with the worker's words when it cannot be loaded."""
+        async with self._turn:
+            await self._worker.ready()
+            return self.description
+
+    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+        """Findings on a reward's source. `trusted`: private variables may be read."""
+        async with self._turn:
+            reason = ""
+            for _ in range(_ATTEMPTS):
+                command = DryRun(
+                    job=f"dry-run-{next(self._jobs)}", source=source, timeout_s=self._timeout_s, trusted=trusted
+                )
+                try:
+                    answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
+                except WorkerDiedError as error:
+                    reason = error.message.splitlines()[0]
+                    continue
+                return answer.findings if isinstance(answer, DryRunDone) else ()
+            return (
+                Finding(
+                    code="D312",
+                    severity="error",
+                    message=f"its worker died twice over it: {reason}",
+                    hint="compute with torch alone",
+                ),
+            )
+
+    async def close(self) -> None:
+        """End the worker."""
+        await self._worker.drop()

@@ -1,0 +1,138 @@
+"""The process wall: a session of its own, a scrubbed environment, resource limits. Stops accidents, not an attacker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import eureka_agent
+from eureka_agent.errors import WallError
+from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle
+from eureka_agent.worker.messages import MAX_LINE_BYTES
+
+_PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "MUJOCO_GL",
+    "PYOPENGL_PLATFORM",
+    "LD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "SYSTEMROOT",
+)
+"""Environment variables that a worker gets. A list of what is allowed: a key under a name nobody thought of stays here too."""
+
+_MARK = "EUREKA_WORKER"
+"""Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
+
+_KILL_ROUNDS = 20
+
+
+class ProcessWall:
+    """Workers as plain child processes with limits."""
+
+    name = "process"
+    covers: tuple[str, ...] = (
+        "API keys and other environment variables",
+        "memory, CPU time of dry runs, file sizes and open files",
+        "worker processes that hang, crash or outlive the search",
+    )
+    does_not_cover: tuple[str, ...] = (
+        "reading and writing your files",
+        "the network",
+        "the number of processes",
+        "code that attacks the machine on purpose",
+    )
+
+    def __init__(self) -> None:
+        self._marks: dict[int, str] = {}
+
+    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
+        """See `Wall.start`."""
+        mark = secrets.token_hex(16)
+        command = [
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "eureka_agent.worker",
+                "--scratch",
+                str(scratch),
+                "--parent",
+                str(os.getpid()),
+            ),
+            *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
+            *("--file-bytes", str(limits.file_bytes)),
+        ]
+        try:
+            with (scratch / STDERR_NAME).open("ab") as stderr:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    env=_environment(scratch, mark),
+                    cwd=scratch,
+                    start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
+                    limit=MAX_LINE_BYTES,
+                )
+        except OSError as error:
+            raise WallError(
+                f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
+            ) from None
+        self._marks[process.pid] = mark
+        return process
+
+    async def kill(self, handle: WorkerHandle) -> None:
+        """See `Wall.kill`. Also ends processes that left the worker's session."""
+        assert isinstance(handle, asyncio.subprocess.Process)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(handle.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            handle.kill()
+        await handle.wait()
+        mark = self._marks.pop(handle.pid, None)
+        if mark is not None:
+            _kill_marked(mark)
+
+
+def _environment(scratch: Path, mark: str) -> dict[str, str]:
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {
+        **environment,
+        _MARK: mark,
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        # the folder that this package was imported from, where that is no installation
+        "PYTHONPATH": str(Path(eureka_agent.__file__).resolve().parent.parent),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill every process whose environment holds the mark; again while there are any, as one may start another meanwhile."""
+    wanted = f"{_MARK}={mark}".encode()
+    for _ in range(_KILL_ROUNDS):
+        found = False
+        for entry in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if wanted not in entry.read_bytes().split(b"\0"):
+                    continue
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+            except OSError:  # it ended, or is another user's
+                continue
+            found = True
+        if not found:
+            return

@@ -1,0 +1,218 @@
+"""Trainings on several workers: who trains where, and what happens when a worker dies.
+
+A worker that dies takes its neighbours' trainings with it. They are started again among others. The job whose reward was running when it
+died is suspected: it is started again in a worker of its own, so that it can do no more harm; when that one dies too, the job has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.sandbox.training_worker import (
+    ProgressObserver,
+    TrainingJob,
+    TrainingResult,
+    TrainingWorker,
+    WorkerSetup,
+)
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import Train
+
+__all__ = ["TrainingPool", "TrainingResult"]
+
+_MAX_RETRIES = 1
+"""Times that a job is started again after a death that no single job is suspected of."""
+
+
+class TrainingPool:
+    """Trains rewards side by side. Workers are started when there is work for them."""
+
+    def __init__(
+        self,
+        wall: Wall,
+        environment: str,
+        task: str | None,
+        settings: TrainingSettings,
+        slots: int,
+        workers: int,
+        scratch_root: Path,
+        on_progress: ProgressObserver = lambda job, points: None,
+        on_retry: Callable[[str, str], None] = lambda job, reason: None,
+        timeout_s: float = 120.0,
+        limits: Limits | None = None,
+    ) -> None:
+        """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed."""
+        self._setup = WorkerSetup(wall, environment, task, settings, scratch_root, limits or Limits(), timeout_s)
+        self._slots = slots
+        self._max_workers = workers
+        self._on_progress = on_progress
+        self._on_retry = on_retry
+        self._order = itertools.count(1)
+        self._waiting: list[TrainingJob] = []
+        self._suspects: asyncio.Queue[TrainingJob] = asyncio.Queue()
+        self._workers: list[TrainingWorker] = []
+        self._starting = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._quarantine: asyncio.Task[None] | None = None
+
+    async def train(self, job: str, source: str, seed: int, trusted: bool = False, priority: int = 0) -> TrainingResult:
+        """Train one reward. A failure of the reward's, or of its workers, is part of the result.
+
+        Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.
+        A cancelled call gives its slot back.
+        """
+        result = asyncio.get_running_loop().create_future()
+        command = Train(job=job, source=source, seed=seed, trusted=trusted)
+        entry = TrainingJob(command, result, (priority, next(self._order)))
+        self._waiting.append(entry)
+        self._dispatch()
+        try:
+            return await result
+        except asyncio.CancelledError:
+            await self._forget(entry)
+            raise
+
+    async def close(self) -> None:
+        """End all workers and what they train. Whoever waits for a result gets a CancelledError."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for entry in self._waiting:
+            entry.result.cancel()
+        self._waiting.clear()
+
+    # ── who trains where ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _dispatch(self) -> None:
+        """Give what waits to the workers with the most free slots; start a worker when there is none for it."""
+        self._waiting.sort(key=lambda entry: entry.order)
+        while self._waiting and (worker := max(self._workers, key=lambda item: item.free_slots, default=None)):
+            if worker.free_slots <= 0:
+                break
+            entry = self._waiting.pop(0)
+            worker.reserve(entry)
+            self._in_background(worker.give(entry))
+        room = self._max_workers - len(self._workers) - self._starting
+        for _ in range(min(room, len(self._waiting) - self._starting)):
+            self._starting += 1
+            self._in_background(self._run_worker())
+
+    async def _run_worker(self) -> None:
+        """A worker's life."""
+        worker = TrainingWorker(self._setup, self._slots, self._on_progress)
+        try:
+            try:
+                await worker.start()
+            except EurekaError as error:
+                self._give_up_waiting(error)
+                return
+            finally:
+                self._starting -= 1
+            self._workers.append(worker)
+            self._dispatch()
+            try:
+                await worker.serve(self._dispatch)
+            except WorkerDiedError as error:
+                self._workers.remove(worker)
+                self._start_again(worker, error)
+        except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: whoever waits must hear of it)
+            _raise_to(worker.jobs.values(), error)
+        finally:
+            if worker in self._workers:
+                self._workers.remove(worker)
+            for entry in worker.jobs.values():
+                entry.result.cancel()
+            await worker.close()
+
+    def _give_up_waiting(self, error: EurekaError) -> None:
+        """No worker can be started: tell everyone who waits, unless another worker may still take them."""
+        if self._workers or self._starting > 1:
+            return
+        _raise_to(self._waiting, error)
+        self._waiting.clear()
+
+    # ── when a worker dies ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start_again(self, worker: TrainingWorker, error: WorkerDiedError) -> None:
+        suspect = worker.suspect()
+        known = suspect in worker.jobs
+        for name, entry in list(worker.jobs.items()):
+            del worker.jobs[name]
+            if entry.result.done():
+                continue
+            entry.points.clear()
+            if not known and entry.retries >= _MAX_RETRIES:
+                _fail(entry, f"its worker died twice; the last time it {_without_subject(error)}")
+                continue
+            entry.retries += 1
+            self._on_retry(name, error.message.splitlines()[0])
+            if name == suspect:
+                self._suspects.put_nowait(entry)
+                if self._quarantine is None or self._quarantine.done():
+                    self._quarantine = self._in_background(self._train_suspects())
+            else:
+                self._waiting.append(entry)
+        self._dispatch()
+
+    async def _train_suspects(self) -> None:
+        """Train suspected jobs one after the other, each in a worker of its own."""
+        while not self._suspects.empty():
+            entry = self._suspects.get_nowait()
+            if entry.result.done():
+                continue
+            worker = TrainingWorker(self._setup, 1, self._on_progress)
+            serving = None
+            try:
+                await worker.start()
+                worker.reserve(entry)
+                await worker.give(entry)
+                serving = asyncio.create_task(worker.serve(lambda: None))
+                both: set[asyncio.Future[Any]] = {serving, entry.result}
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                if not entry.result.done():
+                    serving.result()
+            except EurekaError as error:
+                _fail(entry, f"its reward ended two workers; the last one {_without_subject(error)}")
+            finally:
+                if serving is not None:
+                    serving.cancel()
+                    await asyncio.wait({serving})
+                await worker.close()
+                entry.result.cancel()  # nothing happens to one that is done
+
+    # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _forget(self, entry: TrainingJob) -> None:
+        if entry in self._waiting:
+            self._waiting.remove(entry)
+        for worker in self._workers:
+            if worker.jobs.get(entry.command.job) is entry:
+                await worker.take_back(entry)
+        self._dispatch()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:
+    for entry in entries:
+        if not entry.result.done():
+            entry.result.set_exception(error)
+
+
+def _fail(entry: TrainingJob, reason: str) -> None:
+    if not entry.result.done():
+        entry.result.set_result(TrainingResult(None, tuple(entry.points), None, "worker-died", reason, entry.retries))
+
+
+def _without_subject(error: EurekaError) -> str:
+    return error.message.removeprefix("the worker ")

@@ -1,0 +1,184 @@
+"""One training worker and the jobs that it was given: from its events to results, or to the reason of its death."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import CurvePoint, Outcome
+from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import Cancel, Fault, Prepare, Prepared, Progress, Train, Trained, TrainingFailed
+
+ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What one training gave: an outcome with its policy, or why there is none."""
+
+    outcome: Outcome | None
+    points: tuple[CurvePoint, ...]
+    policy: Path | None
+    """Safetensors file of the best checkpoint; it stays until the pool is closed."""
+    failure_code: str = ""
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"worker-died"` or `"fault"`; empty for an outcome."""
+    failure_reason: str = ""
+    retries: int = 0
+    """Times that it was started again because its worker died."""
+    timers: dict[str, float] = field(default_factory=dict)
+    """Its worker's wall seconds up to here, by part: physics, policy, reward, update, rest."""
+
+
+@dataclass
+class TrainingJob:
+    """A training that was asked for, until its result is there."""
+
+    command: Train
+    result: asyncio.Future[TrainingResult]
+    order: tuple[int, int]
+    """Priority, then the order in which it was asked for: what is smaller goes first."""
+    points: list[CurvePoint] = field(default_factory=list)
+    retries: int = 0
+    suspected: bool = False
+    """True once its reward was running when a worker died."""
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """What every training worker of a pool is started with."""
+
+    wall: Wall
+    environment: str
+    task: str | None
+    settings: TrainingSettings
+    scratch_root: Path
+    limits: Limits
+    timeout_s: float
+    """Seconds without a sign of life after which a worker is killed."""
+
+
+class TrainingWorker:
+    """Gives jobs to one worker process until it dies or is closed."""
+
+    def __init__(self, setup: WorkerSetup, slots: int, on_progress: ProgressObserver) -> None:
+        self._setup = setup
+        self._on_progress = on_progress
+        self._client: WorkerClient | None = None
+        self._timers: dict[str, float] = {}
+        self.slots = slots
+        self.jobs: dict[str, TrainingJob] = {}
+        """Given to the worker and without a result, by name."""
+
+    @property
+    def free_slots(self) -> int:
+        """Trainings that could start at once."""
+        return self.slots - len(self.jobs)
+
+    async def start(self) -> None:
+        """Start the process and make its population. Raises EurekaError for an environment that cannot be loaded."""
+        setup = self._setup
+        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, setup.limits)
+        await self._client.open(setup.environment, setup.task)
+        await self._client.send(Prepare(settings=setup.settings, slots=self.slots))
+        try:
+            event = await self._client.receive(START_SECONDS)
+        except TimeoutError:
+            raise WorkerDiedError(f"the worker did not prepare a training within {START_SECONDS:g} s", "") from None
+        if isinstance(event, Fault):
+            raise EurekaError(event.message, event.hint)
+        if not isinstance(event, Prepared):
+            raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
+
+    def reserve(self, job: TrainingJob) -> None:
+        """Take a slot for a job that `give` sends."""
+        assert self._client is not None
+        if not self.jobs:  # it had nothing to say until now
+            self._client.last_sign_of_life = time.monotonic()
+        self.jobs[job.command.job] = job
+
+    async def give(self, job: TrainingJob) -> None:
+        """Send a reserved job to the worker."""
+        assert self._client is not None
+        await self._client.send(job.command)
+
+    async def take_back(self, job: TrainingJob) -> None:
+        """Have the worker drop a job that nobody waits for any more."""
+        if self.jobs.pop(job.command.job, None) is not None and self._client is not None:
+            await self._client.send(Cancel(job=job.command.job))
+
+    async def serve(self, on_slot_free: Callable[[], None]) -> None:
+        """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for too long; its jobs are left in `jobs`."""
+        assert self._client is not None
+        client, timeout_s = self._client, self._setup.timeout_s
+        while True:
+            silence = time.monotonic() - client.last_sign_of_life if self.jobs else 0.0
+            try:
+                event = await client.receive(max(0.05, timeout_s - silence))
+            except TimeoutError:
+                if self.jobs and time.monotonic() - client.last_sign_of_life >= timeout_s:
+                    await client.kill()
+                    raise WorkerDiedError(
+                        f"the worker gave no sign of life for {timeout_s:g} s and was killed",
+                        "look for an endless loop in the reward, or raise --training-timeout",
+                    ) from None
+                continue
+            if isinstance(event, Progress):
+                self._take_progress(event)
+            elif isinstance(event, Trained):
+                await self._take_trained(event)
+                on_slot_free()
+            elif isinstance(event, TrainingFailed):
+                self._finish(event.job, None, failure=(event.code, event.reason))
+                on_slot_free()
+            elif isinstance(event, Fault):
+                if event.job is None:
+                    raise WorkerDiedError(event.message, event.hint)
+                self._finish(event.job, None, failure=("fault", event.message))
+                on_slot_free()
+
+    def suspect(self) -> str:
+        """Name of the job whose reward was running when the worker ended; empty when none was."""
+        return job_under_way(self._client.scratch) if self._client is not None else ""
+
+    async def close(self) -> None:
+        """End the process."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _take_progress(self, event: Progress) -> None:
+        self._timers = event.timers
+        for name, points in event.points.items():
+            job = self.jobs.get(name)
+            if job is not None:
+                job.points += points
+                self._on_progress(name, points)
+
+    async def _take_trained(self, event: Trained) -> None:
+        assert self._client is not None
+        job = self.jobs.get(event.job)
+        if job is None:  # taken back meanwhile
+            return
+        destination = self._setup.scratch_root / "policies" / f"{job.order[1]}.safetensors"
+        try:
+            policy = await asyncio.to_thread(take_file, self._client.scratch, event.policy, destination)
+        except ScratchFileError as error:
+            raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
+        (self._client.scratch / event.policy).unlink(missing_ok=True)
+        self._finish(event.job, event.outcome, policy)
+
+    def _finish(
+        self, name: str, outcome: Outcome | None, policy: Path | None = None, failure: tuple[str, str] = ("", "")
+    ) -> None:
+        job = self.jobs.pop(name, None)
+        if job is not None and not job.result.done():
+            job.result.set_result(
+                TrainingResult(outcome, tuple(job.points), policy, *failure, job.retries, dict(self._timers))
+            )

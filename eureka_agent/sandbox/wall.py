@@ -1,0 +1,58 @@
+"""A wall: how a worker is started, what stands between it and the machine, and how it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+STDERR_NAME = "worker.stderr"
+"""File in the scratch folder that a worker's standard error goes to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one worker may use."""
+
+    memory_bytes: int = 8 << 30
+    open_files: int = 1024
+    file_bytes: int = 1 << 30
+    """Largest file that it may write."""
+
+
+class WorkerHandle(Protocol):
+    """A started worker. `asyncio.subprocess.Process` is one."""
+
+    stdin: asyncio.StreamWriter | None
+    stdout: asyncio.StreamReader | None
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        ...
+
+    async def wait(self) -> int:
+        """Its exit status, once it has ended."""
+        ...
+
+
+class Wall(Protocol):
+    """Starts and ends worker processes."""
+
+    name: str
+    covers: tuple[str, ...]
+    """What generated code is kept from, one phrase each."""
+    does_not_cover: tuple[str, ...]
+    """What it is not kept from, one phrase each; shown to the person."""
+
+    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
+        """Start `python -m eureka_agent.worker` on an existing scratch folder, which is all that both sides share.
+
+        Its standard error goes to `STDERR_NAME` in that folder. Raises WallError when it cannot be started.
+        """
+        ...
+
+    async def kill(self, handle: WorkerHandle) -> None:
+        """End the worker and all that it started, and wait until it is gone. Nothing happens to one that has ended."""
+        ...

@@ -1,0 +1,77 @@
+"""One worker that is kept open between jobs and replaced when it dies: what dry runs and evaluations share."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.worker.messages import DryRun, DryRunDone, Evaluate, Evaluated, Fault
+
+
+class WarmWorker:
+    """Starts a worker when one is needed. For one caller at a time."""
+
+    def __init__(
+        self, wall: Wall, environment: str, task: str | None, scratch_root: Path, limits: Limits | None
+    ) -> None:
+        self._wall = wall
+        self._environment = environment
+        self._task = task
+        self._scratch_root = scratch_root
+        self._limits = limits or Limits()
+        self._client: WorkerClient | None = None
+        self.description: TaskDescription | None = None
+        """What the worker said of environment and task; None before the first `ready`."""
+
+    async def ready(self) -> WorkerClient:
+        """A live worker with the environment open. Raises EurekaError when that cannot be loaded."""
+        if self._client is not None and self._client.alive:
+            return self._client
+        await self.drop()
+        self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits)
+        try:
+            self.description = await self._client.open(self._environment, self._task)
+        except BaseException:  # also a cancellation: no half-open worker stays behind
+            await self.drop()
+            raise
+        return self._client
+
+    async def ask(self, command: DryRun | Evaluate, timeout_s: float) -> DryRunDone | Evaluated:
+        """Send a command to the live worker and wait for its answer.
+
+        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, EurekaError with the worker's words when it reports a fault.
+        The worker is dropped when it dies, and when the caller gives up.
+        """
+        client = await self.ready()
+        deadline = time.monotonic() + timeout_s
+        try:
+            await client.send(command)
+            while True:
+                event = await client.receive(max(0.0, deadline - time.monotonic()))
+                if isinstance(event, (DryRunDone, Evaluated)) and event.job == command.job:
+                    return event
+                if isinstance(event, Fault) and event.job in (command.job, None):
+                    raise EurekaError(event.message, event.hint)
+        except TimeoutError:
+            await self.drop()
+            raise WorkerDiedError(
+                f"the worker gave no answer to {command.type!r} within {timeout_s:g} s and was killed",
+                "see whether the machine is overloaded",
+            ) from None
+        except EurekaError as error:
+            if isinstance(error, WorkerDiedError):
+                await self.drop()
+            raise
+        except BaseException:
+            await self.drop()
+            raise
+
+    async def drop(self) -> None:
+        """End the worker, if there is one."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

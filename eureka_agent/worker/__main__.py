@@ -1,0 +1,45 @@
+"""`python -m eureka_agent.worker`: the worker program. Commands on standard input, events on what was standard output."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from eureka_agent.worker.channel import Channel
+from eureka_agent.worker.limits import die_with, limit_resources
+
+
+def main() -> None:
+    """Take the protocol's descriptors away from generated code, set the limits, serve until the driver closes its end."""
+    parser = argparse.ArgumentParser(prog="python -m eureka_agent.worker")
+    parser.add_argument("--scratch", type=Path, required=True, help="folder for files that pass between the two sides")
+    parser.add_argument("--parent", type=int, help="process id of the driver, to die with it")
+    parser.add_argument("--data-bytes", type=int, help="RLIMIT_DATA")
+    parser.add_argument("--cpu-seconds", type=int, help="RLIMIT_CPU")
+    parser.add_argument("--open-files", type=int, help="RLIMIT_NOFILE")
+    parser.add_argument("--file-bytes", type=int, help="RLIMIT_FSIZE")
+    arguments = parser.parse_args()
+
+    if arguments.parent is not None:
+        die_with(arguments.parent)
+    limit_resources(
+        data_bytes=arguments.data_bytes,
+        cpu_seconds=arguments.cpu_seconds,
+        open_files=arguments.open_files,
+        file_bytes=arguments.file_bytes,
+    )
+    # what is printed goes to standard error and what is read finds nothing: neither touches the protocol
+    commands, events = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+
+    from eureka_agent.worker.serve import Worker  # torch comes with it: only after the limits are set
+
+    Worker(Channel(commands, events), arguments.scratch).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The worker's end of the protocol: commands in by line, events out by line."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from pydantic import ValidationError
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.worker.messages import COMMAND, MAX_LINE_BYTES, Command, Event
+
+_READ_BYTES = 1 << 16
+
+
+class ProtocolError(EurekaError):
+    """A line that is no command."""
+
+
+class Channel:
+    """JSON lines over two file descriptors, without threads, so that a training can look for commands between iterations."""
+
+    def __init__(self, input_descriptor: int, output_descriptor: int) -> None:
+        self._input = input_descriptor
+        self._output = output_descriptor
+        self._buffer = bytearray()
+        self._skipping = False
+        self.closed = False
+        """True once the driver closed its end."""
+
+    def receive(self, timeout_s: float | None) -> Command | None:
+        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone.
+
+        Raises ProtocolError for a line that is no command or is too long; the next call goes on behind that line.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            line = self._take_line()
+            if line is not None:
+                return _parse(line)
+            if self.closed:
+                return None
+            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([self._input], [], [], remaining)[0]:
+                return None
+            data = os.read(self._input, _READ_BYTES)
+            self.closed = not data
+            self._buffer += data
+
+    def send(self, event: Event) -> None:
+        """Write one event. Raises OSError when the driver is gone."""
+        data = memoryview(event.model_dump_json().encode() + b"\n")
+        while data:
+            data = data[os.write(self._output, data) :]
+
+    def descriptors(self) -> tuple[int, int]:
+        """Both file descriptors, for a fork that must not hold them."""
+        return self._input, self._output
+
+    def _take_line(self) -> bytes | None:
+        """A complete line from the buffer, without its end. Raises ProtocolError once for one that is too long."""
+        while True:
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                if len(self._buffer) > MAX_LINE_BYTES:
+                    self._buffer.clear()
+                    if not self._skipping:
+                        self._skipping = True
+                        raise _too_long()
+                return None
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            if self._skipping:  # the rest of a line that was too long
+                self._skipping = False
+                continue
+            if len(line) > MAX_LINE_BYTES:
+                raise _too_long()
+            return line
+
+
+def _too_long() -> ProtocolError:
+    return ProtocolError(f"a command is longer than {MAX_LINE_BYTES} bytes", "send files through the scratch folder")
+
+
+def _parse(line: bytes) -> Command:
+    try:
+        return COMMAND.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the line"
+        raise ProtocolError(
+            f"not a command: {line[:80]!r}: {where}: {first['msg']}", "see worker/messages.py for the commands"
+        ) from None

@@ -1,0 +1,280 @@
+"""What the dry run looks at. Runs in a process of its own: a check may hang, crash or eat all memory."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.records import Finding
+from eureka_agent.task import Variable
+from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.worker.states import ExtremeStates, extreme_states
+
+TIMED_ROWS = 512
+"""Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""
+SLOW_SECONDS = 0.1
+NOTICEABLE_SECONDS = 0.01
+_ODD_BATCH = 257
+_SINGLE_ROWS = 6
+_TOLERANCE = 1e-3
+_MESSAGE_CHARACTERS = 600
+
+_LINE = re.compile(r"^line (\d+): ")
+_OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|MemoryError|out of memory", re.IGNORECASE)
+_REWARD_FILE_PREFIX = "<reward "
+
+
+def check_reward(
+    source: str, recorded: Mapping[str, Tensor], variables: Sequence[Variable], trusted: bool
+) -> list[Finding]:
+    """Findings of all checks on one reward. `recorded`: by argument name, shape (transitions, *variable.shape)."""
+    try:
+        reward = RewardFunction.from_source(source, variables, allow_private=trusted)
+    except RewardLoadError as error:
+        return [_finding("D301", error.message, error.hint)]
+    try:
+        total, components = reward(recorded)
+    except RewardContractError as error:
+        return [_contract_finding(error)]
+    findings = [*_check_finite(reward, recorded, total, components), *_check_repeatable(reward, recorded, total)]
+    findings += _check_rows_alone(reward, recorded, total)
+    if any(finding.severity == "error" for finding in findings):
+        return findings
+    findings += _check_time(reward, recorded)
+    extremes = extreme_states(recorded, reward.arguments, {variable.name: variable for variable in variables})
+    findings += _check_variation(reward, total, components, extremes)
+    findings += _check_sum(total, components)
+    return findings + _check_extremes(reward, extremes)
+
+
+def _check_finite(
+    reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor, components: Mapping[str, Tensor]
+) -> list[Finding]:
+    broken = _broken_rows(total, components)
+    if not broken.any():
+        return []
+    row = int(broken.nonzero()[0])
+    return [
+        _finding(
+            "D305",
+            f"{_what_is_broken(total, components, row)} on {int(broken.sum())} of {len(total)} recorded states",
+            "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp",
+            _line_of_first_broken(reward, {name: recorded[name][row : row + 1] for name in reward.arguments}),
+        )
+    ]
+
+
+def _check_extremes(reward: RewardFunction, extremes: ExtremeStates) -> list[Finding]:
+    try:
+        total, components = reward(extremes.values)
+    except RewardContractError as error:
+        return [_contract_finding(error, " (on extreme states)")]
+    broken = _broken_rows(total, components)
+    labels = list(dict.fromkeys(extremes.labels[row] for row in broken.nonzero().squeeze(-1).tolist()))
+    if not labels:
+        return []
+    row = extremes.labels.index(labels[0]) + int(broken[extremes.labels.index(labels[0]) :].nonzero()[0])
+    also = f" (and in {len(labels) - 1} more such states)" if len(labels) > 1 else ""
+    return [
+        _finding(
+            "D306",
+            f"{_what_is_broken(total, components, row)} when {labels[0]}{also}",
+            "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the training",
+            _line_of_first_broken(reward, {name: value[row : row + 1] for name, value in extremes.values.items()}),
+        )
+    ]
+
+
+def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor) -> list[Finding]:
+    try:
+        again, _ = reward(recorded)
+    except RewardContractError as error:
+        return [_contract_finding(error, " (on the second call)")]
+    if torch.equal(torch.nan_to_num(again), torch.nan_to_num(total)):
+        return []
+    difference = (again - total).abs().nan_to_num().max().item()
+    return [
+        _finding(
+            "D307",
+            f"two calls on the same states differ by up to {difference:.3g}",
+            "a reward is a pure function: use no random numbers and keep nothing from one call to the next",
+        )
+    ]
+
+
+def _check_rows_alone(reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor) -> list[Finding]:
+    count = len(total)
+    odd = torch.arange(_ODD_BATCH) % count
+    batches = [torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()]
+    for rows in (odd, *batches):
+        size = len(rows)
+        try:
+            alone, _ = reward({name: recorded[name][rows] for name in reward.arguments})
+        except RewardContractError as error:
+            return [_contract_finding(error, f" (on a batch of {size})")]
+        difference = (alone - total[rows]).abs().nan_to_num(nan=0.0)
+        one_sided = alone.isfinite() != total[rows].isfinite()
+        if bool((one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()):
+            return [
+                _finding(
+                    "D308",
+                    f"a step's reward depends on the other rows of the batch: {total[rows][0].item():.4g} among {count}, "
+                    f"{alone[0].item():.4g} among {size}",
+                    "the first dimension is the batch: give `mean`, `sum`, `max`, `std` and `norm` a `dim=-1`",
+                )
+            ]
+    return []
+
+
+def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[Finding]:
+    count = len(recorded[reward.arguments[0]])
+    rows = torch.arange(TIMED_ROWS) % count
+    values = {name: recorded[name][rows] for name in reward.arguments}
+    seconds = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        reward(values)
+        seconds.append(time.perf_counter() - begin)
+    median = statistics.median(seconds)
+    if median <= NOTICEABLE_SECONDS:
+        return []
+    return [
+        _finding(
+            "D309",
+            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below {NOTICEABLE_SECONDS * 1e3:.0f} ms",
+            "work on whole tensors in place of loops over rows",
+            severity="error" if median > SLOW_SECONDS else "warning",
+        )
+    ]
+
+
+def _check_variation(
+    reward: RewardFunction, total: Tensor, components: Mapping[str, Tensor], extremes: ExtremeStates
+) -> list[Finding]:
+    findings = []
+    if _is_constant(total):
+        try:
+            moves = not _is_constant(torch.cat([total, reward(extremes.values)[0].nan_to_num()]))
+        except RewardContractError:
+            moves = False  # the check of extreme states reports it
+        findings.append(
+            _finding(
+                "D313",
+                f"the total is {total[0].item():g} on all {len(total)} recorded states"
+                + (" of random actions" if moves else " and on extreme ones"),
+                "a reward that does not change teaches nothing: add a term that changes with every step",
+                severity="warning" if moves else "error",
+            )
+        )
+    findings += [
+        _finding(
+            "D314",
+            f"component {name!r} is {value[0].item():g} on all recorded states",
+            "scale, rewrite or drop it",
+            severity="warning",
+        )
+        for name, value in components.items()
+        if _is_constant(value)
+    ]
+    return findings
+
+
+def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]:
+    if not components:
+        return [
+            _finding(
+                "D316",
+                "the dictionary of components is empty",
+                "return each term under a name: the analyzer says which of them helps",
+                severity="warning",
+            )
+        ]
+    added = torch.stack(list(components.values())).sum(dim=0)
+    difference = (added - total).abs().max().item()
+    if difference <= _TOLERANCE * (1.0 + total.abs().max().item()):
+        return []
+    return [
+        _finding(
+            "D315",
+            f"the components do not add up to the total: the largest difference is {difference:.4g}",
+            "return the terms with their weights, as they enter the total",
+            severity="warning",
+        )
+    ]
+
+
+def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
+    """Rows in which the total or a component is not finite. Shape: (rows,), bool."""
+    return ~torch.stack([total, *components.values()]).isfinite().all(dim=0)
+
+
+def _what_is_broken(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
+    for name, value in components.items():
+        if not value[row].isfinite():
+            return f"component {name!r} is {value[row].item()}"
+    return f"the total is {total[row].item()}"
+
+
+def _is_constant(value: Tensor) -> bool:
+    return bool((value - value[0]).abs().max() <= 1e-6 * (1.0 + value[0].abs()))
+
+
+def _line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -> int | None:
+    """The reward's line after which the first local tensor, or the value returned, is not finite."""
+    found: list[int] = []
+    last_line: dict[int, int] = {}
+
+    def broken(value: object) -> bool:
+        if isinstance(value, (tuple, list)):
+            return any(broken(item) for item in value)
+        return isinstance(value, Tensor) and value.is_floating_point() and not bool(value.isfinite().all())
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(_REWARD_FILE_PREFIX):
+            return None
+        if found:
+            return None
+        local_values = list(frame.f_locals.values())
+        if event in ("line", "return") and (broken(local_values) or (event == "return" and broken(argument))):
+            found.append(last_line.get(id(frame), frame.f_lineno))
+        last_line[id(frame)] = frame.f_lineno
+        return trace
+
+    sys.settrace(trace)
+    try:
+        reward(values)
+    except RewardContractError:
+        return None
+    finally:
+        sys.settrace(None)
+    return found[0] if found else None
+
+
+def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
+    """A raising reward or a bad return value, told apart by code; its line is in front of the message."""
+    match = _LINE.match(error.message)
+    message = error.message[match.end() :] if match else error.message
+    line = int(match.group(1)) if match else None
+    if error.code != "raised":
+        code = "D304" if "shape" in message or "of type" in message else "D303"
+        return _finding(code, message + circumstance, error.hint, line)
+    if _OUT_OF_MEMORY.search(message):
+        return _finding("D311", f"ran out of memory{circumstance}: {message}", "make smaller tensors", line)
+    return _finding("D302", f"raises {message}{circumstance}", error.hint, line)
+
+
+def _finding(
+    code: str, message: str, hint: str, line: int | None = None, severity: Literal["error", "warning"] = "error"
+) -> Finding:
+    if line is None and (match := _LINE.match(message)):
+        line, message = int(match.group(1)), message[match.end() :]
+    return Finding(code=code, severity=severity, message=message[:_MESSAGE_CHARACTERS], line=line, hint=hint)

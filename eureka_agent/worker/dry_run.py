@@ -1,0 +1,150 @@
+"""Dry runs: each in a fork of the warm process, with limits of its own, so a job costs milliseconds and can do no harm here."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor
+
+from eureka_agent.records import Finding
+from eureka_agent.task import Variable
+from eureka_agent.worker.checks import check_reward
+from eureka_agent.worker.limits import data_bytes_in_use, die_with, kill_strays, limit_resources
+from eureka_agent.worker.messages import DryRun, DryRunDone
+
+EXTRA_DATA_BYTES = 1 << 30
+"""Memory that a dry run may take on top of what the warm process has."""
+_MAX_RESULT_BYTES = 1 << 18
+_FINDINGS: TypeAdapter[list[Finding]] = TypeAdapter(list[Finding])
+
+
+@dataclass(frozen=True)
+class ChildEnd:
+    """How a forked child ended, and the bytes that it left."""
+
+    data: bytes
+    timed_out: bool
+    status: int
+    """Exit status; negative: the signal that ended it."""
+
+
+class DryRunner:
+    """Runs rewards on states that were recorded once."""
+
+    def __init__(
+        self, recorded: Mapping[str, Tensor], variables: Sequence[Variable], protocol_descriptors: Sequence[int]
+    ) -> None:
+        """`protocol_descriptors` are closed in every child: generated code must not speak for the worker."""
+        self._recorded = recorded
+        self._variables = variables
+        self._protocol_descriptors = protocol_descriptors
+
+    def run(self, command: DryRun) -> DryRunDone:
+        """Fork, check, wait with a wall clock, and leave no process behind."""
+        begin = time.monotonic()
+
+        def check() -> bytes:
+            return _FINDINGS.dump_json(check_reward(command.source, self._recorded, self._variables, command.trusted))
+
+        end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
+        return DryRunDone(
+            job=command.job, findings=tuple(read_findings(end, command.timeout_s)), seconds=time.monotonic() - begin
+        )
+
+
+def run_in_child(
+    work: Callable[[], bytes], timeout_s: float, extra_data_bytes: int, close_descriptors: Sequence[int]
+) -> ChildEnd:
+    """The bytes that `work` returns in a fork of this process, which is killed with all its children when its time is over."""
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setsid()
+            die_with(parent)
+            os.close(reading)
+            for descriptor in close_descriptors:
+                os.close(descriptor)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            limit_resources(
+                data_bytes=data_bytes_in_use() + extra_data_bytes,
+                cpu_seconds=math.ceil(timeout_s) + 1,
+                open_files=64,
+                file_bytes=0,
+            )
+            torch.manual_seed(0)
+            unwritten = memoryview(work())
+            while unwritten:
+                unwritten = unwritten[os.write(writing, unwritten) :]
+            status = 0
+        finally:  # whatever happened, never return into the worker's code
+            os._exit(status)
+    os.close(writing)
+    try:
+        data, timed_out = _read_until_end(reading, time.monotonic() + timeout_s)
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # before its setsid the group is not there yet
+            os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        kill_strays()
+    return ChildEnd(data, timed_out, status)
+
+
+def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
+    """The findings that the child wrote, or one that says how it ended."""
+    if end.timed_out:
+        return [
+            _error(
+                "D310",
+                f"did not end within {timeout_s:g} s: an endless loop, or far too much work",
+                "work on whole tensors, without loops that wait for a condition",
+            )
+        ]
+    try:
+        return _FINDINGS.validate_json(end.data)
+    except ValidationError:
+        pass
+    if end.status == -signal.SIGXCPU:
+        return [_error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")]
+    how = signal.Signals(-end.status).name if end.status < 0 else f"exit status {end.status}"
+    return [
+        _error(
+            "D312",
+            f"the process that ran it ended by itself ({how})",
+            "compute with torch alone: do not end the process, start others or touch memory",
+        )
+    ]
+
+
+def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
+    """All bytes until the writer closes its end, at most `_MAX_RESULT_BYTES`, and whether the deadline passed before."""
+    data = bytearray()
+    while len(data) <= _MAX_RESULT_BYTES:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return bytes(data), True
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            break
+        data += part
+    return bytes(data), False
+
+
+def _error(code: str, message: str, hint: str) -> Finding:
+    return Finding(code=code, severity="error", message=message, hint=hint)

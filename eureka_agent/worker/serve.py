@@ -1,0 +1,133 @@
+"""The worker's loop: read a command, act, answer; between two training iterations look for the next command."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
+from eureka_agent.task import Task
+from eureka_agent.training.allocator import keep_freed_memory
+from eureka_agent.worker.channel import Channel, ProtocolError
+from eureka_agent.worker.dry_run import DryRunner
+from eureka_agent.worker.evaluation_job import evaluate
+from eureka_agent.worker.limits import adopt_orphans
+from eureka_agent.worker.messages import (
+    Cancel,
+    Command,
+    DryRun,
+    Evaluate,
+    Event,
+    Fault,
+    Open,
+    Opened,
+    Prepare,
+    Prepared,
+    Shutdown,
+    Train,
+)
+from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
+from eureka_agent.worker.training_job import Population
+
+
+class Worker:
+    """One environment and task, and what the driver asks to be done on them."""
+
+    def __init__(self, channel: Channel, scratch: Path) -> None:
+        self._channel = channel
+        self._scratch = scratch
+        self._device = "cpu"
+        self._loaded: LoadedEnvironment | None = None
+        self._task: Task | None = None
+        self._dry_runner: DryRunner | None = None
+        self._population: Population | None = None
+        self._ran_generated_code = False
+
+    def run(self) -> None:
+        """Serve until `Shutdown` or until the driver closes its end."""
+        torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
+        keep_freed_memory()
+        adopt_orphans()
+        while not self._channel.closed:
+            training = self._population is not None and self._population.busy
+            try:
+                command = self._channel.receive(0.0 if training else None)
+            except ProtocolError as error:
+                self._channel.send(Fault(job=None, message=error.message, hint=error.hint))
+                continue
+            if isinstance(command, Shutdown):
+                return
+            if command is not None:
+                for event in self._answer(command):
+                    self._channel.send(event)
+            elif training and self._population is not None:
+                for event in self._population.iterate():
+                    self._channel.send(event)
+
+    def _answer(self, command: Command) -> list[Event]:
+        """The events that answer a command. Whatever goes wrong with it, the worker goes on."""
+        job = getattr(command, "job", None)
+        try:
+            event = self._act(command)
+        except EurekaError as error:
+            return [Fault(job=job, message=error.message, hint=error.hint)]
+        except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
+            traceback.print_exc(file=sys.stderr)
+            return [
+                Fault(
+                    job=job,
+                    message=f"the worker failed at {command.type!r}: {type(error).__name__}: {error}",
+                    hint="this is a defect of the program or of the environment; the traceback is in the worker's log",
+                )
+            ]
+        return [] if event is None else [event]
+
+    def _act(self, command: Command) -> Event | None:
+        if isinstance(command, Open):
+            return self._open(command)
+        if self._loaded is None or self._task is None:
+            raise EurekaError(f"{command.type!r} came before 'open'", "send 'open' first")
+        if isinstance(command, DryRun):
+            return self._dry_runner_for(self._loaded, self._task).run(command)
+        if isinstance(command, Prepare):
+            return self._prepare(self._loaded, self._task, command.settings, command.slots)
+        if isinstance(command, Evaluate):
+            if self._ran_generated_code:
+                raise EurekaError("this worker has loaded a reward: it does not score", "score in a worker of its own")
+            return evaluate(command, self._loaded, self._task, self._device, self._scratch)
+        if self._population is None:
+            raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
+        if isinstance(command, Cancel):
+            self._population.cancel(command.job)
+        if isinstance(command, Train):
+            self._ran_generated_code = True
+            return self._population.submit(command)
+        return None
+
+    def _open(self, command: Open) -> Opened:
+        loaded = load_environment(command.environment)
+        name, task = loaded.task(command.task)
+        self._loaded, self._task, self._device = loaded, task, command.device
+        return Opened(description=describe(loaded, name))
+
+    def _dry_runner_for(self, loaded: LoadedEnvironment, task: Task) -> DryRunner:
+        if self._dry_runner is None:
+            variables = loaded.environment_class.all_variables()
+            environment = loaded.make(task, RECORDED_ENVIRONMENTS)
+            try:
+                recorded = record_transitions(environment, variables)
+            finally:
+                environment.close()
+            self._dry_runner = DryRunner(recorded, variables, self._channel.descriptors())
+        return self._dry_runner
+
+    def _prepare(self, loaded: LoadedEnvironment, task: Task, settings: TrainingSettings, slots: int) -> Prepared:
+        if self._population is not None and self._population.busy:
+            raise EurekaError("'prepare' came while a training runs", "wait for it, or cancel it")
+        self._population = Population(loaded, task, settings, slots, self._device, self._scratch)
+        return Prepared()

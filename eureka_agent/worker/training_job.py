@@ -1,0 +1,133 @@
+"""The population that a worker trains: commands become members, what the trainer gives becomes events."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.records import CurvePoint
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.task import Task
+from eureka_agent.training.policy import save_policy
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer
+from eureka_agent.worker.current_job import CurrentJob
+from eureka_agent.worker.messages import Event, Progress, Train, Trained, TrainingFailed
+
+PROGRESS_SECONDS = 0.5
+LOADING_SECONDS = 5.0
+"""What a reward's top level may take."""
+
+
+class MarkedReward(RewardFunction):
+    """A reward that leaves its job's name in the scratch folder while it runs."""
+
+    current_job: CurrentJob
+    job: str
+
+    def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """See `RewardFunction`."""
+        with self.current_job.marked(self.job):
+            return super().__call__(values)
+
+
+class Population:
+    """A trainer's jobs as the protocol sees them."""
+
+    def __init__(
+        self,
+        loaded: LoadedEnvironment,
+        task: Task,
+        settings: TrainingSettings,
+        slots: int,
+        device: str,
+        scratch: Path,
+    ) -> None:
+        """Makes the trainer. Raises EurekaError for an environment that cannot be made."""
+        self._variables = loaded.environment_class.all_variables()
+        self._scratch = scratch
+        self._current_job = CurrentJob(scratch)
+        self._points: dict[str, list[CurvePoint]] = {}
+        self._last_progress = time.monotonic()
+        self._policies_written = 0
+        self._trainer = Trainer(
+            lambda num_envs: loaded.make(task, num_envs, device=device), task, settings, slots, device
+        )
+
+    @property
+    def busy(self) -> bool:
+        """True while a training runs or waits."""
+        return self._trainer.busy
+
+    def submit(self, command: Train) -> TrainingFailed | None:
+        """Queue a training; the failure when its source cannot even be loaded."""
+        try:
+            with self._current_job.marked(command.job), time_limit(LOADING_SECONDS):
+                reward = MarkedReward.from_source(command.source, self._variables, allow_private=command.trusted)
+        except RewardLoadError as error:
+            return TrainingFailed(job=command.job, code="contract", reason=error.message, env_steps=0)
+        except TimeLimitError as error:
+            return TrainingFailed(job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0)
+        assert isinstance(reward, MarkedReward)
+        reward.current_job, reward.job = self._current_job, command.job
+        self._trainer.submit(command.job, reward, command.seed)
+        return None
+
+    def cancel(self, job: str) -> None:
+        """Drop a training, queued or running; nothing happens to one that is not there."""
+        self._points.pop(job, None)
+        self._trainer.cancel(job)
+
+    def iterate(self) -> Iterator[Event]:
+        """Train one iteration of every member and say what came of it, progress at most every `PROGRESS_SECONDS`."""
+        ended: list[Event] = []
+        for result in self._trainer.iterate():
+            if isinstance(result, MemberProgress):
+                broken = _not_finite(result.point)
+                if not broken:
+                    self._points.setdefault(result.job, []).append(result.point)
+                    continue
+                self._trainer.cancel(result.job)
+                ended.append(
+                    TrainingFailed(
+                        job=result.job,
+                        code="not-a-number",
+                        reason=f"{broken} became NaN or infinite",
+                        env_steps=result.point.env_steps,
+                    )
+                )
+            elif isinstance(result, MemberFinished):
+                self._policies_written += 1
+                name = f"policy-{self._policies_written}.safetensors"
+                save_policy(self._scratch / name, result.policy, self._trainer.policy_metadata)
+                ended.append(Trained(job=result.job, outcome=result.outcome, policy=name))
+            else:
+                ended.append(
+                    TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
+                )
+        # a job's points come before its end
+        if ended or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
+            yield self._progress()
+        yield from ended
+
+    def _progress(self) -> Progress:
+        points = {job: tuple(points) for job, points in self._points.items()}
+        self._points.clear()
+        self._last_progress = time.monotonic()
+        return Progress(points=points, timers=dict(self._trainer.timers))
+
+
+def _not_finite(point: CurvePoint) -> str:
+    """Name of a field that JSON cannot carry; empty when there is none."""
+    for name, value in point:
+        numbers = value.values() if isinstance(value, dict) else (value,)
+        if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+            return name
+    return ""
