@@ -73,9 +73,9 @@ def number(value: float) -> str:
     return repr(float(value))
 
 
-def rounded(value: float) -> float:
-    """`value` with three significant digits, as a person would write it."""
-    return float(f"{value:.3g}") if math.isfinite(value) else value
+def rounded(value: float, digits: int = 3) -> float:
+    """`value` with a few significant digits, as a person would write it."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else value
 
 
 class Scope:

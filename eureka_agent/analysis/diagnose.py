@@ -1,0 +1,50 @@
+"""Outcome and curves → diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eureka_agent.analysis.curves import gather
+from eureka_agent.analysis.findings import all_findings
+from eureka_agent.analysis.reflection import summarize_components
+from eureka_agent.analysis.text import designer_text
+from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
+from eureka_agent.records import CurvePoint, Diagnosis, Evaluation, Outcome, TaskDescription
+
+
+def diagnose(
+    outcome: Outcome | None,
+    points: Sequence[CurvePoint],
+    evaluation: Evaluation | None,
+    description: TaskDescription,
+    failure: str = "",
+    trajectories: Path | None = None,
+) -> Diagnosis:
+    """What a training's curves say.
+
+    `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the npz of the worst and best episode, to be shown
+    in the text. Raises RunFolderError for a trajectory file that cannot be read.
+    """
+    evidence = gather(outcome, points, evaluation, description, failure)
+    components = summarize_components(evidence)
+    findings = all_findings(evidence)
+    episodes = (
+        episodes_text(read_trajectories(trajectories), evaluation, description) if trajectories is not None else ""
+    )
+    if evaluation is not None and evaluation.episodes:
+        fitness: float | None = evaluation.fitness_mean()
+    else:
+        fitness = (
+            outcome.fitness
+            if outcome is not None and outcome.fitness is not None
+            else (outcome.training_fitness if outcome is not None else None)
+        )
+    return Diagnosis(
+        fitness=fitness,
+        fitness_values=tuple(each.fitness for each in evidence.checkpoints),
+        episode_length_values=tuple(each.episode_length for each in evidence.checkpoints),
+        components=components,
+        findings=findings,
+        text=designer_text(evidence, components, findings, episodes),
+    )

@@ -1,0 +1,299 @@
+"""What can be read off a training's curves: one small pure function per finding, with its thresholds and their reasons."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from eureka_agent.analysis.curves import Evidence, noise, rank_correlation
+from eureka_agent.records import DiagnosisFinding
+
+DEAD_SPREAD = 0.01
+"""A component that varies by less than 1 % of its own size, or of all components together, steers nothing: it is below the noise of a return."""
+DOMINANT_SHARE = 0.85
+"""Above this the other components together weigh less than a sixth: a policy can ignore them."""
+HACKING_CORRELATION = -0.5
+"""Rank correlation of reward and fitness from the best checkpoint on; −0.5 over five checkpoints is a clear opposite trend."""
+FALL_SHARE = 0.2
+"""A fall of the fitness counts from a fifth of all that it ever moved."""
+NOISE_FACTOR = 2.0
+"""Differences of fitness count from two standard deviations of its noise."""
+EARLY_SHARE = 0.5
+"""More than half of the episodes end by failure."""
+EARLY_LENGTH = 0.8
+"""… and last less than four fifths of what they could: failing in the last moment is no early end."""
+SATURATION = 0.5
+"""Half of all action entries at their bounds: the policy is a switch, and its gradient is gone there."""
+SATURATION_EXCESS = 0.2
+"""… and a fifth more of them than the exploration noise alone would put there."""
+NO_LEARNING_NOISE = 3.0
+"""The best of ten equal checkpoints is 1.5 standard deviations above the first on average, seldom 3."""
+COLLAPSE_SHARE = 0.4
+"""The last checkpoint has lost two fifths or more of what the best one had gained."""
+STD_LOST = 0.2
+"""Action noise below a fifth of its first value after a third of the training: what is not found by then is not found."""
+MIN_CHECKPOINTS = 5
+"""Fewer checkpoints with a fitness say nothing about a trend."""
+
+
+def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
+    """Components that never move, by themselves or next to the others."""
+    found = []
+    points = evidence.points
+    if not points:
+        return []
+    sizes = {
+        name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
+        for name in evidence.component_names()
+    }
+    whole = sum(sizes.values())
+    for name, size in sizes.items():
+        means = [point.components.get(name, 0.0) for point in points]
+        spread = max(_mean([point.component_deviations.get(name, 0.0) for point in points]), max(means) - min(means))
+        if spread <= DEAD_SPREAD * size or size == 0.0:
+            message = f"Component '{name}' is {np.mean(means):.3g} in every step and never changes"
+            advice = "change its scale or its form, or drop it; a bonus for staying alive acts through the episode's length alone"
+        elif spread <= DEAD_SPREAD * whole:
+            message = f"Component '{name}' changes by {spread:.2g} where all components together are {whole:.3g}"
+            advice = "raise its weight until it matters, or drop it"
+        else:
+            continue
+        found.append(
+            DiagnosisFinding(code="dead-component", message=f"{message}.", advice=advice, component=name, value=spread)
+        )
+    return found
+
+
+def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
+    """One component that outweighs all others."""
+    shares = evidence.shares()
+    if len(shares) < 2:
+        return []
+    name, share = max(shares.items(), key=lambda item: item[1])
+    if share <= DOMINANT_SHARE:
+        return []
+    return [
+        DiagnosisFinding(
+            code="dominant-component",
+            message=f"Component '{name}' makes up {share:.0%} of the reward's size; the other {len(shares) - 1} hardly count.",
+            advice=f"scale '{name}' down, unless it alone is the task",
+            component=name,
+            value=share,
+        )
+    ]
+
+
+def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
+    """From its best checkpoint on the fitness falls, beyond its noise, while the reward rises."""
+    known = [each for each in evidence.checkpoints if each.fitness is not None]
+    fitness = evidence.fitness()
+    if len(known) < MIN_CHECKPOINTS:
+        return []
+    best = int(fitness.argmax())
+    rewards = np.array([each.reward for each in known])
+    fall = float(fitness[best] - fitness[-1])
+    rises = rewards[-1] > rewards[best]
+    correlation = rank_correlation(rewards[best:], fitness[best:])
+    if (
+        not rises
+        or fall <= max(NOISE_FACTOR * noise(fitness), FALL_SHARE * float(np.ptp(fitness)))
+        or correlation > HACKING_CORRELATION
+    ):
+        return []
+    growth = {
+        name: known[-1].components.get(name, 0.0) - known[best].components.get(name, 0.0)
+        for name in evidence.component_names()
+    }
+    component = max(growth, key=lambda name: growth[name], default=None)
+    blame = f"; '{component}' grew most, by {growth[component]:.3g} a step" if component is not None else ""
+    return [
+        DiagnosisFinding(
+            code="reward-hacking",
+            message=(
+                f"Fitness fell from {fitness[best]:.4g} to {fitness[-1]:.4g} while the reward rose from {rewards[best]:.3g} to "
+                f"{rewards[-1]:.3g} a step{blame}."
+            ),
+            advice=f"the policy is paid for something else than the task: cut or reshape {component!r}"
+            if component
+            else "pay for the task itself",
+            component=component,
+            value=correlation,
+        )
+    ]
+
+
+def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
+    """Most episodes of the last third end by failure, well before their time."""
+    ended: Counter[str] = Counter()
+    for point in evidence.last_third():
+        ended.update(point.terminations)
+    episodes = sum(ended.values())
+    failures = Counter({cause: count for cause, count in ended.items() if cause != "time_out"})
+    lengths = [
+        (point.episode_length, point.episodes)
+        for point in evidence.last_third()
+        if point.episode_length is not None and point.episodes
+    ]
+    if not episodes or not failures or not lengths:
+        return []
+    share = sum(failures.values()) / episodes
+    length = sum(value * count for value, count in lengths) / sum(count for _, count in lengths)
+    longest = evidence.description.max_episode_length
+    if share <= EARLY_SHARE or length >= EARLY_LENGTH * longest:
+        return []
+    cause, count = min(failures.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        DiagnosisFinding(
+            code="early-termination",
+            message=(
+                f"{share:.0%} of the last episodes ended early, most often by {cause} ({count / episodes:.0%} of all), "
+                f"after {length:.0f} of {longest} steps on average."
+            ),
+            advice=f"pay for staying alive and for what keeps {cause} away",
+            cause=cause,
+            value=share,
+        )
+    ]
+
+
+def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
+    """Actions at their bounds far more often than exploration noise explains."""
+    points = evidence.last_third()
+    if not points:
+        return []
+    saturation = float(np.mean([point.action_saturation for point in points]))
+    std = float(np.mean([point.action_std for point in points]))
+    # chance that Gaussian noise of this deviation around 0 lies outside ±0.99
+    by_noise = math.erfc(0.99 / (std * math.sqrt(2.0))) if std > 0 else 0.0
+    if saturation <= max(SATURATION, by_noise + SATURATION_EXCESS):
+        return []
+    return [
+        DiagnosisFinding(
+            code="saturated-actions",
+            message=f"{saturation:.0%} of the actions are at their bounds (noise alone would put {by_noise:.0%} there).",
+            advice="a higher price on effort or on jumps of the actions",
+            value=saturation,
+        )
+    ]
+
+
+def not_a_number(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The training broke off because the reward was no finite number."""
+    if not re.search(r"not.a.number|\bnan\b|\binf(inite|inity)?\b|not finite", evidence.failure, re.IGNORECASE):
+        return []
+    component = next(
+        (name for name in evidence.component_names() if re.search(rf"['\"`]{re.escape(name)}['\"`]", evidence.failure)),
+        None,
+    )
+    return [
+        DiagnosisFinding(
+            code="not-a-number",
+            message=f"The reward was no finite number: {evidence.failure}.",
+            advice="guard divisions, roots, logarithms and exponentials; clamp what physics does not bound",
+            component=component,
+        )
+    ]
+
+
+def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The fitness never leaves the noise around its first value."""
+    fitness = evidence.fitness()
+    if len(fitness) < MIN_CHECKPOINTS:
+        return []
+    solved = evidence.description.success_fitness
+    gain = float(fitness.max() - fitness[0])
+    if gain > NO_LEARNING_NOISE * noise(fitness) or (solved is not None and fitness.max() >= solved):
+        return []
+    return [
+        DiagnosisFinding(
+            code="no-learning",
+            message=f"Fitness began at {fitness[0]:.4g} and was never better than {fitness.max():.4g}, which is within its noise of {noise(fitness):.2g}.",
+            advice="the reward gives no way forward: wider temperatures, or a term that changes with every small step towards the task",
+            value=gain,
+        )
+    ]
+
+
+def still_improving(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The last checkpoint is the best, and beyond noise better than the first half's best."""
+    fitness = evidence.fitness()
+    if len(fitness) < MIN_CHECKPOINTS:
+        return []
+    half = len(fitness) // 2
+    rise = float(fitness[-1] - fitness[:half].max())
+    rising = rank_correlation(np.arange(len(fitness) - half, dtype=np.float64), fitness[half:])
+    if int(fitness.argmax()) != len(fitness) - 1 or rising < -HACKING_CORRELATION or rise <= noise(fitness):
+        return []
+    return [
+        DiagnosisFinding(
+            code="still-improving",
+            message=f"Fitness was still rising at the end: {fitness[half]:.4g} half-way, {fitness[-1]:.4g} at last.",
+            advice="keep the structure; weights that learn faster would gain most",
+            value=rise,
+        )
+    ]
+
+
+def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The last checkpoint is far below the best one, and the reward fell with it."""
+    fitness = evidence.fitness()
+    if len(fitness) < MIN_CHECKPOINTS or reward_hacking(evidence):
+        return []
+    fall = float(fitness.max() - fitness[-1])
+    gained = float(fitness.max() - fitness.min())
+    if fall <= max(COLLAPSE_SHARE * gained, NOISE_FACTOR * noise(fitness)):
+        return []
+    return [
+        DiagnosisFinding(
+            code="collapsed",
+            message=f"Fitness reached {fitness.max():.4g} and ended at {fitness[-1]:.4g}.",
+            advice="a smaller or smoother reward keeps the learning stable",
+            value=fall,
+        )
+    ]
+
+
+def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The action noise shrank to almost nothing within the first third."""
+    points = evidence.points
+    if len(points) < MIN_CHECKPOINTS:
+        return []
+    first, third = points[0].action_std, points[len(points) // 3].action_std
+    if first <= 0 or third > STD_LOST * first:
+        return []
+    return [
+        DiagnosisFinding(
+            code="exploration-lost",
+            message=f"The action noise fell from {first:.2g} to {third:.2g} within a third of the training.",
+            advice="penalties on effort or motion are too strong, so that doing nothing pays: cut them",
+            value=third / first,
+        )
+    ]
+
+
+FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
+    not_a_number,
+    reward_hacking,
+    collapsed,
+    early_termination,
+    no_learning,
+    exploration_lost,
+    saturated_actions,
+    dominant_component,
+    dead_components,
+    still_improving,
+)
+"""All findings, the most telling first."""
+
+
+def all_findings(evidence: Evidence) -> tuple[DiagnosisFinding, ...]:
+    """Everything that can be read off the evidence."""
+    return tuple(finding for find in FINDINGS for finding in find(evidence))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))

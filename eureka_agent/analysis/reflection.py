@@ -1,0 +1,58 @@
+"""Eureka's reward reflection (Ma et al. 2023): every component, the fitness and the episode length at ten checkpoints, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eureka_agent.analysis.curves import Evidence
+from eureka_agent.records import ComponentSummary
+
+
+def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
+    """Each component over the checkpoints, in the reward's order."""
+    shares = evidence.shares()
+    summaries = []
+    for name in evidence.component_names():
+        values = tuple(each.components[name] for each in evidence.checkpoints if name in each.components) or (0.0,)
+        summaries.append(
+            ComponentSummary(
+                name=name,
+                values=values,
+                maximum=max(values),
+                mean=sum(values) / len(values),
+                minimum=min(values),
+                share=shares[name],
+            )
+        )
+    return tuple(summaries)
+
+
+def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
+    """The reflection as a table: a row of values, then max, mean and min."""
+    if not evidence.checkpoints:
+        return "The training ended before its first checkpoint."
+    description = evidence.description
+    rows: list[tuple[str, list[float | None]]] = [(component.name, list(component.values)) for component in components]
+    rows.append(("reward", [each.reward for each in evidence.checkpoints]))
+    rows.append((f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints]))
+    rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        f"Values at {len(evidence.checkpoints)} checkpoints over {evidence.checkpoints[-1].env_steps} environment steps. Components and reward: mean "
+        f"per step. Fitness: {description.fitness_doc}. Episode length: control steps, {description.max_episode_length} at most."
+    ]
+    lines += [f"{name:<{width}}  {_row(values)}" for name, values in rows]
+    return "\n".join(lines)
+
+
+def _row(values: Sequence[float | None]) -> str:
+    shown = " ".join(number(value) for value in values)
+    known = [value for value in values if value is not None]
+    if not known:
+        return shown
+    return f"{shown} | max {number(max(known))}, mean {number(sum(known) / len(known))}, min {number(min(known))}"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; a dash for what is not known."""
+    return "–" if value is None else f"{value:.3g}"

@@ -1,0 +1,83 @@
+"""The worst and the best evaluated episode as a compact table: each variable at a few points in time, and how the episode ended."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from eureka_agent.analysis.reflection import number
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
+
+Episode = Mapping[str, npt.NDArray[np.generic]]
+POINTS = 8
+"""Points in time that a table shows."""
+_ENTRIES = 4
+"""Entries of a vector that are shown; a longer one is shown by its norm."""
+
+
+def read_trajectories(path: Path) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
+    """Episodes by name ("worst", "best"), each variable of shape (steps, …). Nothing is unpickled.
+
+    Raises RunFolderError for a file that is not an npz of plain arrays named `<episode>/<variable>`.
+    """
+    episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            for key in arrays.files:
+                episode, _, variable = key.partition("/")
+                episodes.setdefault(episode, {})[variable] = arrays[key]
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise RunFolderError(
+            f"cannot read the trajectories {str(path)!r}: {error}", "train or evaluate the attempt again"
+        ) from None
+    return episodes
+
+
+def trajectory_table(episode: Episode, description: TaskDescription) -> str:
+    """Every public variable at eight points in time, one a line, with the unit. `episode`: arrays of shape (steps, …)."""
+    shown = [variable for variable in description.public_variables() if variable.name in episode]
+    steps = max((len(episode[variable.name]) for variable in shown), default=0)
+    if steps == 0:
+        return "no steps"
+    places = np.unique(np.linspace(0, steps - 1, POINTS).round().astype(int))
+    rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
+    for variable in shown:
+        values = episode[variable.name].reshape(steps, -1).astype(np.float64)
+        label = (
+            f"{variable.name} [{variable.unit}]"
+            if values.shape[1] <= _ENTRIES
+            else f"|{variable.name}| [{variable.unit}]"
+        )
+        rows.append((label, [_entry(values[place]) for place in places]))
+    width = max(len(label) for label, _ in rows)
+    return "\n".join(f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows)
+
+
+def _entry(values: npt.NDArray[np.float64]) -> str:
+    if len(values) > _ENTRIES:
+        return number(float(np.linalg.norm(values)))
+    return number(float(values[0])) if len(values) == 1 else f"({', '.join(number(float(value)) for value in values)})"
+
+
+def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription) -> str:
+    """Both episodes with how they ended, worst first."""
+    parts = []
+    for name in ("worst", "best"):
+        if name in episodes:
+            parts.append(
+                f"{name.capitalize()} episode{_ending(name, evaluation)}:\n{trajectory_table(episodes[name], description)}"
+            )
+    return "\n\n".join(parts)
+
+
+def _ending(name: str, evaluation: Evaluation | None) -> str:
+    if evaluation is None or not evaluation.episodes:
+        return ""
+    pick = min if name == "worst" else max
+    summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
+    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by} after {summary.length} steps)"
