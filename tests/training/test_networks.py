@@ -1,0 +1,87 @@
+"""Stacked networks against separate torch.nn modules."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from eureka_agent.training.networks import Activation, StackedNetworks
+
+SIZES = (5, 8, 7)
+MEMBERS = 3
+
+
+def stacked(activation: Activation, outputs: int = 2) -> StackedNetworks:
+    networks = StackedNetworks(MEMBERS, SIZES[0], outputs, SIZES[1:], activation, "cpu")
+    for member in range(MEMBERS):
+        networks.initialize(member, seed=member, action_std=0.5)
+    # biases start at zero, where a mistake with them would not show
+    networks.parameters += 0.05 * torch.randn(networks.parameters.shape, generator=torch.Generator().manual_seed(0))
+    return networks
+
+
+def module(networks: StackedNetworks, member: int, network: str, activation: Activation) -> nn.Sequential:
+    """The same perceptron out of torch's own parts."""
+    tensors = networks.member_tensors(member)
+    layers: list[nn.Module] = []
+    for index in range(3):
+        weight, bias = tensors[f"{network}.{index}.weight"], tensors[f"{network}.{index}.bias"]
+        linear = nn.Linear(*weight.shape)
+        linear.weight.data, linear.bias.data = weight.T.clone(), bias[0].clone()
+        layers += [linear, nn.ELU() if activation == "elu" else nn.Tanh()]
+    return nn.Sequential(*layers[:-1])
+
+
+@pytest.mark.parametrize("activation", ["elu", "tanh"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_outputs_and_gradients_equal_those_of_separate_modules(activation: Activation, outputs: int) -> None:
+    networks = stacked(activation, outputs)
+    views = networks.members(0, MEMBERS)
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(MEMBERS, 6, SIZES[0], generator=generator)
+    for name, perceptron, width in (("policy", views.policy, outputs), ("value", views.value, 1)):
+        upstream = torch.randn(MEMBERS, 6, width, generator=generator)
+        result = perceptron.forward(inputs)
+        perceptron.backward(result, upstream)
+        for member in range(MEMBERS):
+            reference = module(networks, member, name, activation)
+            expected = reference(inputs[member])
+            torch.testing.assert_close(result[-1][member], expected)
+            expected.backward(upstream[member])
+            linears = [layer for layer in reference if isinstance(layer, nn.Linear)]
+            for index, linear in enumerate(linears):
+                assert linear.weight.grad is not None
+                assert linear.bias.grad is not None
+                weight_gradient = networks._view(networks.gradients, f"{name}.{index}.weight")[member]
+                bias_gradient = networks._view(networks.gradients, f"{name}.{index}.bias")[member, 0]
+                torch.testing.assert_close(weight_gradient, linear.weight.grad.T)
+                torch.testing.assert_close(bias_gradient, linear.bias.grad)
+
+
+def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None:
+    networks = StackedNetworks(2, 5, 2, (8, 7), "elu", "cpu")
+    # policy 5·8+8 + 8·7+7 + 7·2+2 = 127, value 48 + 63 + 7+1 = 119, log_std 2: 248, padded to a multiple of 64
+    assert networks.parameters.shape == (2, 256)
+    networks.initialize(0, seed=7, action_std=0.5)
+    networks.initialize(1, seed=7, action_std=0.5)
+    assert torch.equal(networks.parameters[0], networks.parameters[1])
+    networks.initialize(1, seed=8, action_std=0.5)
+    assert not torch.equal(networks.parameters[0], networks.parameters[1])
+    tensors = networks.member_tensors(0)
+    # 5 orthogonal rows of length √2
+    gram = tensors["policy.0.weight"] @ tensors["policy.0.weight"].T
+    torch.testing.assert_close(gram, 2.0 * torch.eye(5))
+    assert tensors["log_std"].tolist() == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_rescaled_value_networks_give_scaled_values() -> None:
+    networks = stacked("elu")
+    inputs = torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2))
+    before = networks.members(0, MEMBERS).value.forward(inputs)[-1]
+    scale, shift = torch.tensor([[2.0], [0.5], [1.0]]), torch.tensor([[1.0], [0.0], [-3.0]])
+    networks.rescale_values(MEMBERS, scale, shift)
+    after = networks.members(0, MEMBERS).value.forward(inputs)[-1]
+    torch.testing.assert_close(after, before * scale[:, :, None] + shift[:, :, None])

@@ -1,0 +1,113 @@
+"""A training's result depends on its reward, seed and settings alone: bit for bit, whoever its neighbours are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from training_environments import CENTRE_REWARD, SLOW_REWARD, run
+
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer, TrainerEvent
+
+NAN_REWARD = "def compute_reward(position):\n    return torch.log(position[:, 0]), {}\n"
+RAISING_REWARD = "def compute_reward(position):\n    return position[:, 5], {}\n"
+LATE_NAN_REWARD = "CALLS = []\ndef compute_reward(speed):\n    CALLS.append(1)\n    return speed + (float('nan') if len(CALLS) == 3 else 0.0), {}\n"
+
+MakeTrainer = Callable[..., Trainer]
+LoadReward = Callable[..., RewardFunction]
+
+
+def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
+    """Curve and policy, without wall seconds."""
+    points: list[object] = [event.point for event in events if isinstance(event, MemberProgress)]
+    finished = events[-1]
+    assert isinstance(finished, MemberFinished)
+    return points, finished.policy
+
+
+def assert_equal(first: list[TrainerEvent], second: list[TrainerEvent]) -> None:
+    (points, policy), (other_points, other_policy) = result(first), result(second)
+    assert points == other_points
+    assert policy.keys() == other_policy.keys()
+    for name in policy:
+        assert torch.equal(policy[name], other_policy[name]), name
+
+
+@pytest.fixture
+def alone(make_trainer: MakeTrainer, point_reward: LoadReward) -> list[TrainerEvent]:
+    """The reference: seed 7 by itself."""
+    trainer = make_trainer(1)
+    trainer.submit("reference", point_reward(), 7)
+    return run(trainer)["reference"]
+
+
+def test_alone_and_among_fifteen_others(
+    alone: list[TrainerEvent], make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    trainer = make_trainer(16)
+    for slot in range(16):
+        name, seed = ("reference", 7) if slot == 11 else (f"other-{slot}", slot)
+        trainer.submit(name, point_reward(CENTRE_REWARD if slot % 2 else SLOW_REWARD), seed)
+    events = run(trainer)
+    assert_equal(events["reference"], alone)
+    # and the others did train something else
+    assert result(events["other-9"])[0] != result(alone)[0]
+
+
+@pytest.mark.parametrize("fault", [NAN_REWARD, RAISING_REWARD, LATE_NAN_REWARD])
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_failing_neighbour_changes_nothing(
+    alone: list[TrainerEvent], make_trainer: MakeTrainer, point_reward: LoadReward, fault: str, place: str
+) -> None:
+    trainer = make_trainer(3)
+    jobs = [("faulty", fault, 1), ("reference", CENTRE_REWARD, 7)]
+    for name, source, seed in jobs if place == "before" else reversed(jobs):
+        trainer.submit(name, point_reward(source), seed)
+    events = run(trainer)
+    assert isinstance(events["faulty"][-1], MemberFailed)
+    assert_equal(events["reference"], alone)
+
+
+def test_a_refilled_slot_is_a_fresh_run(
+    alone: list[TrainerEvent], make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    trainer = make_trainer(2)
+    trainer.submit("first", point_reward(SLOW_REWARD), 1)
+    trainer.submit("fails", point_reward(LATE_NAN_REWARD), 2)
+    trainer.submit("reference", point_reward(), 7)
+    events = run(trainer)
+    failed = events["fails"][-1]
+    assert isinstance(failed, MemberFailed)
+    # in the third iteration of 8 steps × 16 environments, with the reference waiting for its slot
+    assert failed.env_steps == 3 * 128
+    assert_equal(events["reference"], alone)
+
+
+def test_a_cancelled_neighbour_changes_nothing(
+    alone: list[TrainerEvent], make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    trainer = make_trainer(2)
+    trainer.submit("cancelled", point_reward(SLOW_REWARD), 1)
+    trainer.submit("reference", point_reward(), 7)
+    trainer.submit("dropped", point_reward(), 3)
+    events = trainer.iterate()
+    trainer.cancel("cancelled")
+    trainer.cancel("dropped")
+    trainer.cancel("never heard of")
+    rest = run(trainer)
+    assert set(rest) == {"reference"}
+    assert_equal([event for event in events if event.job == "reference"] + rest["reference"], alone)
+
+
+def test_a_reward_s_scale_does_not_matter_to_learning(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+    trainer = make_trainer(2, env_steps=10 * 128)
+    scaled = CENTRE_REWARD.replace("return 1.0 - distance - effort", "return 1024.0 * (1.0 - distance - effort)")
+    trainer.submit("plain", point_reward(), 1)
+    trainer.submit("scaled", point_reward(scaled), 1)
+    events = run(trainer)
+    # a power of two scales every number on the way without rounding, but for the tiny constants that keep divisions finite
+    for name, tensor in result(events["plain"])[1].items():
+        torch.testing.assert_close(tensor, result(events["scaled"])[1][name], rtol=1e-2, atol=1e-3)

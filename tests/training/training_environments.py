@@ -1,0 +1,114 @@
+"""Two tiny environments, rewards for them, and a run to the end."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Variable
+from eureka_agent.training.trainer import Trainer, TrainerEvent
+
+
+class PointMass(VecTask):
+    """A point pushed around a plane; falls off beyond 1.5 m from the middle."""
+
+    variables = (
+        Variable("position", (2,), "m", "world", "x and y"),
+        Variable("speed", (), "m/s", "world", "length of the velocity"),
+        Variable("secret", (), "1", "-", "for the fitness", private=True),
+    )
+    num_observations = 4
+    num_actions = 2
+    max_episode_length = 24
+    control_dt = 0.1
+    termination_causes = ("fell_off",)
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        self.position = torch.zeros(num_envs, 2)
+        self.velocity = torch.zeros(num_envs, 2)
+        self.reset()
+
+    def pre_physics_step(self, actions: Tensor) -> None:
+        self.velocity = 0.9 * self.velocity + 0.3 * actions
+
+    def simulate(self) -> None:
+        self.position = self.position + self.control_dt * self.velocity
+
+    def compute_observations(self) -> None:
+        self.obs_buf[:, :2] = self.position
+        self.obs_buf[:, 2:] = self.velocity
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        return {
+            "position": self.position,
+            "speed": self.velocity.square().sum(dim=1).sqrt(),
+            "secret": self.position[:, 0],
+        }
+
+    def compute_termination(self) -> Tensor:
+        return self.position.abs().amax(dim=1) > 1.5
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        self.position[env_ids] = self.random.uniform(env_ids, 2, -1.0, 1.0)
+        self.velocity[env_ids] = 0.0
+
+
+class Countdown(VecTask):
+    """Row i counts 1, 2, 3, … and terminates at `lengths[i]`; every second cause is the other one. Needs no physics."""
+
+    variables = (Variable("count", (), "1", "-", "steps since the reset"),)
+    num_observations = 1
+    num_actions = 1
+    max_episode_length = 6
+    control_dt = 1.0
+    termination_causes = ("even", "odd")
+
+    def __init__(self, lengths: list[int]) -> None:
+        super().__init__(len(lengths))
+        self.lengths = torch.tensor(lengths)
+        self.reset()
+
+    def pre_physics_step(self, actions: Tensor) -> None:
+        pass
+
+    def compute_observations(self) -> None:
+        self.obs_buf[:, 0] = self.progress_buf.float()
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        return {"count": self.progress_buf.float()}
+
+    def compute_termination(self) -> dict[str, Tensor]:
+        ended = self.progress_buf == self.lengths
+        return {"even": ended & (self.lengths % 2 == 0), "odd": ended & (self.lengths % 2 == 1)}
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        pass
+
+
+def near_the_middle(position: Tensor) -> Tensor:
+    """Fitness of the point mass."""
+    return -position.square().sum(dim=1)
+
+
+CENTRE_REWARD = """
+def compute_reward(position, actions):
+    distance = position.square().sum(dim=-1)
+    effort = 0.01 * actions.square().sum(dim=-1)
+    return 1.0 - distance - effort, {"distance": -distance, "effort": -effort}
+"""
+
+SLOW_REWARD = """
+def compute_reward(speed, previous_position):
+    return -speed - previous_position[:, 0].abs(), {"speed": -speed}
+"""
+
+
+def run(trainer: Trainer) -> dict[str, list[TrainerEvent]]:
+    """All events of a trainer until nothing is left, by job."""
+    events: dict[str, list[TrainerEvent]] = {}
+    while trainer.busy:
+        for event in trainer.iterate():
+            events.setdefault(event.job, []).append(event)
+    return events
