@@ -100,7 +100,6 @@ class Cartpole(VecTask):
         self.position, self.velocity, self.angle, self.angular_velocity, self.force = torch.zeros(
             5, num_envs, device=self.device
         )
-        self.reset()
 
     def pre_physics_step(self, actions: Tensor) -> None:
         self.force = MAX_FORCE * actions[:, 0]

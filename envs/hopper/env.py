@@ -143,7 +143,7 @@ class Hopper(MujocoTask):
             "torso_pitch_velocity": velocities[:, 2],
             "torso_upright": torch.cos(positions[:, 2]),
             "joint_positions": positions[:, 3:6],
-            "joint_positions_scaled": scaled,
+            "joint_positions_scaled": scaled.clamp(-1.0, 1.0),
             "joint_velocities": velocities[:, 3:6],
             "joint_limit_nearness": scaled.abs().clamp(max=1.0),
             "joint_torques": torques,

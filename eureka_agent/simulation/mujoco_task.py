@@ -67,7 +67,6 @@ class MujocoTask(VecTask):
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0)
         self._noisy_positions = _single_coordinates(self.model)
-        self.reset()
 
     def _view(self, name: str) -> Tensor:
         """Live float64 tensor over a field of all simulations. Shape: (num_envs, ...)."""

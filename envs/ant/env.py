@@ -1,0 +1,200 @@
+"""Four-legged ant in MuJoCo."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.task import Variable
+
+TORQUE = 60.0
+LOWEST_TORSO = 0.3
+LEGS = ("front_left", "back_left", "back_right", "front_right")
+JOINTS = "hip and knee of the front left, back left, back right, front right leg"
+
+
+class Ant(MujocoTask):
+    """A four-legged robot on flat ground: a round torso and four legs, each with a hip (swings forward and back) and a knee motor.
+
+    It weighs 9 kg, starts at x = 0 facing +x, and moves in three dimensions; z is up. Eight actions turn the joints. An episode
+    lasts 8 s at 62.5 control steps a second and ends early when the torso drops to the ground or the robot tips over.
+    """
+
+    variables = (
+        Variable(
+            "torso_position_w",
+            (3,),
+            "m",
+            "world",
+            "position of the torso's centre: x (forward, 0 at the start), y (left), z (height)",
+        ),
+        Variable(
+            "torso_orientation_w",
+            (4,),
+            "1",
+            "world",
+            "orientation of the torso as a quaternion w, x, y, z; (1, 0, 0, 0) is level and faces +x",
+            (-1.0, 1.0),
+        ),
+        Variable("torso_velocity_w", (3,), "m/s", "world", "velocity of the torso: x (forward), y (left), z (up)"),
+        Variable(
+            "torso_velocity_b",
+            (3,),
+            "m/s",
+            "body",
+            "velocity of the torso in its own frame: ahead, to its left, along its up axis",
+        ),
+        Variable(
+            "torso_angular_velocity_b",
+            (3,),
+            "rad/s",
+            "body",
+            "angular velocity of the torso in its own frame: roll, pitch, yaw rate",
+        ),
+        Variable(
+            "torso_height",
+            (),
+            "m",
+            "world",
+            "height of the torso's centre above the ground; 0.56 when standing, below 0.3 the episode ends",
+            (0.0, 2.0),
+        ),
+        Variable(
+            "torso_upright",
+            (),
+            "1",
+            "world",
+            "upright projection of the torso: 1 is level, 0 is on its side (the episode ends), -1 is upside down",
+            (-1.0, 1.0),
+        ),
+        Variable(
+            "heading_w",
+            (2,),
+            "1",
+            "world",
+            "direction in which the torso faces, x and y of a unit vector; (1, 0) faces forward",
+            (-1.0, 1.0),
+        ),
+        Variable(
+            "heading_angle",
+            (),
+            "rad",
+            "world",
+            "yaw angle between the torso's heading and forward (+x); 0 faces forward, positive turned left",
+            (-math.pi, math.pi),
+        ),
+        Variable(
+            "joint_positions",
+            (8,),
+            "rad",
+            "joint",
+            f"joint angles of {JOINTS}; hips ±0.7 (positive: foot forward), knees 0.52 to 1.75 (larger: leg bent further down)",
+        ),
+        Variable(
+            "joint_positions_scaled",
+            (8,),
+            "1",
+            "joint",
+            f"joint angles of {JOINTS} scaled to their limits: -1 at the lower limit, 1 at the upper",
+            (-1.0, 1.0),
+        ),
+        Variable("joint_velocities", (8,), "rad/s", "joint", f"angular velocities of {JOINTS}"),
+        Variable(
+            "joint_limit_nearness",
+            (8,),
+            "1",
+            "joint",
+            f"how near {JOINTS} are to a joint limit: 0 mid-range, 1 at the limit",
+            (0.0, 1.0),
+        ),
+        Variable(
+            "joint_torques",
+            (8,),
+            "N·m",
+            "joint",
+            f"torques that the motors of {JOINTS} apply in this step",
+            (-TORQUE, TORQUE),
+        ),
+        Variable("motor_power", (), "W", "joint", "mechanical power of the motors: sum of |torque · angular velocity|"),
+        Variable(
+            "foot_contact_forces",
+            (4,),
+            "N",
+            "world",
+            "force with which the front left, back left, back right, front right foot presses on the ground; 0 in the air, 22 each when standing",
+        ),
+        Variable(
+            "feet_in_contact",
+            (4,),
+            "1",
+            "world",
+            "1 for each foot (front left, back left, back right, front right) that touches the ground, else 0",
+            (0.0, 1.0),
+        ),
+    )
+    model_file = "ant.xml"
+    num_observations = 36
+    num_actions = 8
+    max_episode_length = 500
+    control_dt = 0.016
+    position_noise = 0.1
+    velocity_noise = 0.1
+    termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        lower, upper = torch.from_numpy(self.model.jnt_range[1:].T).float()
+        self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
+
+    def _joint_positions_scaled(self) -> Tensor:
+        return (self.joint_positions[:, 7:15] - self._joint_middle) / self._joint_half_range
+
+    def compute_observations(self) -> None:
+        """Height, up vector, heading, body-frame velocities, scaled joint angles, joint velocities and the last action."""
+        torch.cat(
+            (
+                self.joint_positions[:, 2:3],
+                self.sensors["up_w"],
+                self.sensors["heading_w"][:, 0:2],
+                self.sensors["torso_velocity_b"],
+                self.joint_velocities[:, 3:6],
+                self._joint_positions_scaled(),
+                0.1 * self.joint_velocities[:, 6:14],
+                self.actions,
+            ),
+            dim=1,
+            out=self.obs_buf,
+        )
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        positions, velocities, sensors = self.joint_positions, self.joint_velocities, self.sensors
+        scaled = self._joint_positions_scaled()
+        torques = TORQUE * self.actions
+        foot_forces = torch.stack([sensors[f"{leg}_force"] for leg in LEGS], dim=1)
+        heading = sensors["heading_w"]
+        return {
+            "torso_position_w": positions[:, 0:3],
+            "torso_orientation_w": positions[:, 3:7],
+            "torso_velocity_w": velocities[:, 0:3],
+            "torso_velocity_b": sensors["torso_velocity_b"],
+            "torso_angular_velocity_b": velocities[:, 3:6],
+            "torso_height": positions[:, 2],
+            "torso_upright": sensors["up_w"][:, 2],
+            "heading_w": torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
+            "heading_angle": torch.atan2(heading[:, 1], heading[:, 0]),
+            "joint_positions": positions[:, 7:15],
+            "joint_positions_scaled": scaled.clamp(-1.0, 1.0),
+            "joint_velocities": velocities[:, 6:14],
+            "joint_limit_nearness": scaled.abs().clamp(max=1.0),
+            "joint_torques": torques,
+            "motor_power": (torques * velocities[:, 6:14]).abs().sum(dim=-1),
+            "foot_contact_forces": foot_forces,
+            "feet_in_contact": (foot_forces > 0.0).float(),
+        }
+
+    def compute_failures(self) -> dict[str, Tensor]:
+        tipped_over = self.sensors["up_w"][:, 2] < 0.0
+        return {"torso_too_low": (self.joint_positions[:, 2] < LOWEST_TORSO) & ~tipped_over, "tipped_over": tipped_over}
