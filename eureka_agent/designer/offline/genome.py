@@ -54,7 +54,7 @@ class Genome(Record):
         """The genome with one component's weight times `factor`, be it a term's or the base's."""
         if self.term(name) is not None:
             return self.change(name, lambda term: set_number(term, "weight", term.weight * factor))
-        scales = self.base_scales | {name: rounded(self.base_scales.get(name, 1.0) * factor)}
+        scales = self.base_scales | {name: rounded(self.base_scales.get(name, 1.0) * factor, digits=2)}
         return self.model_copy(update={"base_scales": scales})
 
     @property
@@ -63,8 +63,8 @@ class Genome(Record):
 
 
 def set_number(term: Term, field: str, value: float) -> Term:
-    """`term` with one number replaced, rounded to what the source shows."""
-    return term.model_copy(update={field: rounded(value)})
+    """`term` with one number replaced, rounded to two significant digits."""
+    return term.model_copy(update={field: rounded(value, digits=2)})
 
 
 def unique_terms(terms: Iterable[Term]) -> tuple[Term, ...]:

@@ -243,7 +243,7 @@ class Tracking(TermBase):
         return f"torch.exp(-({off} / {self._constant(scope, 'width')}).square())"
 
     def describe(self) -> str:
-        return f"1 where {self.operand.code()} is at its target"
+        return f"1 where {self.operand.code()} is {self.target:g}"
 
 
 class Stillness(TermBase):
@@ -311,6 +311,8 @@ class Smoothness(TermBase):
 
     kind: Literal["smoothness"] = "smoothness"
     operand: Operand
+    cap: float = 4.0
+    """Largest cost, before the weight: actions in [-1, 1] change by 2 at most."""
     penalty: ClassVar[bool] = True
 
     def arguments(self) -> tuple[str, ...]:
@@ -321,7 +323,8 @@ class Smoothness(TermBase):
 
     def value(self, scope: Scope) -> str:
         change = f"({self.operand.code()} - {self.operand.code(previous=True)}).square()"
-        return change if self.operand.is_scalar else f"{change}.mean(dim=-1)"
+        mean = "" if self.operand.is_scalar else ".mean(dim=-1)"
+        return f"{change}{mean}.clamp(max={self._constant(scope, 'cap')})"
 
     def describe(self) -> str:
         return "costs jumps of the actions"

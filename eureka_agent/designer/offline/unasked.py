@@ -34,7 +34,7 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     for maker in (_alive, _posture, _rest, _centre, _drift, _effort, _smoothness, _joint_speed, _limits):
         for option in maker(scene, goals, dice):
             if option.probability < 1.0:
-                term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted)})
+                term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted, digits=2)})
                 option = Option(term, option.probability, option.why)
             found.append(option)
     return found
