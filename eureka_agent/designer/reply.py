@@ -107,5 +107,6 @@ def _unfenced(text: str) -> Reply:
     for end in range(len(lines), 0, -1):
         source = textwrap.dedent("\n".join(lines[:end])) + "\n"
         if _DEFINITION.search(source) and _statements(source):
-            return Reply(source.strip() + "\n", "\n".join([text[:start].strip(), *lines[end:]]).strip())
+            around = (text[:start].strip(), "\n".join(lines[end:]).strip())
+            return Reply(source.strip() + "\n", "\n\n".join(part for part in around if part))
     return Reply(text[start:].strip() + "\n", text[:start].strip())
