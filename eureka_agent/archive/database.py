@@ -151,6 +151,10 @@ class Archive:
         row = self._connection.execute("SELECT record FROM messages WHERE key = ?", (key,)).fetchone()
         return None if row is None else Message.model_validate_json(row[0])
 
+    def messages(self) -> tuple[Message, ...]:
+        """All stored messages."""
+        return tuple(Message.model_validate_json(row) for (row,) in self._connection.execute("SELECT record FROM messages"))
+
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""
         self._write(

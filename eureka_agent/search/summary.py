@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import Attempt, Cost, FinalTraining, Stage
+from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.strategy import ranked
@@ -38,7 +38,7 @@ def run_report(run: Run) -> RunReport:
         attempts=attempts,
         scores=score_table(trainings),
         best=best_attempt(run),
-        cost=run_cost(attempts, trainings),
+        cost=run_cost(attempts, trainings, run.archive.messages()),
         versions=run.archive.fact("versions", {}),
         git_commit=run.archive.fact("git_commit"),
         command=tuple(run.archive.fact("command", ())),
@@ -46,12 +46,12 @@ def run_report(run: Run) -> RunReport:
     )
 
 
-def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining]) -> RunCost:
+def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:
     """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
     searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
     paid = [training for training in trainings if not training.cached]
     outcomes = [entry.outcome for entry in (*searched, *paid) if entry.outcome is not None]
-    costs = [attempt.proposal.cost for attempt in attempts if attempt.proposal.cost.prompt_tokens is not None]
+    costs = [message.cost for message in messages]
     return RunCost(
         search_trainings=len(searched),
         final_trainings=sum(training.name not in BASELINES for training in paid),
