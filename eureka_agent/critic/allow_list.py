@@ -71,13 +71,13 @@ class _AllowList(ast.NodeVisitor):
         path = self._module_path(_dotted(node))
         if node.attr.startswith("__"):
             self._refuse("A203", f"the attribute {node.attr!r}", node, "use public attributes of tensors only")
+        if not isinstance(node.ctx, ast.Load):
+            self._refuse("A205", f"writing to the attribute {node.attr!r}", node, PURE)
         if path is not None:
             self._check_torch_path(path, node)
             return  # the inner nodes are parts of the same path
         if node.attr in vocabulary.METHODS_REFUSED:
             self._refuse("A209", f"`.{node.attr}` ({vocabulary.METHODS_REFUSED[node.attr]})", node, PURE)
-        elif not isinstance(node.ctx, ast.Load):
-            self._refuse("A205", f"writing to the attribute {node.attr!r}", node, PURE)
         self.generic_visit(node)
 
     # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,7 +30,9 @@ class RowRandom:
     def __init__(self, num_envs: int, device: torch.device | str, seed: int = 0) -> None:
         self._seeds = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        self.reseed(torch.arange(num_envs, device=device), torch.full((num_envs,), seed, dtype=torch.int64, device=device))
+        self.reseed(
+            torch.arange(num_envs, device=device), torch.full((num_envs,), seed, dtype=torch.int64, device=device)
+        )
 
     def reseed(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Start the rows `env_ids` (int64, any length) anew. Rows with equal seeds differ by their place in the call."""

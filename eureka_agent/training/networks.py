@@ -22,13 +22,20 @@ _POLICY_HEAD_GAIN = 0.01
 
 
 def activate_(activation: Activation, value: Tensor) -> Tensor:
-    """The activation, in place."""
-    return torch.nn.functional.elu_(value) if activation == "elu" else value.tanh_()
+    """The activation, in place where it can be."""
+    if activation == "tanh":
+        return value.tanh_()
+    # torch's own ELU goes through expm1, which takes six times as long as exp; the difference is below 1e-7
+    return torch.maximum(value, value.clamp(max=0.0).exp_().sub_(1.0), out=value)
 
 
-def _activation_slope(activation: Activation, output: Tensor) -> Tensor:
-    """Derivative of the activation, from its output (`elu_backward` is several times slower)."""
-    return (output + 1.0).clamp_(max=1.0) if activation == "elu" else 1.0 - output.square()
+def _times_slope(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
+    """The gradient before the activation from the one after it and the activation's output.
+
+    The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 − output² for tanh.
+    """
+    factor = output.clamp(max=0.0) if activation == "elu" else output.square().neg_()
+    return gradient.addcmul_(gradient, factor)
 
 
 @dataclass
@@ -76,7 +83,7 @@ class StackedPerceptron:
                     if narrow
                     else torch.bmm(gradient, layer.weight.transpose(1, 2))
                 )
-                gradient = below.mul_(_activation_slope(self._activation, inputs))
+                gradient = _times_slope(self._activation, below, inputs)
 
 
 @dataclass

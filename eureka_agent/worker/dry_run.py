@@ -18,7 +18,7 @@ from torch import Tensor
 from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
-from eureka_agent.worker.limits import data_bytes_in_use, die_with, kill_strays, limit_resources
+from eureka_agent.worker.limits import adopt_orphans, data_bytes_in_use, die_with, kill_strays, limit_resources
 from eureka_agent.worker.messages import DryRun, DryRunDone
 
 EXTRA_DATA_BYTES = 1 << 30
@@ -44,6 +44,7 @@ class DryRunner:
         self, recorded: Mapping[str, Tensor], variables: Sequence[Variable], protocol_descriptors: Sequence[int]
     ) -> None:
         """`protocol_descriptors` are closed in every child: generated code must not speak for the worker."""
+        adopt_orphans()
         self._recorded = recorded
         self._variables = variables
         self._protocol_descriptors = protocol_descriptors

@@ -16,7 +16,6 @@ from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.worker.channel import Channel, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
 from eureka_agent.worker.evaluation_job import evaluate
-from eureka_agent.worker.limits import adopt_orphans
 from eureka_agent.worker.messages import (
     Cancel,
     Command,
@@ -52,7 +51,6 @@ class Worker:
         """Serve until `Shutdown` or until the driver closes its end."""
         torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
         keep_freed_memory()
-        adopt_orphans()
         while not self._channel.closed:
             training = self._population is not None and self._population.busy
             try:
