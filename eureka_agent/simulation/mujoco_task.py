@@ -160,9 +160,9 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
 
 def _single_coordinates(model: mujoco.MjModel) -> Tensor:
     """Columns of qpos that belong to hinge and slide joints, to which noise can be added."""
-    single = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+    single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
     addresses = [
-        int(address) for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True) if kind in single
+        int(address) for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True) if int(kind) in single
     ]
     return torch.tensor(addresses, dtype=torch.int64)
 

@@ -1,0 +1,278 @@
+"""From what `--env` says to an environment class with its tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+import torch
+
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.resources import resource_folder
+from eureka_agent.settings import TrainingSettings, parse_settings
+from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, default_first, first_paragraph, task_files
+from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+
+GYMNASIUM_PREFIX = "gymnasium:"
+
+_CLASS_ATTRIBUTES = {"num_observations": int, "num_actions": int, "max_episode_length": int, "control_dt": float}
+
+
+@dataclass(frozen=True)
+class LoadedEnvironment:
+    """An environment class with its tasks, ready to be made."""
+
+    reference: str
+    """What `--env` said."""
+    name: str
+    folder: Path | None
+    """None for `gymnasium:<id>`."""
+    environment_class: type[VecTask]
+    tasks: Mapping[str, Task]
+    """By name; the default task comes first."""
+    fingerprint: str
+    """SHA-256 of what defines the environment."""
+    generated_rewards: Mapping[str, str] = field(default_factory=dict)
+    """Sources of the baselines of an environment without a folder, by kind."""
+
+    def task(self, name: str | None) -> tuple[str, Task]:
+        """A task and its name; None is the default task. Raises EnvironmentLoadError."""
+        if name is None:
+            name = next(iter(self.tasks))
+        if name not in self.tasks:
+            raise EnvironmentLoadError(
+                f"environment {self.name!r} has no task {name!r}", did_you_mean(name, self.tasks)
+            )
+        return name, self.tasks[name]
+
+    def make(self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> VecTask:
+        """`num_envs` copies of the environment for `task`, freshly reset. Raises EnvironmentLoadError."""
+        try:
+            inspect.signature(self.environment_class).bind(num_envs, device, seed, **task.options)
+        except TypeError as error:
+            raise EnvironmentLoadError(
+                f"{self.environment_class.__name__} cannot be made with the task's options {dict(task.options)!r}: {error}",
+                "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
+            ) from None
+        with user_code(self.folder, f"making {self.environment_class.__name__}"):
+            environment = self.environment_class(num_envs, device, seed, **task.options)
+            environment.reset()
+        return environment
+
+    def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
+        """Source of a baseline reward; None where the environment has none. Raises EnvironmentLoadError."""
+        if self.folder is None:
+            return self.generated_rewards.get(kind)
+        attribute = f"{kind}_reward"
+        relative = getattr(task, attribute)
+        path = self.folder / relative
+        if path.is_file():
+            return path.read_text()
+        if relative == Task.__dataclass_fields__[attribute].default:
+            return None
+        raise EnvironmentLoadError(
+            f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}", "correct the path"
+        )
+
+
+def load_environment(reference: str) -> LoadedEnvironment:
+    """The environment that `reference` names: a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
+    if reference.startswith(GYMNASIUM_PREFIX):
+        return _load_gymnasium(reference)
+    folder = _find_folder(reference)
+    package = import_folder(folder)
+    module = import_file(package, folder, folder / ENVIRONMENT_FILE)
+    environment_class = _environment_class(module)
+    with user_code(folder, "reading the environment's class"):
+        _check_class(environment_class)
+    tasks = _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
+    return LoadedEnvironment(reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder))
+
+
+def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
+    """All that anyone outside the worker knows of the environment and one of its tasks. Raises EnvironmentLoadError."""
+    name, task = loaded.task(task_name)
+    cls = loaded.environment_class
+    check_fitness(task, cls)
+    overrides = parse_settings(TrainingSettings, task.training.overrides, f"the training budget of task {name!r}")
+    return TaskDescription(
+        environment=loaded.reference,
+        task=name,
+        sentence=task.sentence,
+        doc=first_paragraph(inspect.getdoc(cls)),
+        fitness_doc=task.fitness_doc,
+        fitness_unit=task.fitness_unit,
+        fitness_reduction=task.fitness_reduction,
+        success_fitness=task.success_fitness,
+        variables=tuple(_variable_spec(variable) for variable in cls.all_variables()),
+        num_observations=cls.num_observations,
+        num_actions=cls.num_actions,
+        control_dt=cls.control_dt,
+        max_episode_length=cls.max_episode_length,
+        termination_causes=cls.termination_causes,
+        env_steps=task.training.env_steps,
+        num_envs=task.training.num_envs,
+        training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
+        human_reward=loaded.reward_source(task, "human"),
+        sparse_reward=loaded.reward_source(task, "sparse"),
+        fingerprint=loaded.fingerprint,
+    )
+
+
+def check_fitness(task: Task, environment_class: type[VecTask]) -> None:
+    """Raises EnvironmentLoadError when the fitness asks for something that is no variable."""
+    known = {variable.name for variable in environment_class.all_variables()}
+    for argument in inspect.signature(task.fitness).parameters:
+        if argument.removeprefix(PREVIOUS_PREFIX) not in known:
+            raise EnvironmentLoadError(
+                f"the task's fitness takes {argument!r}, which is no variable of {environment_class.__name__}",
+                did_you_mean(argument.removeprefix(PREVIOUS_PREFIX), known),
+            )
+
+
+def _variable_spec(variable: Variable) -> VariableSpec:
+    return VariableSpec(**{name: getattr(variable, name) for name in VariableSpec.model_fields})
+
+
+# ── folders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _find_folder(reference: str) -> Path:
+    built_in = {path.parent.name: path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")}
+    if reference in built_in:
+        return built_in[reference]
+    folder = Path(reference).expanduser()
+    is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
+    if not is_path and not folder.is_dir():
+        raise EnvironmentLoadError(
+            f"there is no environment {reference!r}",
+            f"{did_you_mean(reference, built_in)} Or name a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>.",
+        )
+    if not folder.is_dir():
+        raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")
+    if not (folder / ENVIRONMENT_FILE).is_file():
+        raise EnvironmentLoadError(
+            f"the folder {reference!r} has no {ENVIRONMENT_FILE}",
+            "an environment folder holds env.py, tasks/ and rewards/",
+        )
+    return folder.resolve()
+
+
+def _environment_class(module: ModuleType) -> type[VecTask]:
+    path = module.__file__
+    chosen = getattr(module, "ENVIRONMENT", None)
+    if chosen is not None:
+        if isinstance(chosen, type) and issubclass(chosen, VecTask):
+            return chosen
+        raise EnvironmentLoadError(
+            f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask", "set it to the class"
+        )
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, VecTask) and value.__module__ == module.__name__
+    ]
+    if len(own) == 1:
+        return own[0]
+    found = ", ".join(cls.__name__ for cls in own) or "none"
+    raise EnvironmentLoadError(
+        f"expected one subclass of VecTask in {path!r}, found {found}",
+        "write `ENVIRONMENT = <class>` below them"
+        if own
+        else "derive the environment from VecTask, MujocoTask or GymnasiumTask",
+    )
+
+
+def _check_class(cls: type[VecTask]) -> None:
+    """Raises EnvironmentLoadError for a class that cannot work."""
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        raise EnvironmentLoadError(
+            f"{cls.__name__} does not define {', '.join(missing)}", "see the docstrings of VecTask's methods"
+        )
+    for name, kind in _CLASS_ATTRIBUTES.items():
+        value = getattr(cls, name, None)
+        if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
+                f"set it in the class: `{name} = …`",
+            )
+    seen = {"actions", "terminated"}
+    for variable in cls.variables:
+        if not isinstance(variable, Variable):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.variables holds {variable!r}, expected Variable(…)", "see eureka_agent.task.Variable"
+            )
+        if variable.name in seen:
+            raise EnvironmentLoadError(
+                f"{cls.__name__} has two variables named {variable.name!r}",
+                "rename one; `actions` and `terminated` always exist",
+            )
+        if not isinstance(variable.shape, tuple) or not all(
+            isinstance(size, int) and size > 0 for size in variable.shape
+        ):
+            raise EnvironmentLoadError(
+                f"the shape of variable {variable.name!r} is {variable.shape!r}, expected a tuple of sizes without the batch",
+                "() is a scalar, (3,) a vector of three",
+            )
+        seen.add(variable.name)
+
+
+def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:
+    files = task_files(folder)
+    if not files:
+        raise EnvironmentLoadError(
+            f"there is no task in {str(folder / 'tasks')!r}", "add tasks/<name>.py with `task = Task(…)`"
+        )
+    if default is not None and default not in files:
+        raise EnvironmentLoadError(f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(default, files))
+    tasks = {}
+    for name in default_first(files, default):
+        module = import_file(package, folder, files[name])
+        task = getattr(module, "task", None)
+        if not isinstance(task, Task):
+            raise EnvironmentLoadError(
+                f"{str(files[name])!r} defines task = {task!r}, expected a Task", "write `task = Task(sentence=…, …)`"
+            )
+        tasks[name] = task
+    return tasks
+
+
+def _folder_fingerprint(folder: Path) -> str:
+    """Over the relative names and contents of all files but caches and hidden ones."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in parts and not any(part.startswith(".") for part in parts):
+            content = path.read_bytes()
+            digest.update(f"{'/'.join(parts)}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+# ── gymnasium:<id> ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _load_gymnasium(reference: str) -> LoadedEnvironment:
+    # imported on demand: Gymnasium's plug-ins may take long
+    from eureka_agent.simulation import gymnasium_task
+
+    gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)
+    return LoadedEnvironment(
+        reference=reference,
+        name=gymnasium_id,
+        folder=None,
+        environment_class=gymnasium_task.environment_class(gymnasium_id),
+        tasks={gymnasium_task.TASK_NAME: gymnasium_task.native_task(gymnasium_id)},
+        fingerprint=gymnasium_task.fingerprint(gymnasium_id),
+        generated_rewards={"sparse": gymnasium_task.NATIVE_REWARD_SOURCE},
+    )

@@ -1,0 +1,71 @@
+"""Importing the Python files of an environment folder, with errors that name file and line in place of a traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from eureka_agent.errors import EnvironmentLoadError, EurekaError
+
+_PREFIX = "eureka_environment"
+
+
+def import_folder(folder: Path) -> str:
+    """Make `folder` importable as a package of its own and return that package's name; loaded anew at each call.
+
+    Its files can import each other relatively (`from ..env import CONTROL_DT` in a task).
+    """
+    package = f"{_PREFIX}_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        del sys.modules[name]
+    module = ModuleType(package)
+    module.__path__ = [str(folder)]
+    sys.modules[package] = module
+    importlib.invalidate_caches()
+    return package
+
+
+def import_file(package: str, folder: Path, path: Path) -> ModuleType:
+    """Import one file of a folder that `import_folder` prepared. Raises EnvironmentLoadError naming file and line."""
+    name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
+    with user_code(folder, f"importing {path.name}"):
+        return importlib.import_module(name)
+
+
+@contextmanager
+def user_code(folder: Path | None, doing: str) -> Iterator[None]:
+    """Turn whatever a user's file raises into an EnvironmentLoadError that names the file and line at fault."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a user's file raises is the user's to read)
+        place = error_place(error, folder)
+        if isinstance(error, EurekaError):
+            raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
+        raise EnvironmentLoadError(
+            f"{place}{describe_error(error)} (while {doing})",
+            "correct the file; `eureka envs --check PATH` tests all of it",
+        ) from None
+
+
+def describe_error(error: BaseException) -> str:
+    """Type and message in one line."""
+    message = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def error_place(error: BaseException, folder: Path | None) -> str:
+    """`"<file>, line <n>: "` for the innermost frame within `folder`; empty where there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: "
+    if folder is None:
+        return ""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
+    ]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
