@@ -1,0 +1,51 @@
+"""`eureka doctor`: what is installed, which devices, walls and keys are there, and whether a worker starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from eureka_agent.cli.health import Check
+
+MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL", "red")}
+
+
+@click.command()
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+def doctor(output_format: str) -> None:
+    """Tell what is installed and what works here. Exit status 1 when something that a search needs does not work."""
+    import json
+    import os
+    from dataclasses import asdict
+
+    from eureka_agent.archive.run_folder import runs_folder
+    from eureka_agent.cli.health import all_checks
+
+    checks = []
+    for check in all_checks(runs_folder(), os.environ):
+        checks.append(check)
+        if output_format == "text":
+            click.echo(check_lines(check))
+    healthy = all(check.status != "error" for check in checks)
+    if output_format == "json":
+        click.echo(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}, indent=2))
+    else:
+        click.echo("everything that a search needs is here" if healthy else "a search cannot run here; see FAIL above")
+    if not healthy:
+        raise click.exceptions.Exit(1)
+
+
+def check_lines(check: Check) -> str:
+    """A check as one line, with its hint below."""
+    word, colour = MARKS[check.status]
+    line = f"{click.style(f'{word:>4}', fg=colour)}  {check.name}: {check.detail}"
+    return f"{line}\n      {check.hint}" if check.hint else line

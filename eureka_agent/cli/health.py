@@ -1,0 +1,205 @@
+"""What `eureka doctor` looks at. Nothing heavy is imported here: versions come from metadata, the simulator runs in a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes.util
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from eureka_agent import __version__
+from eureka_agent.errors import EurekaError
+
+REQUIRED_PACKAGES = (
+    "torch",
+    "mujoco",
+    "mujoco-core",
+    "mujoco-studio",
+    "gymnasium",
+    "numpy",
+    "pydantic",
+    "rich",
+    "openai",
+    "jinja2",
+    "safetensors",
+    "tensorboard",
+    "pyyaml",
+)
+KEY_VARIABLES = ("OPENAI_API_KEY",)
+OTHER_WALLS = ("docker", "bubblewrap")
+PROBE_ENVIRONMENT = "cartpole"
+LITTLE_DISK_BYTES = 2 << 30
+LITTLE_MEMORY_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Literal["ok", "warning", "error"]
+    detail: str
+    hint: str = ""
+
+
+def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
+    """Every check, cheapest first; the last one starts a worker and takes some seconds."""
+    yield Check(
+        "eureka_agent",
+        "ok",
+        f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+    )
+    yield from packages()
+    yield processor()
+    yield memory()
+    yield gpu()
+    yield disk(runs)
+    yield keys(variables)
+    yield from walls()
+    yield rendering(variables)
+    yield worker()
+
+
+def packages() -> Iterator[Check]:
+    """The packages that this one depends on, in one line, and one error for each that is missing."""
+    found = []
+    for name in REQUIRED_PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            yield Check(
+                f"package {name}", "error", "not installed", f"pip install {name}, or install eureka-agent again"
+            )
+    yield Check("packages", "ok", ", ".join(found))
+
+
+def processor() -> Check:
+    """Cores that this process may use: a training worker runs on each."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Check("processor", "ok", f"{cores} core{'s' if cores != 1 else ''} to train on")
+
+
+def memory() -> Check:
+    """Free and all memory of the machine."""
+    try:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    except (ValueError, OSError):
+        return Check("memory", "warning", "unknown on this system")
+    detail = f"{free / 2**30:.1f} GiB unused of {total / 2**30:.1f} GiB"
+    if total < LITTLE_MEMORY_BYTES:
+        return Check("memory", "warning", detail, "a training worker takes about 0.5 GiB: use --workers 1")
+    return Check("memory", "ok", detail)
+
+
+def gpu() -> Check:
+    """What nvidia-smi says, where there is one."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Check("GPU", "ok", "no NVIDIA GPU found; trainings run on the CPU")
+    command = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check(
+            "GPU", "warning", f"nvidia-smi does not answer: {type(error).__name__}", "trainings run on the CPU"
+        )
+    return Check("GPU", "ok", f"{'; '.join(answer.strip().splitlines())} (this version trains on the CPU)")
+
+
+def disk(runs: Path) -> Check:
+    """Room and permission to write where runs go."""
+    folder = runs.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    detail = f"{free / 2**30:.1f} GiB free for {runs}"
+    if not os.access(folder, os.W_OK):
+        return Check(
+            "runs folder", "error", f"{folder} cannot be written to", "change to a folder of yours, or set EUREKA_RUNS"
+        )
+    if free < LITTLE_DISK_BYTES:
+        return Check(
+            "runs folder", "warning", detail, "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS"
+        )
+    return Check("runs folder", "ok", detail)
+
+
+def keys(variables: Mapping[str, str]) -> Check:
+    """Which keys are set, by name alone."""
+    names = [name for name in KEY_VARIABLES if variables.get(name)]
+    if not names:
+        return Check(
+            "keys", "ok", "none is set: --model offline designs without an LLM, --base-url names a server of your own"
+        )
+    return Check("keys", "ok", f"{', '.join(names)} set")
+
+
+def walls() -> Iterator[Check]:
+    """The walls that can stand around generated code."""
+    from eureka_agent.sandbox.choose import choose_wall
+
+    wall = choose_wall("auto")
+    detail = f"{wall.name} works; covers {', '.join(wall.covers)}; does not cover {', '.join(wall.does_not_cover)}"
+    yield Check("wall", "ok", detail)
+    yield Check("other walls", "ok", f"not in this version: {', '.join(OTHER_WALLS)}")
+
+
+def rendering(variables: Mapping[str, str]) -> Check:
+    """Which back end MuJoCo could draw with. A search needs none."""
+    chosen = variables.get("MUJOCO_GL")
+    backends = [name for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if ctypes.util.find_library(library)]
+    there = (
+        f"libraries found for {' and '.join(backends)}"
+        if backends
+        else "no library for drawing without a display found"
+    )
+    setting = f"MUJOCO_GL={chosen}" if chosen else "MUJOCO_GL is not set"
+    return Check("rendering", "ok", f"{setting}; {there}; a search draws nothing")
+
+
+def worker() -> Check:
+    """Start a worker behind the default wall, open an environment and dry-run a reward in it."""
+    started = time.monotonic()
+    try:
+        opened, findings = asyncio.run(_probe())
+    except EurekaError as error:
+        return Check("worker", "error", error.message, error.hint)
+    if findings:
+        return Check(
+            "worker",
+            "error",
+            f"the dry run of a good reward failed: {findings[0]}",
+            "this is a fault of ours: please report it",
+        )
+    return Check(
+        "worker",
+        "ok",
+        f"starts and opens {PROBE_ENVIRONMENT} in {opened:.1f} s, dry run after {time.monotonic() - started:.1f} s",
+    )
+
+
+async def _probe() -> tuple[float, list[str]]:
+    """Seconds until the environment was open, and the errors that the dry run of its human reward found."""
+    from eureka_agent.sandbox.choose import choose_wall
+    from eureka_agent.sandbox.dry_runner import DryRunner
+
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
+        runner = DryRunner(choose_wall("auto"), PROBE_ENVIRONMENT, None, Path(scratch))
+        try:
+            description = await runner.start()
+            opened = time.monotonic() - started
+            findings = await runner.dry_run(description.human_reward or "", trusted=True)
+        finally:
+            await runner.close()
+    return opened, [f"{finding.code} {finding.message}" for finding in findings if finding.severity == "error"]

@@ -1,0 +1,109 @@
+"""What `eureka doctor` finds, and how it says it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from eureka_agent.cli import health
+from eureka_agent.cli.doctor import check_lines, doctor
+from eureka_agent.cli.health import Check
+
+SECRET = "sk-very-secret-value"
+
+
+def test_importing_the_command_imports_click_alone() -> None:
+    script = (
+        "import sys, eureka_agent.cli.doctor;"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'mujoco', 'pydantic', 'rich', 'asyncio', 'openai')))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_keys_are_named_and_never_shown() -> None:
+    check = health.keys({"OPENAI_API_KEY": SECRET})
+    assert "OPENAI_API_KEY" in check.detail
+    assert SECRET not in check.detail
+    assert "offline" in health.keys({"OPENAI_API_KEY": ""}).detail
+
+
+def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "REQUIRED_PACKAGES", ("numpy", "no-such-package-here"))
+    missing, found = health.packages()
+    assert (missing.status, missing.name) == ("error", "package no-such-package-here")
+    assert "pip install no-such-package-here" in missing.hint
+    assert found.detail.startswith("numpy ")
+
+
+def test_every_required_package_of_the_project_is_looked_at() -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    block = project.partition("dependencies = [")[2].partition("]")[0]
+    names = {
+        line.strip().strip('",').split(">")[0].split("=")[0].split("<")[0] for line in block.splitlines() if '"' in line
+    }
+    assert names - {"click"} == set(health.REQUIRED_PACKAGES)  # without click there is no command to run
+
+
+def test_disk_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+    check = health.disk(tmp_path / "not" / "there" / "yet")
+    assert check.status in ("ok", "warning")
+    assert "GiB free" in check.detail
+
+
+def test_little_disk_space_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LITTLE_DISK_BYTES", 1 << 62)
+    assert health.disk(tmp_path).status == "warning"
+
+
+def test_a_gpu_tool_that_fails_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nexit 9\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert health.gpu().status == "warning"
+    program.write_text('#!/bin/sh\necho "Some GPU, 16384 MiB"\n')
+    assert "Some GPU, 16384 MiB" in health.gpu().detail
+
+
+def test_rendering_is_only_reported() -> None:
+    assert "MUJOCO_GL=egl" in health.rendering({"MUJOCO_GL": "egl"}).detail
+    assert "not set" in health.rendering({}).detail
+
+
+def test_a_failure_sets_the_exit_status_and_shows_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Check("worker", "error", "it does not start", "look here")
+    monkeypatch.setattr(health, "all_checks", lambda runs, variables: iter([Check("a", "ok", "fine"), broken]))
+    text = CliRunner().invoke(doctor)
+    assert text.exit_code == 1
+    assert "FAIL  worker: it does not start\n      look here" in text.output
+    values = CliRunner().invoke(doctor, ["--format", "json"])
+    assert values.exit_code == 1
+    assert json.loads(values.output)["ok"] is False
+    assert json.loads(values.output)["checks"][1] == {
+        "name": "worker",
+        "status": "error",
+        "detail": "it does not start",
+        "hint": "look here",
+    }
+
+
+def test_lines_without_a_hint() -> None:
+    assert check_lines(Check("disk", "ok", "much")).endswith("disk: much")
+
+
+@pytest.mark.slow
+def test_everything_works_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path))
+    result = CliRunner().invoke(doctor, ["--format", "json"])
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.output
+    checks = {check["name"]: check for check in json.loads(result.output)["checks"]}
+    assert "starts and opens cartpole" in checks["worker"]["detail"]
+    assert "process works" in checks["wall"]["detail"]
+    assert "docker" in checks["other walls"]["detail"]
