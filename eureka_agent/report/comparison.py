@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.records import RunStatus, Score
@@ -65,6 +65,8 @@ def compare_scores(ours: Score, theirs: Score) -> str:
             f"Against the {theirs.name} reward ({wording.number(theirs.mean)}) it is {higher}, "
             "but one seed cannot tell that from noise."
         )
+    if comparison.low == comparison.high == 0:
+        return f"It is exactly as good as the {theirs.name} reward: {wording.number(ours.mean)} from every seed."
     interval = (
         f"difference {wording.number(comparison.difference)}, 95 % interval {wording.number(comparison.low)} to "
         f"{wording.number(comparison.high)} (Welch)"
@@ -104,15 +106,16 @@ def _winner(report: RunReport) -> list[str]:
     sentences = [
         f"The best reward function is attempt {best.id} ({operator}). Trained again with "
         f"{wording.plural(len(score.seeds), 'fresh seed')}{failures}, it reaches a fitness of "
-        f"{_fitness(report, score.mean, score.std)} ({_fitness_words(report)})."
+        f"{_fitness(report, score.mean, score.std)}. Fitness is {report.description.fitness_doc.rstrip('.')}."
     ]
-    for name in ("sparse", "human"):
-        baseline = report.score(name)
-        if baseline is not None:
-            sentences.append(compare_scores(score, baseline))
+    if best.outcome is not None and best.outcome.success_rate is not None:
+        sentences.append(f"In the search {best.outcome.success_rate:.0%} of its policy's episodes solved the task.")
+    baselines = {name: found for name in ("sparse", "human") if (found := report.score(name)) is not None}
+    sentences += [compare_scores(score, baseline) for baseline in baselines.values()]
     if score.human_normalized is not None:
         sentences.append(
-            f"Its human-normalised score is {wording.number(score.human_normalized)} (0: the sparse reward, 1: the human reward)."
+            f"Its human-normalised score is {wording.number(score.human_normalized)}: 0 is the sparse reward, and one unit is "
+            f"the distance to the human reward{_human_below_sparse(baselines)}."
         )
     return sentences
 
@@ -158,7 +161,7 @@ def _fitness(report: RunReport, mean: float | None, deviation: float | None = No
     return wording.plus_minus(mean, deviation) + (f" {unit}" if unit not in ("", "1") else "")
 
 
-def _fitness_words(report: RunReport) -> str:
-    words = report.description.fitness_doc.rstrip(".")
-    success = report.best.outcome.success_rate if report.best is not None and report.best.outcome is not None else None
-    return words + (f"; {success:.0%} of its episodes in the search solved the task" if success is not None else "")
+def _human_below_sparse(baselines: Mapping[str, Score]) -> str:
+    human, sparse = baselines["human"].mean, baselines["sparse"].mean
+    below = human is not None and sparse is not None and human < sparse
+    return ", which is below the sparse one here" if below else ""

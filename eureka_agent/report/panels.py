@@ -120,7 +120,7 @@ def training_lines(
     per_training = view.run.settings.env_steps if view.run is not None else 0
     columns = [
         Column("candidate", 11, "bold"),
-        Column("kind", 0),
+        Column("role", 0),
         Column("fitness", 10, right=True),
         Column("fitness curve", max(curve_width, 13), "cyan"),
         Column("env steps", bar_width + 12),
@@ -132,9 +132,7 @@ def training_lines(
         cells.append(
             [
                 training.label,
-                wording.words(training.operator)
-                if training.kind == "search"
-                else f"{training.kind}, seed {training.seed}",
+                wording.words(training.role),
                 wording.number(training.fitness),
                 sparkline(training.history.values, curve_width, ascii_only=ascii_only),
                 [

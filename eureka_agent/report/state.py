@@ -41,7 +41,8 @@ class TrainingView:
     label: str
     kind: TrainingKind
     seed: int
-    operator: str = ""
+    role: str = ""
+    """A candidate's operator; which final or baseline training it is."""
     env_steps: int = 0
     fitness: float | None = None
     """The last one known."""
@@ -50,9 +51,9 @@ class TrainingView:
     def add(self, points: tuple[CurvePoint, ...]) -> None:
         """Take over new points of the curve."""
         for point in points:
-            self.history.append(point.fitness)
             if point.fitness is not None:
                 self.fitness = point.fitness
+            self.history.append(self.fitness)  # no episode ended: the curve goes on level
             self.env_steps = max(self.env_steps, point.env_steps)
 
     def restart(self) -> None:
@@ -242,13 +243,15 @@ class SearchView:
 
     def _queued(self, event: TrainingQueued) -> None:
         attempt = self._attempts.get(event.label)
-        operator = attempt.proposal.operator.value if attempt is not None else ""
-        self.queued[event.job] = TrainingView(event.job, event.label, event.kind, event.seed, operator)
         if event.kind == "search":
+            role = attempt.proposal.operator.value if attempt is not None else ""
             if attempt is not None:
                 self._queued_in[attempt.iteration] += 1
         else:
-            self._final(event.label, event.kind).queued += 1
+            final = self._final(event.label, event.kind)
+            final.queued += 1
+            role = f"{'final' if event.kind == 'final' else 'baseline'}, seed {final.queued}"
+        self.queued[event.job] = TrainingView(event.job, event.label, event.kind, event.seed, role)
 
     def _progress(self, event: TrainingProgress, now: float) -> None:
         training = self.running.get(event.job)

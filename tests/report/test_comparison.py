@@ -71,7 +71,7 @@ def test_a_failed_seed_is_left_out() -> None:
 def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     text = verdict(report)
     assert "The best reward function is attempt 2-01 (improve)" in text
-    assert "2.50 ± 0.50 m" in text
+    assert "2.50 ± 0.50 m. Fitness is highest point of the foot." in text
     # standard error sqrt(0.25/3 + 0.01/3) = 0.29439; 2.16 degrees of freedom, so t = 4.303: 1.5 ± 1.267
     assert (
         "better than the sparse reward (1.00 ± 0.10) beyond the noise of the seeds: difference 1.50, 95 % interval 0.233 to 2.77"
@@ -80,6 +80,20 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     assert "do not tell it apart from the human reward" in text
     assert "13 trainings (4 in the search, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s" in text
     assert "no LLM was asked" in text
+
+
+def test_equal_on_every_seed_is_exactly_as_good() -> None:
+    sentence = compare_scores(score("1-01", 10.0, 10.0), score("sparse", 10.0, 10.0))
+    assert sentence == "It is exactly as good as the sparse reward: 10.00 from every seed."
+
+
+def test_a_human_reward_below_the_sparse_one_is_said(report: RunReport) -> None:
+    human, sparse = report.scores[2], report.scores[3]
+    swapped = (*report.scores[:2], human.model_copy(update={"mean": 0.5}), sparse)
+    assert "the distance to the human reward, which is below the sparse one here" in verdict(
+        replace(report, scores=swapped)
+    )
+    assert "below the sparse one" not in verdict(report)
 
 
 def test_a_search_without_final_trainings_warns_of_luck(report: RunReport) -> None:

@@ -127,6 +127,16 @@ def test_a_repeated_iteration_adds_its_proposals(scene: Scene) -> None:
     assert scene.view.phase == "iteration 1 of 2, round 2"
 
 
+def test_a_curve_goes_on_level_where_no_episode_ended(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started)
+    scene.accept("1-01")
+    values = (None, 1.0, None, 3.0, None)
+    points = tuple(point(step, value) for step, value in enumerate(values))
+    scene.send(TrainingProgress(job="1-01@7", points=points))
+    training = scene.view.running["1-01@7"]
+    assert (training.history.values, training.fitness) == ([None, 1.0, 1.0, 3.0, 3.0], 3.0)
+
+
 def test_speed_and_time_left(scene: Scene, point: Callable[..., CurvePoint]) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
@@ -186,6 +196,9 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
     scene.send(TrainingEnded(job="1-01@100", label="1-01", kind="final", fitness=1.25))
     assert scene.view.trainings_total == 1 + 3 + 6
     assert "1 of 3 seeds" in scene.text(80, 30)
+    scene.send(TrainingQueued(job="1-01@101", label="1-01", kind="final", seed=101))
+    scene.send(TrainingProgress(job="1-01@101", points=()))
+    assert "final, seed 2" in scene.text(80, 30)
     score = Score(name="1-01", seeds=(1, 2, 3), fitness=(1.0, 2.0, 3.0), mean=2.0, std=1.0, human_normalized=1.25)
     scene.send(Scored(score=score))
     assert "2.00 ± 1.00              1.25  3 seeds" in scene.text(80, 30)
@@ -210,7 +223,7 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
         # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
         "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
         "── 1 training now ──────────────────────────────────────────────────────────────",
-        "  candidate    kind                 fitness  fitness curve  env steps           ",
+        "  candidate    role                 fitness  fitness curve  env steps           ",
         "  1-01         fresh                   8.00  ▁▂▃▄▅▆▇█       ━━━─────   400  40% ",
         "── leaderboard ─────────────────────────────────────────────────────────────────",
         "  rank  attempt   operator     fitness  length  what the analyzer says          ",
