@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 import tempfile
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import TaskDescription
+from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.scratch import stderr_tail
 from eureka_agent.sandbox.wall import STDERR_NAME, Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
@@ -22,6 +24,14 @@ START_SECONDS = 120.0
 """What a worker may take to import its libraries and open an environment (a cold disk, a busy machine)."""
 _FAREWELL_SECONDS = 2.0
 _QUEUED_EVENTS = 1024
+
+
+def absolute_reference(environment: str) -> str:
+    """What `--env` said, a folder's path made absolute: a worker's working folder is its scratch folder."""
+    built_in = (resource_folder("envs") / environment / "env.py").is_file()
+    folder = Path(environment).expanduser()
+    is_folder = os.sep in environment or (folder.is_dir() and not built_in)
+    return str(folder.resolve()) if is_folder and ":" not in environment else environment
 
 
 class WorkerClient:
@@ -72,7 +82,7 @@ class WorkerClient:
 
     async def open(self, environment: str, task: str | None, timeout_s: float = START_SECONDS) -> TaskDescription:
         """Load an environment and a task. Raises EurekaError with the worker's words when they cannot be loaded."""
-        await self.send(Open(environment=environment, task=task))
+        await self.send(Open(environment=absolute_reference(environment), task=task))
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import signal
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ _MARK = "EUREKA_WORKER"
 """Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
 
 _KILL_ROUNDS = 20
+_PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 
 
 class ProcessWall:
@@ -98,10 +100,10 @@ class ProcessWall:
             os.killpg(handle.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             handle.kill()
-        await handle.wait()
         mark = self._marks.pop(handle.pid, None)
         if mark is not None:
-            _kill_marked(mark)
+            _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more
+        await handle.wait()
 
 
 def _environment(scratch: Path, mark: str) -> dict[str, str]:
@@ -111,8 +113,9 @@ def _environment(scratch: Path, mark: str) -> dict[str, str]:
         _MARK: mark,
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        # the folder that this package was imported from, where that is no installation
-        "PYTHONPATH": str(Path(eureka_agent.__file__).resolve().parent.parent),
+        # what the driver imports the worker finds too: this package where it is not installed, a person's own modules
+        "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGE_PARENT, os.environ.get("PYTHONPATH")))),
+        "PYTHONUSERBASE": site.getuserbase(),
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,8 @@ STDERR_NAME = "worker.stderr"
 class Limits:
     """What one worker may use."""
 
-    memory_bytes: int = 8 << 30
+    memory_bytes: int = field(default_factory=lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    """Half of the machine's memory, unless said otherwise."""
     open_files: int = 1024
     file_bytes: int = 1 << 30
     """Largest file that it may write."""

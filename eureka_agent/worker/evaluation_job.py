@@ -15,10 +15,10 @@ from eureka_agent.worker.messages import Evaluate, Evaluated
 def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, scratch: Path) -> Evaluated:
     """Run the policy without noise for the episodes asked for; keep the worst and the best as trajectories if asked to."""
     policy = load_policy(scratch / command.policy)
-    environment = loaded.make(task, command.episodes, device=device, seed=command.seed)
+    environment = loaded.make(task, command.episodes, device=device)
     try:
         evaluation, trajectories = evaluate_policy(
-            environment, task, policy, command.episodes, record=command.trajectories is not None
+            environment, task, policy, command.episodes, command.trajectories is not None, command.seed
         )
     finally:
         environment.close()

@@ -1,0 +1,246 @@
+"""Parse, allow-list and contract: one case a line, with the code, the line and a part of what is said."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from eureka_agent.critic.allow_list import check_allow_list
+from eureka_agent.critic.contract import check_contract
+from eureka_agent.critic.findings import CODES
+from eureka_agent.critic.parse import parse
+from eureka_agent.records import TaskDescription, VariableSpec
+
+DESCRIPTION = TaskDescription(
+    environment="walker",
+    task="run",
+    sentence="run",
+    doc="",
+    fitness_doc="metres",
+    fitness_unit="m",
+    fitness_reduction="sum",
+    success_fitness=None,
+    variables=(
+        VariableSpec(name="actions", shape=(2,), unit="1", frame="joint", doc=""),
+        VariableSpec(name="torso_velocity", shape=(3,), unit="m/s", frame="world", doc=""),
+        VariableSpec(name="distance_run", shape=(), unit="m", frame="world", doc="", private=True),
+    ),
+    num_observations=3,
+    num_actions=2,
+    control_dt=0.02,
+    max_episode_length=100,
+    termination_causes=("fell",),
+    env_steps=1000,
+    num_envs=4,
+    training_overrides={},
+    human_reward=None,
+    sparse_reward=None,
+    fingerprint="0",
+)
+
+GOOD = """
+import math
+from typing import Dict, Tuple
+import torch
+import torch.nn.functional as F
+
+WEIGHT: float = 0.05
+
+@torch.jit.script
+def bonus(speed: torch.Tensor, temperature: float) -> torch.Tensor:
+    return torch.exp(-temperature * (speed - 1.0).square())
+
+def compute_reward(torso_velocity: Tensor, previous_torso_velocity: Tensor, actions: Tensor) -> Tuple[Tensor, Dict[str, Tensor]]:
+    forward = torso_velocity[:, 0]
+    effort = -WEIGHT * F.relu(actions.square().sum(dim=-1))
+    terms = {"forward": forward, "effort": effort, "bonus": bonus(forward, math.pi)}
+    terms["jerk"] = -(torso_velocity - previous_torso_velocity).norm(dim=-1)
+    total = sum(terms.values())
+    return total, {name: value for name, value in terms.items()}
+"""
+
+
+def test_a_reward_in_the_style_of_published_ones_passes_every_static_step() -> None:
+    tree, findings = parse(GOOD)
+    assert tree is not None
+    assert findings == []
+    assert check_allow_list(tree) == []
+    assert check_contract(tree, DESCRIPTION) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "line"),
+    [
+        ("", "P101", None),
+        ("  \n\t\n", "P101", None),
+        ("x = 1\n" * 20_000, "P102", None),
+        ("def compute_reward(a):\n    return (a, {}", "P103", 2),
+        ("def compute_reward(a):\n    return a\n\n  return a", "P103", 4),
+        ("Here is your reward:\n", "P103", 1),
+        ("return 1", "P103", 1),
+        ("x = '\0'", "P103", None),
+        ("x = " + "[" * 150 + "]" * 150, "P104", None),
+        ("x = " + "-" * 5000 + "1", "P104", None),
+    ],
+)
+def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | None) -> None:
+    tree, findings = parse(source)
+    assert tree is None
+    assert len(findings) == 1
+    assert findings[0].code == code
+    if line is not None:
+        assert findings[0].line == line
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "said"),
+    [
+        ("import os", "A201", "`import os` is not allowed"),
+        ("import os.path as torch", "A201", "`import os.path`"),
+        ("from subprocess import run", "A201", "`import subprocess`"),
+        ("import numpy as np", "A201", "write it with torch"),
+        ("from . import secrets", "A201", "relative"),
+        ("from torch import *", "A201", "one by one"),
+        ("import torch.multiprocessing", "A201", "torch.multiprocessing"),
+        ("open('/etc/passwd')", "A202", "reads no files"),
+        ("print(1)", "A202", "component"),
+        ("getattr(torch, 'load')", "A202", "'getattr'"),
+        ("eval('1')", "A202", "'eval'"),
+        ("exec('1')", "A202", "'exec'"),
+        ("__import__('os')", "A203", "'__import__'"),
+        ("x = (1).__class__", "A203", "'__class__'"),
+        ("x = torch._C", "A203", "torch._C"),
+        ("f = lambda __x: 1", "A203", "'__x'"),
+        ("x = torch.load('x')", "A204", "files"),
+        ("x = torch.ops.aten", "A204", "torch.ops"),
+        ("from torch import hub", "A204", "torch.hub"),
+        ("from torch import load as l", "A204", "torch.load"),
+        ("x = torch.cuda.current_device()", "A204", "devices"),
+        ("x = torch.randn(3)", "A204", "random numbers"),
+        ("import torch as t\nx = t.rand(3)", "A204", "random numbers"),
+        ("import torch.nn.functional as F\nx = F.dropout(1)", "A204", "random numbers"),
+        ("from torch.nn import functional as G\nx = G.dropout(1)", "A204", "random numbers"),
+        ("torch.manual_seed(0)", "A204", "random numbers"),
+        ("x = torch.nn.Linear(1, 1)", "A204", "functional"),
+        ("x = torch.jit.trace", "A204", "compilation"),
+        ("x = torch.empty(3)", "A204", "holds anything"),
+        ("def f():\n    global x\n    x = 1", "A205", "global x"),
+        ("def f():\n    x = 1\n    def g():\n        nonlocal x\n        x = 2", "A205", "nonlocal x"),
+        ("torch.nn.functional.relu = 1", "A205", "relu"),
+        ("def f():\n    f.calls = 1", "A205", "'calls'"),
+        ("class A:\n    pass", "A206", "class 'A'"),
+        ("def f():\n    yield 1", "A206", "yield"),
+        ("async def f():\n    pass", "A206", "async def f"),
+        ("try:\n    x = 1\nexcept Exception:\n    x = 2", "A206", "torch.where"),
+        ("with torch.enable_grad():\n    x = 1", "A206", "with"),
+        ("@torch.compile\ndef f():\n    return 1", "A207", "@torch.compile"),
+        ("while True:\n    x = 1", "A208", "range(n)"),
+        ("x = torch.zeros(1).numpy()", "A209", ".numpy"),
+        ("x = torch.zeros(1).normal_()", "A209", "random"),
+        ("x = torch.Tensor.numpy", "A209", ".numpy"),
+        ("x = torch\nx.load('y')", "A210", "module 'torch'"),
+        ("x = [math]", "A210", "module 'math'"),
+        ("x = np.zeros(3)", "A211", "torch function of the same name"),
+        ("speed = 1\nx = sped", "A211", "did you mean 'speed'?"),
+    ],
+)
+def test_the_allow_list_names_what_it_refuses(statement: str, code: str, said: str) -> None:
+    findings = check_allow_list(ast.parse(statement))
+    assert [item.code for item in findings].count(code) >= 1
+    found = next(item for item in findings if item.code == code)
+    assert said in f"{found.message} | {found.hint}"
+    assert found.severity == "error"
+    assert found.line is not None
+
+
+def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
+    source = "def f(x: 'os.PathLike', y: np.ndarray = 1) -> Whatever:\n    z: Unknown = x\n    with torch.no_grad():\n        return z + y"
+    assert check_allow_list(ast.parse(source)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "severity", "said"),
+    [
+        ("def computeReward(actions):\n    return actions, {}", "C301", "error", "rename 'computeReward'"),
+        ("def f():\n    def compute_reward(actions):\n        return actions, {}", "C301", "error", "top level"),
+        ("x = 1", "C301", "error", "define `compute_reward"),
+        (
+            "def compute_reward(actions):\n    return actions, {}\ndef compute_reward(actions):\n    return actions, {}",
+            "C302",
+            "error",
+            "line 1",
+        ),
+        (
+            "def compute_reward(torso_velocty):\n    return torso_velocty, {}",
+            "C303",
+            "error",
+            "did you mean 'torso_velocity'?",
+        ),
+        (
+            "def compute_reward(previous_torso_velocty):\n    return previous_torso_velocty, {}",
+            "C303",
+            "error",
+            "did you mean 'previous_torso_velocity'?",
+        ),
+        (
+            "def compute_reward(zebra):\n    return zebra, {}",
+            "C303",
+            "error",
+            "expected one of: actions, torso_velocity",
+        ),
+        ("def compute_reward(distance_run):\n    return distance_run, {}", "C304", "error", "private"),
+        (
+            "def compute_reward(previous_distance_run):\n    return previous_distance_run, {}",
+            "C304",
+            "error",
+            "private",
+        ),
+        ("def compute_reward(actions, weight=0.1):\n    return actions * weight, {}", "C305", "error", "0.1"),
+        ("def compute_reward(actions, *rest):\n    return actions, {}", "C305", "error", "'*rest'"),
+        ("def compute_reward(**everything):\n    return everything, {}", "C305", "error", "'**everything'"),
+        ("def compute_reward():\n    return 1, {}", "C306", "error", "no argument"),
+        ("def compute_reward(actions, torso_velocity):\n    return actions, {}", "C307", "warning", "'torso_velocity'"),
+        ("def compute_reward(actions):\n    x = actions", "C308", "error", "returns nothing"),
+        ("def compute_reward(actions):\n    return", "C308", "error", "returns nothing"),
+        ("def compute_reward(actions):\n    return actions * 2", "C309", "error", "one value"),
+        ("def compute_reward(actions):\n    return actions, actions, {}", "C309", "error", "3 values"),
+        ("def compute_reward(actions):\n    return {}, actions", "C309", "error", "the total is a dict"),
+        ("def compute_reward(actions):\n    parts = [actions]\n    return actions, parts", "C309", "error", "a list"),
+        ("def compute_reward(actions):\n    actions *= 2\n    return actions, {}", "C310", "warning", "'actions'"),
+        ("def compute_reward(actions):\n    actions[:, 0] = 2\n    return actions, {}", "C310", "warning", "'actions'"),
+        (
+            "def compute_reward(actions):\n    actions[0].clamp_(0)\n    return actions, {}",
+            "C310",
+            "warning",
+            "'actions'",
+        ),
+    ],
+)
+def test_the_contract_is_read_off_the_source(source: str, code: str, severity: str, said: str) -> None:
+    found = [item for item in check_contract(ast.parse(source), DESCRIPTION) if item.code == code]
+    assert found
+    assert found[0].severity == severity
+    assert said in f"{found[0].message} | {found[0].hint}"
+
+
+def test_a_trusted_reward_may_read_private_variables() -> None:
+    tree = ast.parse("def compute_reward(distance_run):\n    return distance_run, {}")
+    assert check_contract(tree, DESCRIPTION, trusted=True) == []
+
+
+def test_a_finding_points_at_the_argument_itself() -> None:
+    tree = ast.parse("def compute_reward(\n    actions,\n    torso_velocty,\n):\n    return actions, {}")
+    found = next(item for item in check_contract(tree, DESCRIPTION) if item.code == "C303")
+    assert (found.line, found.column) == (3, 5)
+
+
+def test_a_helpers_returns_are_not_the_rewards() -> None:
+    source = (
+        "def compute_reward(actions):\n    def half(x):\n        return x / 2\n    return half(actions), {'a': actions}"
+    )
+    assert check_contract(ast.parse(source), DESCRIPTION) == []
+
+
+def test_every_code_in_the_table_has_its_step_and_a_meaning() -> None:
+    assert all(code[0] in "PACD" and code[1:].isdigit() and len(text) > 10 for code, text in CODES.items())

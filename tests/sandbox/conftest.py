@@ -1,0 +1,55 @@
+"""What the tests of workers share: rewards that misbehave, and a look at the processes of a scratch folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOOD = """def compute_reward(pole_upright, actions):
+    upright, effort = pole_upright, -0.01 * actions.square().sum(dim=-1)
+    return upright + effort, {"upright": upright, "effort": effort}
+"""
+
+
+def _processes_of(scratch: Path) -> list[int]:
+    """Processes whose home is in the folder: workers, and whatever they started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(variable.startswith(f"HOME={scratch}".encode()) for variable in variables):
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.fixture
+def processes_of() -> Callable[[Path], list[int]]:
+    """Process ids of the workers under a scratch folder."""
+    return _processes_of
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], bool], float], bool]:
+    """Waits for a condition; False when it did not come true within the seconds."""
+
+    def wait(condition: Callable[[], bool], timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            os.sched_yield()
+        return True
+
+    return wait
+
+
+@pytest.fixture
+def good_reward() -> str:
+    """A reward for the cartpole that nothing is wrong with."""
+    return GOOD

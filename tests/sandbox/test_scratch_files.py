@@ -1,0 +1,72 @@
+"""A worker names files: nothing but a plain file of its own scratch folder is ever opened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.sandbox.scratch import ScratchFileError, checked_file, stderr_tail, take_file
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    (folder / "inner").mkdir(parents=True)
+    (tmp_path / "secret").write_text("key")
+    (folder / "plain").write_bytes(b"12345")
+    (folder / "inner" / "plain").write_bytes(b"678")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "linked_folder").symlink_to(tmp_path)
+    os.link(tmp_path / "secret", folder / "hard_link")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["plain", "inner/plain", "./plain"])
+def test_a_plain_file_is_taken_out(scratch: Path, tmp_path: Path, name: str) -> None:
+    taken = take_file(scratch, name, tmp_path / "out" / "copy")
+    assert taken.read_bytes() == (scratch / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../secret",
+        "inner/../../secret",
+        "/etc/passwd",
+        "link",
+        "linked_folder/secret",
+        "hard_link",
+        "pipe",
+        "inner",
+        "missing",
+        "plain\0",
+        "plain/x",
+        "x" * 5000,
+    ],
+)
+def test_everything_else_is_refused_by_name(scratch: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ScratchFileError) as caught:
+        take_file(scratch, name, tmp_path / "out")
+    assert repr(name) in caught.value.message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_over_the_bound_is_refused(scratch: Path) -> None:
+    assert checked_file(scratch, "plain", max_bytes=5) == scratch / "plain"
+    with pytest.raises(ScratchFileError, match="5 bytes, expected at most 4"):
+        checked_file(scratch, "plain", max_bytes=4)
+
+
+def test_the_tail_of_standard_error_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert stderr_tail(path) == ""
+    path.write_bytes(b"a" * 100_000 + b"\nlast words\xff\n")
+    tail = stderr_tail(path)
+    assert tail.endswith("last words\ufffd")
+    assert len(tail) < 5000

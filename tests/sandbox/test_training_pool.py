@@ -1,0 +1,249 @@
+"""Trainings in real workers: neighbours that die, hang or escape, cancellation, and results that do not depend on any of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import CurvePoint
+from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.settings import TrainingSettings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# 10 iterations of 8 environments and 16 steps
+SETTINGS = TrainingSettings(env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
+
+ENDS_THE_PROCESS = "import os\ndef compute_reward(pole_upright):\n    os._exit(3)\n"
+HANGS = """import signal
+def compute_reward(pole_upright):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})  # deaf to the trainer's own time limit
+    while True:
+        pass
+"""
+TAKES_ALL_MEMORY = """import torch
+def compute_reward(pole_upright):
+    return pole_upright + torch.ones(100_000_000_000 // 4).sum(), {}
+"""
+LEAVES_A_PROCESS = """import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            time.sleep(1)
+    os._exit(0)
+os.wait()
+def compute_reward(pole_upright):
+    return pole_upright, {"upright": pole_upright}
+"""
+READS_THE_ENVIRONMENT = """import os
+def compute_reward(pole_upright):
+    raise ValueError("found " + str(sorted(os.environ)) + os.environ.get("OPENAI_API_KEY", " no key"))
+"""
+PRINTS = """def compute_reward(pole_upright):
+    print('{"type": "trained", "job": "prints"}', flush=True)
+    return pole_upright, {"upright": pole_upright}
+"""
+
+
+def make_pool(
+    scratch: Path, *, slots: int = 3, workers: int = 1, timeout_s: float = 60.0, **rest: object
+) -> TrainingPool:
+    return TrainingPool(
+        ProcessWall(), "cartpole", "balance", SETTINGS, slots, workers, scratch, timeout_s=timeout_s, **rest
+    )  # type: ignore[arg-type]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrainingPool]:
+    """One pool for the tests whose rewards leave its worker alive."""
+    pool = make_pool(tmp_path_factory.mktemp("pool"), slots=2)
+    yield pool
+    await pool.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def alone(pool: TrainingPool) -> TrainingResult:
+    """A training that nothing disturbs."""
+    good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+    return await pool.train("alone", good, seed=5)
+
+
+def fitness_of(result: TrainingResult) -> tuple[float | None, ...]:
+    assert result.outcome is not None, result.failure_reason
+    return tuple(point.fitness for point in result.points)
+
+
+async def test_a_training_gives_points_an_outcome_and_a_policy(alone: TrainingResult) -> None:
+    assert alone.failure_code == ""
+    assert alone.outcome is not None
+    assert alone.outcome.env_steps == 1280
+    assert [point.env_steps for point in alone.points] == [128 * (i + 1) for i in range(10)]
+    assert alone.policy is not None
+    assert alone.policy.stat().st_size > 100
+    assert alone.retries == 0
+    assert alone.timers["physics"] > 0
+
+
+async def test_a_reward_that_kills_its_worker_fails_alone(
+    tmp_path: Path, alone: TrainingResult, processes_of: Callable[[Path], list[int]]
+) -> None:
+    retried: list[str] = []
+    pool = make_pool(tmp_path, on_retry=lambda job, reason: retried.append(job))
+    good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+    try:
+        first, bad, second = await asyncio.gather(
+            pool.train("first", good, 5), pool.train("bad", ENDS_THE_PROCESS, 0), pool.train("second", good, 6)
+        )
+    finally:
+        await pool.close()
+    assert bad.outcome is None
+    assert bad.failure_code == "worker-died"
+    assert "exit status 3" in bad.failure_reason
+    assert [first.retries, bad.retries, second.retries] == [1, 1, 1]
+    assert sorted(retried) == ["bad", "first", "second"]
+    # started again from its first step: the same as in a worker where nothing happened, no point of the first try is left
+    assert fitness_of(first) == fitness_of(alone)
+    assert second.outcome is not None
+    assert processes_of(tmp_path) == []
+
+
+async def test_a_reward_that_hangs_is_killed_by_the_clock(
+    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+) -> None:
+    pool = make_pool(tmp_path, slots=1, timeout_s=1.5)
+    try:
+        began = time.monotonic()
+        result = await pool.train("hangs", HANGS, 0)
+        assert result.failure_code == "worker-died"
+        assert "no sign of life for 1.5 s" in result.failure_reason
+        assert result.retries == 1
+        assert time.monotonic() - began < 30
+    finally:
+        await pool.close()
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [
+        (TAKES_ALL_MEMORY, "raised", "allocate memory"),
+        ("def compute_reward(pole_upright):\n    return pole_upright / 0, {}", "not-a-number", "NaN or infinite"),
+        ("def compute_reward(pole_uprigt):\n    return pole_uprigt, {}", "contract", "pole_uprigt"),
+        ("def compute_reward(pole_upright:\n    return 1", "contract", "not valid Python"),
+        ("def compute_reward(pole_upright):\n    while True:\n        pass", "timeout", "longer than"),
+        ("while True:\n    pass\ndef compute_reward(pole_upright):\n    return 1", "timeout", "longer than"),
+    ],
+)
+async def test_a_reward_that_fails_by_itself_costs_nobody_a_retry(
+    pool: TrainingPool, good_reward: str, source: str, code: str, said: str
+) -> None:
+    bad, good = await asyncio.gather(pool.train("bad", source, 0), pool.train("good", good_reward, 0))
+    assert (bad.outcome, bad.failure_code, bad.retries) == (None, code, 0)
+    assert said in bad.failure_reason
+    assert good.outcome is not None
+    assert good.retries == 0
+
+
+async def test_no_key_of_the_driver_is_in_reach_of_a_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    pool = make_pool(tmp_path, slots=1)
+    try:
+        result = await pool.train("looks", READS_THE_ENVIRONMENT, 0)
+    finally:
+        await pool.close()
+    assert "no key" in result.failure_reason
+    assert "'HOME'" in result.failure_reason
+    assert "sk-very-secret" not in result.failure_reason
+
+
+async def test_what_a_reward_prints_does_not_reach_the_protocol(pool: TrainingPool) -> None:
+    result = await pool.train("prints", PRINTS, 0)
+    assert result.outcome is not None
+    assert result.retries == 0
+
+
+async def test_a_process_that_a_reward_left_behind_ends_with_the_pool(
+    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+) -> None:
+    pool = make_pool(tmp_path, slots=1)
+    try:
+        result = await pool.train("leaves", LEAVES_A_PROCESS, 0)
+        assert result.outcome is not None
+        assert len(processes_of(tmp_path)) == 2
+    finally:
+        await pool.close()
+    assert processes_of(tmp_path) == []
+
+
+async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: TrainingPool, good_reward: str) -> None:
+    ended: list[str] = []
+
+    async def train(job: str, priority: int) -> None:
+        await pool.train(job, good_reward, 0, priority=priority)
+        ended.append(job)
+
+    # two slots: a and b take them at once; of the rest the urgent one comes first
+    await asyncio.gather(*(train(job, 1 if job != "urgent" else 0) for job in ("a", "b", "c", "d", "urgent")))
+    assert set(ended[:2]) == {"a", "b"}
+    assert set(ended[2:4]) == {"urgent", "c"}
+    assert ended[4] == "d"
+
+
+async def test_a_cancelled_training_gives_its_slot_back(tmp_path: Path, good_reward: str) -> None:
+    seen = asyncio.Event()
+    endless = SETTINGS.model_copy(update={"env_steps": 100_000_000})
+
+    def on_progress(job: str, points: tuple[CurvePoint, ...]) -> None:
+        seen.set()
+
+    pool = TrainingPool(ProcessWall(), "cartpole", "balance", endless, 1, 1, tmp_path, on_progress)
+    try:
+        first = asyncio.create_task(pool.train("first", good_reward, 0))
+        waiting = asyncio.create_task(pool.train("waiting", good_reward, 0))
+        second = asyncio.create_task(pool.train("second", good_reward, 0))
+        await asyncio.wait_for(seen.wait(), 30)
+        waiting.cancel()
+        first.cancel()
+        await asyncio.wait({first, waiting})
+        seen.clear()
+        await asyncio.wait_for(seen.wait(), 30)  # the second one trains now
+        assert not second.done()
+    finally:
+        await pool.close()
+    assert second.cancelled() or (await asyncio.wait({second}) and second.cancelled())
+
+
+async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(tmp_path: Path, good_reward: str) -> None:
+    pool = TrainingPool(ProcessWall(), "cartpol", None, SETTINGS, 2, 2, tmp_path)
+    try:
+        results = await asyncio.gather(*(pool.train(name, good_reward, 0) for name in "abc"), return_exceptions=True)
+    finally:
+        await pool.close()
+    assert all(isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results)
+
+
+async def test_a_policy_has_one_score_for_a_seed(tmp_path: Path, alone: TrainingResult) -> None:
+    assert alone.policy is not None
+    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    try:
+        first = await evaluator.evaluate(alone.policy, 3, 8, tmp_path / "trajectories.npz")
+        again = await evaluator.evaluate(alone.policy, 3, 8)
+        other = await evaluator.evaluate(alone.policy, 4, 8)
+        (tmp_path / "broken.safetensors").write_bytes(b"not a policy")
+        with pytest.raises(EurekaError, match="policy"):
+            await evaluator.evaluate(tmp_path / "broken.safetensors", 3, 8)
+    finally:
+        await evaluator.close()
+    assert first == again != other
+    assert len(first.episodes) == 8
+    assert (tmp_path / "trajectories.npz").stat().st_size > 0
+    assert not any((tmp_path / "scratch").iterdir())

@@ -1,0 +1,175 @@
+"""Walls and the client, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import EurekaError, WallError, WorkerDiedError
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.client import WorkerClient, absolute_reference
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.worker.messages import MAX_LINE_BYTES
+
+ProcessesOf = Callable[[Path], list[int]]
+WaitUntil = Callable[[Callable[[], bool], float], bool]
+
+
+class ScriptWall(ProcessWall):
+    """Starts a Python script in the worker's place: a worker gone bad."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__()
+        self._script = textwrap.dedent(script)
+
+    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", self._script),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"HOME": str(scratch)},
+            start_new_session=True,
+            limit=MAX_LINE_BYTES,
+        )
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("print('hello')", "not an event: b'hello"),
+        ("import json; print(json.dumps({'type': 'opened', 'description': {}}))", "not an event"),
+        ('print(\'{"type": "prepared", "more": 1}\')', "not an event"),
+        ("import sys; sys.stdout.write('x' * (9 << 20)); sys.stdout.flush(); input()", "too long"),
+        ("import sys; sys.exit(7)", "exit status 7"),
+        ("import os; os.abort()", "SIGABRT"),
+        ("import os, time; os.close(1); time.sleep(60)", "SIGKILL"),
+    ],
+)
+async def test_a_worker_that_breaks_the_protocol_is_killed_and_reported(
+    tmp_path: Path, processes_of: ProcessesOf, script: str, said: str
+) -> None:
+    client = await WorkerClient.start(ScriptWall(script), tmp_path)
+    try:
+        with pytest.raises(WorkerDiedError) as caught:
+            await client.receive(20.0)
+        assert said in caught.value.message
+        assert not client.alive
+        assert processes_of(tmp_path) == []
+        with pytest.raises(WorkerDiedError):  # and again, for whoever asks next
+            await client.receive(1.0)
+    finally:
+        await client.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    client = await WorkerClient.start(ScriptWall("import time; time.sleep(60)"), tmp_path)
+    with pytest.raises(WorkerDiedError, match=r"took longer than 0\.3 s"):
+        await client.open("cartpole", None, 0.3)
+    assert processes_of(tmp_path) == []
+    await client.close()
+
+
+async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
+    tmp_path: Path, processes_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("SOME_TOKEN_NOBODY_THOUGHT_OF", "hush")
+    client = await WorkerClient.start(ProcessWall(), tmp_path)
+    try:
+        (worker,) = processes_of(tmp_path)
+        environment = Path(f"/proc/{worker}/environ").read_bytes()
+        assert b"sk-very-secret" not in environment
+        assert b"hush" not in environment
+        assert os.getsid(worker) == worker != os.getsid(0)
+        assert (await client.open("cartpole", None)).environment == "cartpole"
+    finally:
+        await client.close()
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.client import WorkerClient
+
+async def main():
+    client = await WorkerClient.start(choose_wall("auto"), Path(sys.argv[1]))
+    await client.open("cartpole", None)
+    print("open", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_workers_die_with_a_driver_that_is_killed(
+    tmp_path: Path, processes_of: ProcessesOf, wait_until: WaitUntil
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"open\n"
+        assert len(processes_of(tmp_path)) == 1
+        driver.send_signal(signal.SIGKILL)
+    assert wait_until(lambda: not processes_of(tmp_path), 5.0)
+
+
+async def test_a_cancelled_start_leaves_no_process(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    dry_runner = DryRunner(ProcessWall(), "cartpole", None, tmp_path)
+    task = asyncio.create_task(dry_runner.start())
+    while not processes_of(tmp_path):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert processes_of(tmp_path) == []
+
+
+async def test_an_environment_that_is_not_there_is_the_persons_error(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    dry_runner = DryRunner(ProcessWall(), "cartpol", None, tmp_path)
+    with pytest.raises(EurekaError) as caught:
+        await dry_runner.start()
+    assert "'cartpol'" in caught.value.message
+    assert "cartpole" in caught.value.hint
+    assert processes_of(tmp_path) == []
+
+
+def test_a_wall_that_is_not_there_is_an_error() -> None:
+    assert choose_wall("auto").name == "process"
+    with pytest.raises(WallError, match="'bubblewrap'"):
+        choose_wall("bubblewrap")
+
+
+def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cartpole", "mine"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert absolute_reference("mine") == str(tmp_path / "mine")
+    assert absolute_reference("./cartpole") == str(tmp_path / "cartpole")
+    assert absolute_reference("cartpole") == "cartpole"
+    assert absolute_reference("gymnasium:ALE/Pong-v5") == "gymnasium:ALE/Pong-v5"
+    assert absolute_reference("nothing") == "nothing"
+
+
+async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: Path) -> None:
+    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(memory_bytes=8 << 20))
+    try:
+        with pytest.raises(WorkerDiedError) as caught:
+            await client.receive(20.0)
+        assert "Error" in caught.value.message  # Python's own words on what 8 MB were too little for
+    finally:
+        await client.close()

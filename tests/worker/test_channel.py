@@ -1,0 +1,100 @@
+"""The worker's end of the protocol, over real pipes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from eureka_agent.worker.channel import Channel, ProtocolError
+from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, Shutdown
+
+CANCEL = b'{"type": "cancel", "job": "a"}\n'
+
+
+class Pipes:
+    def __init__(self) -> None:
+        commands, self.driver_writes = os.pipe()
+        self.driver_reads, events = os.pipe()
+        self.channel = Channel(commands, events)
+        self._open = {commands, self.driver_writes, self.driver_reads, events}
+
+    def write(self, data: bytes) -> None:
+        assert os.write(self.driver_writes, data) == len(data)
+
+    def hang_up(self) -> None:
+        os.close(self.driver_writes)
+        self._open.discard(self.driver_writes)
+
+    def close(self) -> None:
+        for descriptor in self._open:
+            os.close(descriptor)
+
+
+@pytest.fixture
+def pipes() -> Iterator[Pipes]:
+    pipes = Pipes()
+    yield pipes
+    pipes.close()
+
+
+def test_lines_that_come_in_pieces_or_together_are_commands(pipes: Pipes) -> None:
+    pipes.write(CANCEL[:10])
+    assert pipes.channel.receive(0.0) is None
+    pipes.write(CANCEL[10:] + b'{"type": "shutdown"}\n{"type"')
+    assert pipes.channel.receive(0.0) == Cancel(job="a")
+    assert pipes.channel.receive(0.0) == Shutdown()
+    assert pipes.channel.receive(0.0) is None
+    assert not pipes.channel.closed
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"garbage\n", "garbage"),
+        (b"\n", "not a command"),
+        (b"\xff\xfe\x00\n", "not a command"),
+        (b'{"type": "open"}\n', "environment"),
+        (b'{"type": "explode"}\n', "explode"),
+        (b'{"type": "cancel", "job": "a", "extra": 1}\n', "extra"),
+        (b"[" * 10_000 + b"\n", "not a command"),
+    ],
+)
+def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(pipes: Pipes, line: bytes, said: str) -> None:
+    pipes.write(line + CANCEL)
+    with pytest.raises(ProtocolError) as caught:
+        pipes.channel.receive(0.0)
+    assert said in caught.value.message
+    assert pipes.channel.receive(0.0) == Cancel(job="a")
+
+
+def test_a_line_without_end_is_refused_once_and_skipped(pipes: Pipes) -> None:
+    piece = b"x" * 4096
+    refused = []
+    for _ in range(MAX_LINE_BYTES // len(piece) * 2 + 2):
+        pipes.write(piece)
+        try:
+            assert pipes.channel.receive(0.0) is None
+        except ProtocolError as error:
+            refused.append(error.message)
+    assert len(refused) == 1
+    assert str(MAX_LINE_BYTES) in refused[0]
+    pipes.write(b"still the same line\n" + CANCEL)
+    assert pipes.channel.receive(0.0) == Cancel(job="a")
+
+
+def test_the_end_of_input_is_seen_after_the_last_command(pipes: Pipes) -> None:
+    pipes.write(CANCEL)
+    pipes.hang_up()
+    assert pipes.channel.receive(None) == Cancel(job="a")
+    assert pipes.channel.receive(None) is None
+    assert pipes.channel.closed
+
+
+def test_an_event_is_one_line_whatever_it_says(pipes: Pipes) -> None:
+    event = Fault(job=None, message='two\nlines, "quotes" and ü')
+    pipes.channel.send(event)
+    data = os.read(pipes.driver_reads, 1 << 16)
+    assert data.count(b"\n") == 1
+    assert EVENT.validate_json(data) == event
