@@ -23,6 +23,7 @@ DRAG_TORQUE = 0.05
 HOVER_THRUST = MASS * GRAVITY / 4.0
 MAX_THRUST = 2.0 * HOVER_THRUST
 SUBSTEPS = 2
+START_HEIGHT = 2.0
 GROUND_CLEARANCE = 0.1
 FARTHEST = 4.0
 
@@ -97,82 +98,83 @@ class Quadcopter(VecTask):
         """Goals lie up to `goal_spread` m from (0, 0, 2) along each axis; starts up to half a metre."""
         super().__init__(num_envs, device, seed)
         self.goal_spread = goal_spread
-        self.position, self.velocity, self.angular_velocity, self.goal = torch.zeros(4, num_envs, 3, device=self.device)
-        self.orientation = torch.zeros(num_envs, 4, device=self.device)
-        self.orientation[:, 0] = 1.0
-        self.thrusts = torch.zeros(num_envs, 4, device=self.device)
-        self._mixer = torch.tensor(_MIXER, device=self.device)
-        self._inertia = torch.tensor(INERTIA, device=self.device)
-        self._gravity = torch.tensor((0.0, 0.0, -GRAVITY), device=self.device)
-        self._centre = torch.tensor((0.0, 0.0, 2.0), device=self.device)
+        # entries first, batch last: see rotation.py
+        self.position, self.velocity, self.angular_velocity, self.goal = torch.zeros(4, 3, num_envs, device=self.device)
+        self.orientation = torch.zeros(4, num_envs, device=self.device)
+        self.orientation[0] = 1.0
+        self.thrusts = torch.zeros(4, num_envs, device=self.device)
+        self._mixer = torch.tensor(_MIXER, device=self.device).unsqueeze(-1)
+        self._inertia = torch.tensor(INERTIA, device=self.device).unsqueeze(-1)
+        self._up = torch.tensor((0.0, 0.0, 1.0), device=self.device).unsqueeze(-1)
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        self.thrusts = HOVER_THRUST * (1.0 + actions)
+        self.thrusts = HOVER_THRUST * (1.0 + actions.T)
 
     def angular_acceleration(self, torque: Tensor, angular_velocity: Tensor) -> Tensor:
-        """Euler's equations of a rigid body, in its frame, rad/s². Shape of each: (num_envs, 3)."""
+        """Euler's equations of a rigid body, in its frame, rad/s². Shape of each: (3, num_envs)."""
         momentum = self._inertia * angular_velocity
-        return (torque - torch.linalg.cross(angular_velocity, momentum)) / self._inertia
+        return (torque - torch.linalg.cross(angular_velocity, momentum, dim=0)) / self._inertia
 
     def simulate(self) -> None:
-        """Midpoint steps; the attitude turns by the exponential of the midpoint's angular velocity."""
+        """Steps of order 2: the attitude turns by the exponential of the midpoint's angular velocity, and the lift is the mean
+        of the lifts before and after that turn."""
         step = self.control_dt / SUBSTEPS
         # written out: a matrix product may round a row differently in a batch of another size
-        torque = (self.thrusts.unsqueeze(1) * self._mixer).sum(dim=-1)
-        lift = self.thrusts.sum(dim=-1, keepdim=True) / MASS
+        torque = (self._mixer * self.thrusts).sum(dim=1)
+        half_lift = 0.5 / MASS * self.thrusts.sum(dim=0)
+        gravity = GRAVITY * self._up
+        up = rotation.up_axis(self.orientation)
         for _ in range(SUBSTEPS):
             spin = self.angular_velocity
             middle_spin = spin + 0.5 * step * self.angular_acceleration(torque, spin)
-            middle = rotation.multiply(self.orientation, rotation.from_rotation_vector(0.5 * step * spin))
-            acceleration = lift * rotation.up_axis(middle) + self._gravity
-            self.position = self.position + step * self.velocity + 0.5 * step**2 * acceleration
-            self.velocity = self.velocity + step * acceleration
-            turned = rotation.multiply(self.orientation, rotation.from_rotation_vector(step * middle_spin))
-            self.orientation = turned / turned.square().sum(dim=-1, keepdim=True).sqrt()
             self.angular_velocity = spin + step * self.angular_acceleration(torque, middle_spin)
+            self.orientation = rotation.multiply(self.orientation, rotation.from_rotation_vector(step * middle_spin))
+            next_up = rotation.up_axis(self.orientation)
+            gain = step * (half_lift * (up + next_up) - gravity)
+            self.position = self.position + step * (self.velocity + 0.5 * gain)
+            self.velocity = self.velocity + gain
+            up = next_up
+        self.orientation = self.orientation / self.orientation.square().sum(dim=0).sqrt()
 
     def compute_observations(self) -> None:
         """Goal error, velocity and world-up in the body frame, angular velocity, last action."""
-        vertical = -self._gravity.expand_as(self.position) / GRAVITY
-        entries = (
-            rotation.rotate_inverse(self.orientation, self.goal - self.position),
-            0.5 * rotation.rotate_inverse(self.orientation, self.velocity),
-            rotation.rotate_inverse(self.orientation, vertical),
-            0.2 * self.angular_velocity,
-            self.actions,
-        )
-        torch.cat(entries, dim=1, out=self.obs_buf)
+        world = torch.stack((self.goal - self.position, 0.5 * self.velocity, self._up.expand(3, self.num_envs)), dim=-1)
+        body = rotation.to_body(self.orientation.unsqueeze(-1), world)
+        self.obs_buf[:, 0:9] = body.permute(1, 2, 0).flatten(1)
+        self.obs_buf[:, 9:12] = 0.2 * self.angular_velocity.T
+        self.obs_buf[:, 12:16] = self.actions
 
     def compute_variables(self) -> dict[str, Tensor]:
         error = self.goal - self.position
-        distance = error.square().sum(dim=-1).sqrt()
-        upright = rotation.up_axis(self.orientation)[:, 2]
+        distance = error.square().sum(dim=0).sqrt()
+        upright = rotation.up_axis(self.orientation)[2].clamp(-1.0, 1.0)
         return {
-            "position_w": self.position,
-            "height": self.position[:, 2],
-            "goal_position_w": self.goal,
-            "goal_error_w": error,
+            "position_w": self.position.T,
+            "height": self.position[2],
+            "goal_position_w": self.goal.T,
+            "goal_error_w": error.T,
             "goal_distance": distance,
-            "goal_approach_speed": (error * self.velocity).sum(dim=-1) / distance.clamp(min=1e-6),
-            "velocity_w": self.velocity,
-            "orientation_w": self.orientation,
+            "goal_approach_speed": (error * self.velocity).sum(dim=0) / distance.clamp(min=1e-6),
+            "velocity_w": self.velocity.T,
+            "orientation_w": self.orientation.T,
             "upright": upright,
-            "tilt_angle": torch.acos(upright.clamp(-1.0, 1.0)),
-            "angular_velocity_b": self.angular_velocity,
-            "rotor_thrusts": self.thrusts,
+            "tilt_angle": torch.acos(upright),
+            "angular_velocity_b": self.angular_velocity.T,
+            "rotor_thrusts": self.thrusts.T,
         }
 
     def compute_termination(self) -> dict[str, Tensor]:
-        hit = self.position[:, 2] < GROUND_CLEARANCE
-        far = (self.goal - self.position).square().sum(dim=-1) > FARTHEST**2
+        hit = self.position[2] < GROUND_CLEARANCE
+        far = (self.goal - self.position).square().sum(dim=0) > FARTHEST**2
         return {"hit_the_ground": hit, "flew_away": far & ~hit}
 
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Level, at rest up to small noise, with a goal of its own."""
-        noise = self.random.uniform(env_ids, 15, -1.0, 1.0)
-        self.position[env_ids] = self._centre + 0.5 * noise[:, 0:3]
-        self.velocity[env_ids] = 0.2 * noise[:, 3:6]
-        self.angular_velocity[env_ids] = 0.2 * noise[:, 6:9]
-        self.orientation[env_ids] = rotation.from_rotation_vector(0.2 * noise[:, 9:12])
-        self.goal[env_ids] = self._centre + self.goal_spread * noise[:, 12:15]
-        self.thrusts[env_ids] = HOVER_THRUST
+        """Nearly level and nearly at rest, with a goal of its own."""
+        noise = self.random.uniform(env_ids, 15, -1.0, 1.0).T
+        centre = START_HEIGHT * self._up
+        self.position[:, env_ids] = centre + 0.5 * noise[0:3]
+        self.velocity[:, env_ids] = 0.2 * noise[3:6]
+        self.angular_velocity[:, env_ids] = 0.2 * noise[6:9]
+        self.orientation[:, env_ids] = rotation.from_rotation_vector(0.2 * noise[9:12])
+        self.goal[:, env_ids] = centre + self.goal_spread * noise[12:15]
+        self.thrusts[:, env_ids] = HOVER_THRUST
