@@ -103,7 +103,8 @@ def _best(report: RunReport) -> str:
         parts.append(f"The designer's reasoning:\n\n{_quoted(best.proposal.reasoning)}")
     if best.diagnosis is not None and best.diagnosis.findings:
         findings = "\n".join(
-            f"- **{finding.code}**: {one_line(finding.message)} {one_line(finding.advice)}".rstrip()
+            f"- **{finding.code}**: {one_line(finding.message)}"
+            + (f" Try: {one_line(finding.advice).rstrip('.')}." if finding.advice else "")
             for finding in best.diagnosis.findings
         )
         parts.append(f"What the analyzer saw in its training:\n\n{findings}")

@@ -93,7 +93,10 @@ def event_line(event: Event, view: SearchView) -> str:
             return _attempt_ended(event.attempt)
         case TrainingEnded() if event.kind != "search":
             result = f"failed: {event.failure}" if event.failure else f"fitness {wording.number(event.fitness)}"
-            return f"{event.kind} training of {event.label} ended: {result}"
+            what = (
+                f"final training of {event.label}" if event.kind == "final" else f"training of the {event.label} reward"
+            )
+            return f"{what} ended: {result}"
         case TrainingRetried():
             return view.notices[-1].text
         case IterationEnded():

@@ -159,7 +159,7 @@ def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: 
     parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim"), Text()]
     if attempt.reason:
         parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
-    parts.append(_source_panel(attempt))
+    parts.append(_source_panel(attempt, whole=True))
     if attempt.proposal.reasoning.strip():
         parts.append(
             Panel(Text(attempt.proposal.reasoning.strip()), title="reasoning", title_align="left", border_style="dim")
@@ -234,14 +234,24 @@ def _verdict_panel(result: Verdict) -> Panel:
     return Panel(body, title=f"critic: {word}", title_align="left", border_style="dim")
 
 
-def _source_panel(attempt: Attempt) -> Panel:
+def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
     title = f"reward function of attempt {attempt.id}"
-    if not attempt.proposal.source.strip():
+    source = attempt.proposal.source.rstrip()
+    if not source:
         return Panel(Text("the designer's reply held no code", style="dim"), title=title, title_align="left")
-    syntax = Syntax(
-        attempt.proposal.source.rstrip(), "python", theme="ansi_dark", background_color="default", word_wrap=True
-    )
-    return Panel(syntax, title=title, title_align="left")
+    shown = source if whole else without_trailing_comments(source)
+    syntax = Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    hidden = sum(line.startswith("#") for line in source.splitlines()[len(shown.splitlines()) :])
+    subtitle = f"and {wording.plural(hidden, 'line')} of comments" if hidden else None
+    return Panel(syntax, title=title, title_align="left", subtitle=subtitle, subtitle_align="left")
+
+
+def without_trailing_comments(source: str) -> str:
+    """`source` up to its last line of code."""
+    lines = source.splitlines()
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def _title(report: RunReport) -> Text:

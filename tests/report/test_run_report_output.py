@@ -51,6 +51,9 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "| **attempt 2-01** | 2.50 ± 0.50 | 1.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in text
     assert "1.00, failed, 2.00" in text
     assert "> height is what counts" in text
+    assert "The analyzer found nothing wrong in its training." in text
+    first = markdown(replace(report, best=report.attempts[0]))
+    assert "- **dominant-component**: height makes up 97 % of the reward Try: scale it down." in first
     assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
     assert "the reward \\| turned NaN" in text
     assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
@@ -134,6 +137,20 @@ def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, wi
     assert "2-01 (best)  2.50 ± 0.50" in text
     assert "sparse       1.00 ± 0.10" in text
     assert "runs/20261121-035500_jumper_jump/best/reward.py" in text
+
+
+def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
+    assert report.best is not None
+    proposal = report.best.proposal.model_copy(
+        update={"source": "# first\n" + report.best.proposal.source + "\n\n# data\n# more\n"}
+    )
+    commented = replace(report, best=report.best.model_copy(update={"proposal": proposal}))
+    text = printed(render_end(commented))
+    assert "# first" in text
+    assert "# data" not in text
+    assert "and 2 lines of comments" in text
+    assert commented.best is not None
+    assert "# data" in printed(render_attempt(commented.best))
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -1,0 +1,44 @@
+"""docs/reward-contract.md says what the critic does: its codes, its example, and the finding of every mistake that it shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.findings import CODES
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.dry_runner import DryRunner
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reward-contract.md").read_text()
+EXAMPLE = re.search(r"## The form\n\n```python\n(.*?)```", PAGE, re.DOTALL)
+MISTAKES = re.findall(r"\*\*([^*]+): ([A-Z]\d{3})\*\*\n\n```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Critic]:
+    runner = DryRunner(choose_wall("auto"), "cartpole", None, tmp_path_factory.mktemp("dry-runs"))
+    yield Critic(await runner.start(), runner)
+    await runner.close()
+
+
+def test_the_table_has_every_code() -> None:
+    assert dict(re.findall(r"^\| ([A-Z]\d{3}) \| (.*) \|$", PAGE, re.MULTILINE)) == CODES
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_example_has_no_findings(critic: Critic) -> None:
+    assert EXAMPLE is not None
+    assert (await critic.judge(EXAMPLE[1])).findings == ()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_mistake_gives_the_finding_that_the_page_names(critic: Critic) -> None:
+    assert len(MISTAKES) >= 10
+    for title, code, source in MISTAKES:
+        verdict = await critic.judge(source)
+        assert code in {finding.code for finding in verdict.findings}, (title, verdict.findings)
