@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +43,12 @@ def critique(reward: Path, env: str, task: str | None, private: bool, timeout: f
 
     try:
         source = reward.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentLoadError(
-            f"cannot read the reward function {str(reward)!r}: {error}", "name a Python file"
-        ) from None
+    except OSError as error:
+        message = f"cannot read the reward function {str(reward)!r}: {error.strerror}"
+        raise EnvironmentLoadError(message, "name a Python file") from None
+    except UnicodeDecodeError as error:
+        message = f"the reward function {str(reward)!r} is not text: {error.reason}"
+        raise EnvironmentLoadError(message, "name a Python file") from None
     verdict = asyncio.run(_judge(source, env, task, private, timeout))
     if output_format == "json":
         click.echo(verdict.model_dump_json(indent=2))
@@ -57,7 +60,7 @@ def critique(reward: Path, env: str, task: str | None, private: bool, timeout: f
         text = render_verdict(verdict, source, str(reward), markup=True)
         Console(highlight=False, soft_wrap=True).print(text)
     if not verdict.accepted:
-        raise click.exceptions.Exit(REJECTED)
+        sys.exit(REJECTED)
 
 
 async def _judge(source: str, env: str, task: str | None, private: bool, timeout_s: float) -> Verdict:

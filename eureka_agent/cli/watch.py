@@ -74,7 +74,7 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
         raise click.exceptions.Abort from None
     if output_format == "json":
         from eureka_agent.archive.run_folder import dump_json
-        from eureka_agent.report.tables import to_json
+        from eureka_agent.report.as_json import to_json
 
         click.echo(dump_json(to_json(run_report(finished))), nl=False)
     else:

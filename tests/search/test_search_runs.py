@@ -29,7 +29,7 @@ def table(run: dict[str, Any]) -> dict[str, Any]:
     attempts = [
         (entry["id"], entry["stage"], entry["reason"], entry["fitness"], entry["seed"]) for entry in run["attempts"]
     ]
-    scores = {score["id"]: score["fitness_per_seed"] for score in run["finalists"]}
+    scores = {score["name"]: score["fitness_per_seed"] for score in run["finalists"]}
     return {
         "attempts": attempts,
         "scores": scores,
