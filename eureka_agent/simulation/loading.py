@@ -24,7 +24,7 @@ from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
-_CLASS_ATTRIBUTES = {"num_observations": int, "num_actions": int, "max_episode_length": int, "control_dt": float}
+_WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,17 @@ class LoadedEnvironment:
 
     def make(self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> VecTask:
         """`num_envs` copies of the environment for `task`, freshly reset. Raises EnvironmentLoadError."""
+        cls = self.environment_class
         try:
-            inspect.signature(self.environment_class).bind(num_envs, device, seed, **task.options)
+            if cls.create.__func__ is VecTask.create.__func__:
+                inspect.signature(cls).bind(num_envs, device, seed, **task.options)
         except TypeError as error:
             raise EnvironmentLoadError(
-                f"{self.environment_class.__name__} cannot be made with the task's options {dict(task.options)!r}: {error}",
+                f"{cls.__name__} cannot be made with the task's options {dict(task.options)!r}: {error}",
                 "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
             ) from None
-        with user_code(self.folder, f"making {self.environment_class.__name__}"):
-            environment = self.environment_class(num_envs, device, seed, **task.options)
+        with user_code(self.folder, f"making {cls.__name__}"):
+            environment = cls.create(num_envs, device, seed, task.options)
             environment.reset()
         return environment
 
@@ -199,9 +201,10 @@ def _check_class(cls: type[VecTask]) -> None:
         raise EnvironmentLoadError(
             f"{cls.__name__} does not define {', '.join(missing)}", "see the docstrings of VecTask's methods"
         )
-    for name, kind in _CLASS_ATTRIBUTES.items():
+    for name in (*_WHOLE_NUMBERS, "control_dt"):
+        kind = int if name in _WHOLE_NUMBERS else float
         value = getattr(cls, name, None)
-        if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | kind) or not value > 0:
             raise EnvironmentLoadError(
                 f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
                 f"set it in the class: `{name} = …`",
@@ -263,16 +266,22 @@ def _folder_fingerprint(folder: Path) -> str:
 
 
 def _load_gymnasium(reference: str) -> LoadedEnvironment:
-    # imported on demand: Gymnasium's plug-ins may take long
-    from eureka_agent.simulation import gymnasium_task
+    # imported on demand: Gymnasium takes a moment, and its plug-ins may take long
+    from eureka_agent.simulation.gymnasium_task import (
+        NATIVE_REWARD_SOURCE,
+        TASK_NAME,
+        environment_class,
+        fingerprint,
+        native_task,
+    )
 
     gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)
     return LoadedEnvironment(
         reference=reference,
         name=gymnasium_id,
         folder=None,
-        environment_class=gymnasium_task.environment_class(gymnasium_id),
-        tasks={gymnasium_task.TASK_NAME: gymnasium_task.native_task(gymnasium_id)},
-        fingerprint=gymnasium_task.fingerprint(gymnasium_id),
-        generated_rewards={"sparse": gymnasium_task.NATIVE_REWARD_SOURCE},
+        environment_class=environment_class(gymnasium_id),
+        tasks={TASK_NAME: native_task(gymnasium_id)},
+        fingerprint=fingerprint(gymnasium_id),
+        generated_rewards={"sparse": NATIVE_REWARD_SOURCE},
     )

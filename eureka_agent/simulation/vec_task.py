@@ -87,11 +87,23 @@ class VecTask(ABC):
         """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by cause."""
         return torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
 
+    def compute_truncation(self) -> Tensor:
+        """Rows whose episode is cut short for another reason than what happened in it, bool, shape (num_envs,)."""
+        return self.progress_buf >= self.max_episode_length
+
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:
         """Set the rows `env_ids` (int64) to a start state; random numbers come from `self.random.uniform(env_ids, count)`."""
 
     # ── what the trainer and Isaac Gym's users call ─────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def create(cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]) -> VecTask:
+        """An instance for a task with these `options`: by default keyword arguments of the constructor.
+
+        Raises TypeError for options that it does not take.
+        """
+        return cls(num_envs, device, seed, **options)
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
@@ -123,7 +135,7 @@ class VecTask(ABC):
         ended = self.compute_termination()
         causes = ended if isinstance(ended, dict) else {self.termination_causes[0]: ended}
         terminated = torch.stack(list(causes.values())).any(dim=0) if len(causes) > 1 else next(iter(causes.values()))
-        truncated = (self.progress_buf >= self.max_episode_length) & ~terminated
+        truncated = self.compute_truncation() & ~terminated
         self.terminated_buf = terminated
         self.reset_buf = terminated | truncated
         self.compute_observations()
