@@ -56,17 +56,8 @@ class LoadedEnvironment:
 
     def make(self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> VecTask:
         """`num_envs` copies of the environment for `task`, freshly reset. Raises EnvironmentLoadError."""
-        cls = self.environment_class
-        try:
-            if cls.create.__func__ is VecTask.create.__func__:
-                inspect.signature(cls).bind(num_envs, device, seed, **task.options)
-        except TypeError as error:
-            raise EnvironmentLoadError(
-                f"{cls.__name__} cannot be made with the task's options {dict(task.options)!r}: {error}",
-                "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
-            ) from None
-        with user_code(self.folder, f"making {cls.__name__}"):
-            environment = cls.create(num_envs, device, seed, task.options)
+        with user_code(self.folder, f"making {self.environment_class.__name__}"):
+            environment = self.environment_class.create(num_envs, device, seed, task.options)
             environment.reset()
         return environment
 

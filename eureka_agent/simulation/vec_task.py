@@ -6,6 +6,7 @@ A subclass simulates `num_envs` copies of one environment in tensors whose first
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.random import RowRandom
 from eureka_agent.task import Variable
 
@@ -99,10 +101,14 @@ class VecTask(ABC):
 
     @classmethod
     def create(cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]) -> VecTask:
-        """An instance for a task with these `options`: by default keyword arguments of the constructor.
-
-        Raises TypeError for options that it does not take.
-        """
+        """An instance for a task with these `options`: keyword arguments of the constructor. Raises EnvironmentLoadError."""
+        try:
+            inspect.signature(cls).bind(num_envs, device, seed, **options)
+        except TypeError as error:
+            raise EnvironmentLoadError(
+                f"{cls.__name__} cannot be made with the task's options {dict(options)!r}: {error}",
+                "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
+            ) from None
         return cls(num_envs, device, seed, **options)
 
     @classmethod
