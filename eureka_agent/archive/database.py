@@ -153,7 +153,9 @@ class Archive:
 
     def messages(self) -> tuple[Message, ...]:
         """All stored messages."""
-        return tuple(Message.model_validate_json(row) for (row,) in self._connection.execute("SELECT record FROM messages"))
+        return tuple(
+            Message.model_validate_json(row) for (row,) in self._connection.execute("SELECT record FROM messages")
+        )
 
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""

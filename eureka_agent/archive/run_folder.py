@@ -55,7 +55,9 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        return RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
+        """Where the run stands; a run that was killed while it ran is a stopped one."""
+        status = RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
+        return RunStatus.STOPPED if status is RunStatus.RUNNING and not is_held(self.folder) else status
 
     def set_status(self, status: RunStatus) -> None:
         """Record where the run stands."""
@@ -177,6 +179,18 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         handle.close()
+
+
+def is_held(folder: Path) -> bool:
+    """Some process works on the run."""
+    try:
+        with (folder / LOCK_FILE).open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def versions() -> dict[str, str]:

@@ -13,35 +13,42 @@ from eureka_agent.records import TaskDescription, VariableSpec
 
 
 def render_environment(description: TaskDescription, tasks: Sequence[str]) -> RenderableType:
-    """The environment in words, its task, and the table of variables that a reward may read."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("variable", "shape", "unit", "frame", "range"):
-        table.add_column(column, no_wrap=column != "unit")
-    table.add_column("what it is", ratio=1)
-    for variable in description.variables:
-        table.add_row(*(escape(cell) for cell in _cells(variable)))
+    """The environment in words, its task, and the variables that a reward may read, each with its doc on a line of its own."""
     seconds = description.max_episode_length * description.control_dt
-    lines = [
-        f"[bold]{escape(description.environment)}[/bold]  {escape(description.doc)}",
-        "",
-        f"[bold]task[/bold] {escape(description.task)}: {escape(description.sentence)}",
-        f"[bold]fitness[/bold] {escape(description.fitness_doc)}",
-        f"[bold]other tasks[/bold] {escape(', '.join(name for name in tasks if name != description.task) or 'none')}",
-        f"[bold]episode[/bold] {description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s;"
-        f" ends early by: {escape(', '.join(description.termination_causes) or 'nothing')}",
-        f"[bold]policy[/bold] {description.num_observations} observations, {description.num_actions} actions;"
-        f" one training: {description.env_steps:,} environment steps on {description.num_envs} environments",
-        "",
-    ]
-    note = Text(
-        "Each is an argument of compute_reward, with the batch in front; previous_<variable> is its value one step before.",
-        style="dim",
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column()
+    ends = ", ".join(description.termination_causes) or "nothing"
+    rows = {
+        "task": f"{description.task}: {description.sentence}",
+        "fitness": description.fitness_doc,
+        "other tasks": ", ".join(name for name in tasks if name != description.task) or "none",
+        "episode": f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s; ends early by: {ends}",
+        "policy": f"{description.num_observations} observations, {description.num_actions} actions",
+        "one training": f"{description.env_steps:,} environment steps on {description.num_envs} environments",
+    }
+    for name, text in rows.items():
+        facts.add_row(name, escape(text))
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for variable in description.variables:
+        table.add_row(Text(variable.name, style="bold cyan"), _kind(variable))
+        table.add_row("", Text(_doc(variable), style="dim"))
+    head = Text.assemble((description.environment, "bold"), "  ", description.doc)
+    note = (
+        "Each is an argument of compute_reward, the batch in front; previous_<variable> is its value one step before."
     )
-    return Group(*lines, table, "", note)
+    return Group(head, "", facts, "", Text(f"Variables. {note}"), "", table)
 
 
-def _cells(variable: VariableSpec) -> tuple[str, ...]:
+def _kind(variable: VariableSpec) -> str:
     shape = "(" + ", ".join(["batch", *map(str, variable.shape)]) + ("," if not variable.shape else "") + ")"
-    span = "" if variable.range is None else f"{variable.range[0]:g} … {variable.range[1]:g}"
-    doc = variable.doc + (" (private: the fitness alone reads it)" if variable.private else "")
-    return variable.name, shape, variable.unit, variable.frame, span, doc
+    parts = [shape, variable.unit if variable.unit != "1" else "", variable.frame if variable.frame != "-" else ""]
+    if variable.range is not None:
+        parts.append(f"{variable.range[0]:.5g} … {variable.range[1]:.5g}")
+    return escape("   ".join(part for part in parts if part))
+
+
+def _doc(variable: VariableSpec) -> str:
+    return variable.doc + (" (private: the fitness alone reads it)" if variable.private else "")

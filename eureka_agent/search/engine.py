@@ -60,11 +60,15 @@ class SearchEngine:
             ended = await self._round(iteration, first, history)
             if any(attempt.stage is Stage.TRAINED for attempt in ended):
                 return
-        reasons = sorted({attempt.reason for attempt in ended})
+        reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in ended))[:3])
+        rounds = self._run.settings.retry_rounds + 1
+        what = (
+            "the proposal failed"
+            if samples * rounds == 1
+            else f"every proposal of iteration {iteration + 1} failed, in {rounds} rounds of {samples}"
+        )
         raise SearchFailedError(
-            f"every proposal of iteration {iteration + 1} failed, {self._run.settings.retry_rounds + 1} times over; "
-            f"last reasons: {'; '.join(reasons[:3])}",
-            f"`eureka show {self._run.folder}` lists them all with their findings",
+            f"{what}: {reasons}", f"`eureka show {self._run.folder}` lists the attempts and their findings"
         )
 
     async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:

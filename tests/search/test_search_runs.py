@@ -106,9 +106,9 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     process.send_signal(signal.SIGKILL)
     process.communicate()
     folder = eureka.run_folder()
-    before = {
-        entry["id"]: entry for entry in eureka.json("show", str(folder))["attempts"] if entry["stage"] == "trained"
-    }
+    killed = eureka.json("show", str(folder))
+    assert killed["status"] == "stopped"
+    before = {entry["id"]: entry for entry in killed["attempts"] if entry["stage"] == "trained"}
     policies = {
         attempt: (folder / "attempts" / attempt / "policy.safetensors").stat().st_mtime_ns for attempt in before
     }
