@@ -92,8 +92,10 @@ def verdict(report: RunReport) -> str:
 def _winner(report: RunReport) -> list[str]:
     best = report.best
     if best is None:
+        if not report.attempts:
+            return ["No reward function was proposed."]
         amount = wording.plural(len(report.attempts), "attempt")
-        return [f"No reward function was trained to an end; see the reasons of the {amount} below."]
+        return [f"No reward function was trained to an end; the reasons of the {amount} are below."]
     operator = wording.words(best.proposal.operator.value)
     score = report.best_score
     if score is None or score.mean is None:

@@ -72,23 +72,26 @@ def _scores(report: RunReport) -> str:
         return ""
     unit = report.description.fitness_unit
     fitness = f"fitness ({unit})" if unit not in ("", "1") else "fitness"
-    titles = ["reward", f"{fitness}, mean ± std", "human-normalised", "per seed", "seeds"]
+    normalized = any(score.human_normalized is not None for score in report.scores)
+    titles = ["reward", f"{fitness}, mean ± std", *(["human-normalised"] if normalized else []), "per seed", "seeds"]
     note = (
         "Every reward here was trained from the same fresh seeds under the same budget, and each policy was scored, acting without "
-        "noise, in a process that never loaded its reward. Human-normalised is (mean − sparse) / |human − sparse|. The best is the "
-        "highest mean of the finalists, so its own mean leans to the lucky side."
+        "noise, in a process that never loaded its reward. The best is the highest mean of the finalists, so its own mean leans to "
+        "the lucky side."
     )
-    return table(titles, [_score_row(score, report) for score in report.scores]) + f"\n\n{note}"
+    if normalized:
+        note += " Human-normalised is (mean − sparse) / |human − sparse|."
+    return table(titles, [_score_row(score, report, normalized) for score in report.scores]) + f"\n\n{note}"
 
 
-def _score_row(score: Score, report: RunReport) -> list[str]:
+def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
     name = score.name if score.name in BASELINES else f"attempt {score.name}"
     if report.best is not None and score.name == report.best.id:
         name = f"**{name}**"
     return [
         name,
         wording.plus_minus(score.mean, score.std),
-        wording.number(score.human_normalized),
+        *([wording.number(score.human_normalized)] if normalized else []),
         ", ".join("failed" if value is None else wording.number(value) for value in score.fitness),
         ", ".join(str(seed) for seed in score.seeds),
     ]

@@ -122,7 +122,8 @@ def event_line(event: Event, view: SearchView) -> str:
             return f"{score.name}: {wording.plus_minus(score.mean, score.std)} over {seeds}{normalized}{origin}"
         case RunEnded():
             report = f"; report in {event.report_path}" if event.report_path else ""
-            message = f": {event.message}" if event.message else ""
+            lines = [line.strip() for line in event.message.splitlines()]
+            message = f": {'; '.join(lines)}" if lines else ""
             return f"run {event.status.value}{message}{report}"
         case Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text

@@ -103,14 +103,16 @@ def render_scores(report: RunReport) -> Table:
     table = _table()
     table.add_column("reward", style="bold", no_wrap=True)
     table.add_column("fitness" + (f" ({unit})" if unit not in ("", "1") else ""), justify="right", no_wrap=True)
-    table.add_column("human-normalised", justify="right", no_wrap=True)
+    normalized = any(score.human_normalized is not None for score in report.scores)
+    if normalized:
+        table.add_column("human-normalised", justify="right", no_wrap=True)
     table.add_column("per seed")
     for score in report.scores:
         best = report.best is not None and score.name == report.best.id
         table.add_row(
             f"{score.name} (best)" if best else score.name,
             wording.plus_minus(score.mean, score.std),
-            wording.number(score.human_normalized),
+            *([wording.number(score.human_normalized)] if normalized else []),
             _per_seed(score),
             style="green" if best else "",
         )

@@ -349,7 +349,7 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
         "[   78.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
         "[   84.0 s] warning: the disk is nearly full",
-        "[   90.0 s] run stopped: eureka resume runs/jumper; report in runs/jumper/report.md",
+        "[   90.0 s] run stopped: it broke; hint: eureka resume runs/jumper; report in runs/jumper/report.md",
     ]
 
 

@@ -85,9 +85,17 @@ def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callab
 @pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED, RunStatus.RUNNING])
 def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
     text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
-    assert "No reward function was trained to an end" in text
+    assert "No reward function was proposed." in text
     assert f"The run is {status.value}; `eureka resume" in text
     assert "## Scores" not in text
+
+
+def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> None:
+    scores = tuple(score.model_copy(update={"human_normalized": None}) for score in report.finalists)
+    alone = replace(report, scores=scores)
+    assert "uman-normalised" not in markdown(alone)
+    assert "| **attempt 2-01** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in markdown(alone)
+    assert "uman-normalised" not in printed(render_end(alone))
 
 
 def test_a_fence_in_the_source_does_not_end_the_block() -> None:
