@@ -6,8 +6,8 @@ import ast
 
 from eureka_agent.critic import vocabulary
 from eureka_agent.critic.findings import finding
+from eureka_agent.critic.names import names_defined
 from eureka_agent.critic.vocabulary import PURE
-from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding
 
 _RETURN_VALUES = "return the values"
@@ -26,7 +26,7 @@ class _AllowList(ast.NodeVisitor):
 
     def __init__(self, tree: ast.Module) -> None:
         self.findings: list[Finding] = []
-        self._defined = _names_defined(tree)
+        self._defined = names_defined(tree)
         self._imported = _modules_imported(tree)
 
     # ── imports and names ───────────────────────────────────────────────────────────────────────────────────────────
@@ -55,17 +55,8 @@ class _AllowList(ast.NodeVisitor):
             return
         elif name in self._imported:  # the beginning of a path does not come here: see visit_Attribute
             self._refuse("A210", f"the module {name!r} as a value", node, "call its functions by their full names")
-        elif name in self._defined or name in vocabulary.BUILTINS:
-            return
-        elif name in vocabulary.ALL_BUILTINS:
+        elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS and name not in self._defined:
             self._refuse("A202", f"the built-in {name!r}", node, vocabulary.BUILTIN_HINTS.get(name, PURE))
-        else:
-            hint = did_you_mean(name, {*self._defined, *vocabulary.BUILTINS})
-            if name in ("np", "numpy", "jnp"):
-                hint = "use the torch function of the same name"
-            elif not hint.startswith("did you mean"):
-                hint = "define it, or name it as an argument if it is a variable"
-            self.findings.append(finding("A211", f"{name!r} is not defined", node, hint))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         path = self._module_path(_dotted(node))
@@ -214,20 +205,3 @@ def _modules_imported(tree: ast.Module) -> dict[str, str]:
                 if f"{node.module}.{alias.name}" in vocabulary.TORCH_MODULES:
                     modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return modules
-
-
-def _names_defined(tree: ast.Module) -> set[str]:
-    """All names that the source binds anywhere, and those that are there without an import."""
-    names = set(vocabulary.ALWAYS_DEFINED)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
-            names.add(node.name)
-    return names

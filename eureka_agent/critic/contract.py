@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from eureka_agent.critic.findings import finding
+from eureka_agent.critic.names import check_names
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription, VariableSpec
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -31,6 +32,7 @@ def check_contract(tree: ast.Module, description: TaskDescription, trusted: bool
     findings += _check_arguments(function, description.variables, trusted)
     findings += _check_returns(function)
     findings += _check_writes(function)
+    findings += check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
 
 

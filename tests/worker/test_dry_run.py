@@ -1,0 +1,148 @@
+"""Every finding of the dry run, from rewards run by a real worker on the cartpole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from eureka_agent.critic.findings import CODES
+from eureka_agent.records import Finding
+from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.process_wall import ProcessWall
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HEAD = "import os, time, torch\ndef compute_reward(pole_upright, cart_velocity, actions):\n    "
+ANY = "def compute_reward(pole_upright):\n    return pole_upright, {}\n"
+TIMEOUT_S = 1.5
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dry")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
+    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
+    await dry_runner.start()
+    yield dry_runner
+    await dry_runner.close()
+
+
+def the_only_error(findings: tuple[Finding, ...]) -> Finding:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    assert len(errors) == 1, findings
+    assert all(finding.code in CODES for finding in findings)
+    return errors[0]
+
+
+@pytest.mark.parametrize("path", ["rewards/balance_human.py", "rewards/swingup_human.py", "rewards/sparse.py"])
+async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> None:
+    source = (resource_folder("envs") / "cartpole" / path).read_text()
+    findings = await dry_runner.dry_run(source, trusted=True)
+    assert [finding for finding in findings if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "line", "said"),
+    [
+        ("return pole_upright[:, 3], {}", "D302", 3, "IndexError"),
+        ("return pole_upright[:, 3], {}", "D302", 3, "pole_upright (batch), cart_velocity (batch), actions (batch, 1)"),
+        ("x = 1\n    return pole_upright / missing, {}", "D302", 4, "missing"),
+        ("raise SystemExit(0)", "D302", 3, "SystemExit"),
+        ("return pole_upright", "D303", 3, "expected (total, components)"),
+        ("return pole_upright, [pole_upright]", "D303", 3, "list"),
+        ("return pole_upright[:, None], {}", "D304", 3, "squeeze"),
+        ("return actions, {}", "D304", 3, "squeeze"),
+        ("return pole_upright.mean(), {}", "D304", 3, "without `dim=-1`"),
+        ("return actions.sum(dim=0), {}", "D304", 3, "first dimension is the batch"),
+        ("return pole_upright > 0, {}", "D304", 3, "torch.bool"),
+        ("return pole_upright, {'a': actions}", "D304", 3, "component 'a'"),
+        ("x = torch.log(cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D305", 3, "component 'y' is nan"),
+        ("x = torch.exp(cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D306", 3, "'cart_velocity' is 1000 m/s"),
+        ("y = 1 / pole_upright\n    return y, {'y': y}", "D306", 3, "'pole_upright' is 0"),
+        ("y = pole_upright * torch.rand(1)\n    return y, {'y': y}", "D307", None, "two calls"),
+        ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", None, "other rows"),
+        ("y = pole_upright / pole_upright.norm()\n    return y, {'y': y}", "D308", None, "other rows"),
+        ("y = pole_upright.cumsum(0)\n    return y, {'y': y}", "D308", None, "other rows"),
+        ("y = (pole_upright - pole_upright.mean()) / pole_upright.std()\n    return y, {'y': y}", "D308", None, "among 257"),
+        ("time.sleep(0.2)\n    return pole_upright, {'y': pole_upright}", "D309", None, "ms"),
+        ("while True:\n        pass", "D310", None, "endless loop"),
+        ("time.sleep(60)", "D310", None, "did not end within 1.5 s"),
+        ("return pole_upright + torch.ones(25 * 10**9).sum(), {}", "D311", 3, "100 GB"),
+        ("x = [0] * 10**12\n    return pole_upright, {}", "D311", 3, "memory"),
+        ("os._exit(0)", "D312", None, "exit status 0"),
+        ("os.kill(os.getpid(), 11)", "D312", None, "SIGSEGV"),
+        ("os.abort()", "D312", None, "SIGABRT"),
+        ("return pole_upright * 0 + 2, {'y': pole_upright}", "D313", None, "is 2 on all"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_is_found_and_placed(
+    dry_runner: DryRunner, body: str, code: str, line: int | None, said: str
+) -> None:
+    error = the_only_error(await dry_runner.dry_run(HEAD + body))
+    assert (error.code, error.line) == (code, line)
+    assert said in f"{error.message} | {error.hint}"
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [
+        ("def compute_reward(zebra):\n    return zebra, {}", "D301", "zebra"),
+        ("x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}", "D301", "ZeroDivisionError"),
+        ("import os\nos._exit(4)\n" + ANY, "D312", "exit status 4"),
+        ("while True:\n    pass\n" + ANY, "D310", "1.5 s"),
+    ],
+)
+async def test_a_source_that_cannot_be_loaded(dry_runner: DryRunner, source: str, code: str, said: str) -> None:
+    error = the_only_error(await dry_runner.dry_run(source))
+    assert error.code == code
+    assert said in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("return pole_upright, {}", "D316", "components is empty"),
+        ("return pole_upright, {'a': pole_upright, 'b': 0.0}", "D314", "'b' is 0"),
+        # 1.5 times the total: off by half of |pole_upright|, which is 1 at most
+        ("return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}", "D315", "difference is 0.5"),
+        ("y = (cart_velocity > 500).float()\n    return y, {'y': y}", "D313", "of random actions"),
+        ("time.sleep(0.02)\n    return pole_upright, {'a': pole_upright}", "D309", "ms"),
+    ],
+)
+async def test_what_is_odd_but_not_wrong_is_a_warning(dry_runner: DryRunner, body: str, code: str, said: str) -> None:
+    findings = await dry_runner.dry_run(HEAD + body)
+    assert {finding.severity for finding in findings} == {"warning"}
+    found = next(finding for finding in findings if finding.code == code)
+    assert said in found.message
+
+
+async def test_fifty_dry_runs_are_fast_and_leave_no_process(dry_runner: DryRunner, scratch: Path) -> None:
+    forks = "if os.fork() == 0:\n        os.setsid()\n        os.close(4)\n        time.sleep(60)\n    return pole_upright, {'a': pole_upright}"
+    await dry_runner.dry_run(HEAD + forks)
+    began = time.monotonic()
+    for _ in range(50):
+        assert await dry_runner.dry_run(HEAD + "return pole_upright, {'a': pole_upright}") == ()
+    assert time.monotonic() - began < 10.0  # 0.01 s each on an idle machine
+    workers = [entry for entry in Path("/proc").glob("[0-9]*/environ") if _holds(entry, f"HOME={scratch}".encode())]
+    assert len(workers) == 1
+
+
+def _holds(path: Path, text: bytes) -> bool:
+    try:
+        return text in path.read_bytes()
+    except OSError:
+        return False
+
+
+async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -> None:
+    path = tmp_path / "written"
+    await dry_runner.dry_run(HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}")
+    assert not path.exists() or path.stat().st_size == 0
