@@ -330,7 +330,9 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         Scored(score=Score(name="sparse", seeds=(1, 2), fitness=(1.0, 2.0), mean=1.5, std=0.707, cached=True)),
         Notice(text="the disk is nearly full", level="warning"),
         RunEnded(
-            status=RunStatus.STOPPED, report_path=Path("runs/jumper/report.md"), message="eureka resume runs/jumper"
+            status=RunStatus.STOPPED,
+            report_path=Path("runs/jumper/report.md"),
+            message="it broke\n  hint: eureka resume runs/jumper",
         ),
     ]
     with log:
