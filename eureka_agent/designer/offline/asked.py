@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
-from eureka_agent.designer.offline.operands import rounded
+from eureka_agent.designer.offline.operands import Operand, rounded
 from eureka_agent.designer.offline.semantics import Quantity, Reading, scalar_last, upright_angle, upright_sign
 from eureka_agent.designer.offline.terms import (
     Approach,
@@ -228,13 +228,19 @@ def _swing_up(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     if not found:
         return None
     chosen = dice.first_or_other(found)
-    terms: list[Term] = [upright_term(chosen, "upright", dice.around(1.0))]
-    terms.append(upright_term(chosen, "balanced", dice.around(1.0), sharpness=dice.around(8.0)))
-    terms += _still_there(scene, chosen, dice, gate="balanced")
-    return Asked(
-        tuple(terms),
-        _because(intent, chosen, "the cosine of the angle, from hanging down to upright, and rest at the top"),
+    whirl = _turning(scene, chosen)
+    # without a price on speed the best that is soon found is whirling: it passes the top again and again
+    calm = {} if whirl is None or dice.explores() else {"rate": whirl}
+    terms: list[Term] = [
+        upright_term(chosen, "upright", dice.around(1.0)).model_copy(update={**calm, "calm_speed": dice.around(5.0)})
+    ]
+    if dice.includes(0.8):
+        balanced = upright_term(chosen, "balanced", dice.around(1.0), sharpness=dice.around(8.0))
+        terms.append(balanced.model_copy(update={**calm, "calm_speed": dice.around(2.0)}))
+    note = "the cosine of the angle, from hanging down to upright" + (
+        f", at little {whirl.variable}" if calm and whirl is not None else ""
     )
+    return Asked(tuple(terms), _because(intent, chosen, note))
 
 
 def _upright(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
@@ -251,19 +257,21 @@ def _upright(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
 
 def _still_there(scene: Scene, upright: Candidate, dice: Dice, gate: str) -> list[Term]:
     """Rest of what is to be upright, counted where it is upright."""
-    own = upright.reading.name_words - stem_set("angle upright cosine")
-    turning = matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY)
-    if not turning or not dice.includes(0.7):
+    turning = _turning(scene, upright)
+    if turning is None or not dice.includes(0.7):
         return []
     return [
         Stillness(
-            name="still_at_top",
-            weight=dice.around(0.4),
-            gate=gate,
-            operand=turning[0].operand,
-            temperature=dice.around(2.0),
+            name="still_at_top", weight=dice.around(0.4), gate=gate, operand=turning, temperature=dice.around(2.0)
         )
     ]
+
+
+def _turning(scene: Scene, upright: Candidate) -> Operand | None:
+    """Angular velocity of the thing whose tilt `upright` tells."""
+    own = upright.reading.name_words - stem_set("angle upright cosine")
+    found = matching.best(matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY))
+    return found.operand if found is not None else None
 
 
 def _raise(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:

@@ -30,7 +30,7 @@ def retune(genome: Genome, dice: Dice, components: Sequence[str] = (), spread: f
     notes = []
     for name in picked:
         term = genome.term(name)
-        parameters = list(term.tunable) if term is not None else []
+        parameters = list(term.parameters()) if term is not None else []
         if term is not None and parameters and generator.random() < 0.4:
             parameter = generator.choice(parameters)
             value = dice.around(float(getattr(term, parameter)), spread)

@@ -6,6 +6,8 @@ from the named constants: whoever edits a weight by hand keeps the genome. Any o
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -56,7 +58,7 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         factors = [weight, *([gate_locals[term.gate]] if term.gate in gate_locals else []), expression]
         gated = f", counted as far as {term.gate!r} does" if term.gate in gate_locals else ""
         body += [f"# {term.describe()}{gated}", *scope.take_statements()]
-        body.append(f"{component_locals[term.name]} = {'-' if term.penalty else ''}{' * '.join(factors)}")
+        body += _product(component_locals[term.name], "-" if term.penalty else "", factors)
 
     arguments = list(dict.fromkeys(name for term in genome.terms for name in term.arguments()))
     entries = [(f'"{term.name}"', component_locals[term.name]) for term in genome.terms]
@@ -110,16 +112,17 @@ def recover(source: str, variables: Iterable[str]) -> Genome:
 
 
 def component_lines(genome: Genome, source: str) -> dict[str, range]:
-    """Lines (from 1) of each term in a rendered source: its comment to its assignment."""
+    """Lines (from 1) of each term in a rendered source: from its comment up to the next term."""
+    lines = source.splitlines()
+    begins = [
+        place for place, line in enumerate(lines, start=1) if line.startswith(("    # ", "    total = ", "    return "))
+    ]
     found: dict[str, range] = {}
-    begin = 1
-    locals_of = {term.name: (f"    {term.name} = ", f"    {term.name}_value = ") for term in genome.terms}
-    for place, line in enumerate(source.splitlines(), start=1):
-        if line.startswith("    # "):
-            begin = place
-        for name, starts in locals_of.items():
-            if line.startswith(starts) and name not in found:
-                found[name] = range(begin, place + 1)
+    for begin, end in itertools.pairwise(begins):
+        block = "\n".join(lines[begin - 1 : end - 1])
+        for term in genome.terms:
+            if re.search(rf"^    {term.name}(_value)* = ", block, re.MULTILINE):
+                found.setdefault(term.name, range(begin, end))
     return found
 
 
@@ -142,6 +145,14 @@ def _signature(arguments: list[str]) -> str:
         return line
     rows = "\n".join(f"    {name}: Tensor," for name in arguments)
     return f"def {ENTRY_POINT}(\n{rows}\n) -> tuple[Tensor, dict[str, Tensor]]:"
+
+
+def _product(name: str, sign: str, factors: list[str]) -> list[str]:
+    """An assignment of a product, one factor a line where it is long."""
+    line = f"{name} = {sign}{' * '.join(factors)}"
+    if len(line) + 4 <= _LINE:
+        return [line]
+    return [f"{name} = (", f"    {sign}{factors[0]}", *(f"    * {factor}" for factor in factors[1:]), ")"]
 
 
 def _wrapped(body: list[str]) -> list[str]:

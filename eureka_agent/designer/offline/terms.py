@@ -33,6 +33,10 @@ class TermBase(Record):
     """Its values lie in [0, 1], so that it can gate others and be gated."""
     meaning: ClassVar[str] = ""
 
+    def parameters(self) -> tuple[str, ...]:
+        """Those of `tunable` that change anything in this term."""
+        return self.tunable
+
     def operands(self) -> tuple[Operand, ...]:
         return ()
 
@@ -101,7 +105,7 @@ class Level(TermBase):
         low, high = (self.low, self.high) if self.sign > 0 else (self.high, self.low)
         begin = scope.constant(f"{self.name}_start", low)
         end = scope.constant(f"{self.name}_end", high)
-        return f"(({self.operand.code()} - {begin}) / ({end} - {begin})).clamp(-{self._constant(scope, 'cap')}, {self._constant(scope, 'cap')})"
+        return f"(({self.operand.code()} - {begin}) / ({end} - {begin})).clamp(-{self.cap}, {self.cap})"
 
     def describe(self) -> str:
         return f"{self.operand.code()} {'up' if self.sign > 0 else 'down'}, from its start to its wanted end"
@@ -155,7 +159,7 @@ class Approach(TermBase):
         now = distance_code(scope, self.operand, self.goal)
         before = distance_code(scope, self.operand, self.goal, previous=True)
         speed = f"(({before} - {now}) / {self._constant(scope, 'step_s')})"
-        return f"{speed}.clamp(-{self._constant(scope, 'cap')}, {self._constant(scope, 'cap')}) / {self._constant(scope, 'scale')}"
+        return f"{speed}.clamp(-{self.cap}, {self.cap}) / {self._constant(scope, 'scale')}"
 
     def describe(self) -> str:
         return "speed at which the distance shrinks"
@@ -182,7 +186,7 @@ class Bonus(TermBase):
 
 
 class Upright(TermBase):
-    """(1 + cosine of the tilt) / 2, to the power of `sharpness`: 1 upright, 0 upside down."""
+    """(1 + cosine of the tilt) / 2, to the power of `sharpness`: 1 upright, 0 upside down; optionally times exp(−turning speed / calm_speed)."""
 
     kind: Literal["upright"] = "upright"
     operand: Operand
@@ -195,16 +199,27 @@ class Upright(TermBase):
     in_degrees: bool = False
     scalar_last: bool = False
     sharpness: float = 1.0
-    tunable: ClassVar[tuple[str, ...]] = ("sharpness",)
+    rate: Operand | None = None
+    """Turning speed in which whirling through the top is told from standing there; None: any speed counts in full."""
+    calm_speed: float = 5.0
+    """Turning speed at which the value has fallen to 1/e."""
+    tunable: ClassVar[tuple[str, ...]] = ("sharpness", "calm_speed")
     unit_interval: ClassVar[bool] = True
 
+    def parameters(self) -> tuple[str, ...]:
+        return self.tunable if self.rate is not None else ("sharpness",)
+
     def operands(self) -> tuple[Operand, ...]:
-        return (self.operand,)
+        return (self.operand,) if self.rate is None else (self.operand, self.rate)
 
     def value(self, scope: Scope) -> str:
         cosine = self._cosine(scope)
         value = f"(0.5 {'+' if self.sign > 0 else '-'} 0.5 * {cosine})"
-        return value if self.sharpness == 1.0 else f"{value} ** {self._constant(scope, 'sharpness')}"
+        if self.sharpness != 1.0:
+            value = f"{value} ** {self._constant(scope, 'sharpness')}"
+        if self.rate is None:
+            return value
+        return f"{value} * torch.exp(-{self._norm(scope, self.rate, 'rate')} / {self._constant(scope, 'calm_speed')})"
 
     def _cosine(self, scope: Scope) -> str:
         code = self.operand.code()
@@ -218,7 +233,8 @@ class Upright(TermBase):
         return f"(1.0 - 2.0 * ({self.operand.variable}[:, {x}].square() + {self.operand.variable}[:, {y}].square())).clamp(-1.0, 1.0)"
 
     def describe(self) -> str:
-        return f"1 upright, 0 upside down, from {self.operand.variable}"
+        calm = f", and only while {self.rate.variable} is small" if self.rate is not None else ""
+        return f"1 upright, 0 upside down, from {self.operand.variable}{calm}"
 
 
 class Tracking(TermBase):
@@ -300,7 +316,7 @@ class Penalty(TermBase):
             self.operand.code() if self.scale == 1.0 else f"({self.operand.code()} / {self._constant(scope, 'scale')})"
         )
         mean = "" if self.operand.is_scalar else ".mean(dim=-1)"
-        return f"{entries}.square(){mean}.clamp(max={self._constant(scope, 'cap')})"
+        return f"{entries}.square(){mean}.clamp(max={self.cap})"
 
     def describe(self) -> str:
         return f"costs the mean square of {self.operand.code()}"
@@ -324,7 +340,7 @@ class Smoothness(TermBase):
     def value(self, scope: Scope) -> str:
         change = f"({self.operand.code()} - {self.operand.code(previous=True)}).square()"
         mean = "" if self.operand.is_scalar else ".mean(dim=-1)"
-        return f"{change}{mean}.clamp(max={self._constant(scope, 'cap')})"
+        return f"{change}{mean}.clamp(max={self.cap})"
 
     def describe(self) -> str:
         return "costs jumps of the actions"
@@ -347,7 +363,7 @@ class Limit(TermBase):
     def value(self, scope: Scope) -> str:
         middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
         centre, reach = scope.constant(f"{self.name}_centre", middle), scope.constant(f"{self.name}_reach", half)
-        beyond = f"((({self.operand.code()} - {centre}) / {reach}).abs() - {self._constant(scope, 'soft')}).clamp(0.0, {self._constant(scope, 'cap')})"
+        beyond = f"((({self.operand.code()} - {centre}) / {reach}).abs() - {self._constant(scope, 'soft')}).clamp(0.0, {self.cap})"
         return beyond if self.operand.is_scalar else f"{beyond}.mean(dim=-1)"
 
     def describe(self) -> str:

@@ -1,0 +1,20 @@
+"""Two environments that no one has built, as fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from invented_environments import ARM, BOAT, description
+
+from eureka_agent.records import TaskDescription
+
+
+@pytest.fixture
+def arm() -> TaskDescription:
+    """A desk with a drawer, an arm, and a lamp that has nothing to do with it."""
+    return description("open the drawer", ARM, 7)
+
+
+@pytest.fixture
+def boat() -> TaskDescription:
+    """A sailing boat on open water."""
+    return description("sail the boat to the buoy without tipping over", BOAT, 2, causes=("capsized",))
