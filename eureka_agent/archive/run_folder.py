@@ -27,6 +27,8 @@ RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
 SETTINGS_FILE = "settings.yaml"
 ENVIRONMENT_FILE = "environment.json"
+CHANGES_FILE = "changes.diff"
+"""What the code that ran differed from its commit by."""
 LOCK_FILE = ".lock"
 
 
@@ -91,11 +93,14 @@ def create_run(
         (folder / SETTINGS_FILE).write_text(
             yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         )
+        commit, changes = git_state()
+        if changes:
+            (folder / CHANGES_FILE).write_text(changes)
     archive = Archive(folder)
     archive.set_fact("created", now())
     archive.set_fact("command", command)
     archive.set_fact("versions", versions())
-    archive.set_fact("git_commit", git_commit())
+    archive.set_fact("git_commit", commit + ("+changes" if changes else "") if commit else None)
     archive.set_fact("status", RunStatus.RUNNING.value)
     return Run(folder, settings, description, archive)
 
@@ -208,16 +213,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def git_commit() -> str | None:
-    """Commit of the checkout that the package runs from, with `+changes` where files differ from it; None outside a checkout."""
+def git_state() -> tuple[str | None, str]:
+    """Commit of the checkout that the package runs from, and the diff of its tracked files; None and nothing outside a checkout."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
-        return None
+        return None, ""
     try:
-        commit = _git(checkout, "rev-parse", "HEAD").strip()
-        return commit + ("+changes" if _git(checkout, "status", "--porcelain", "--untracked-files=no").strip() else "")
-    except (OSError, subprocess.SubprocessError):
-        return None
+        return _git(checkout, "rev-parse", "HEAD").strip(), _git(checkout, "diff", "HEAD")
+    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
+        return None, ""
 
 
 def _git(checkout: Path, *arguments: str) -> str:
