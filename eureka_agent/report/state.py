@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections import Counter, deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from eureka_agent.records import Attempt, CurvePoint, Score, Stage
@@ -118,7 +118,8 @@ class SearchView:
         self._attempts: dict[str, Attempt] = {}
         self._ended_attempts: set[str] = set()
         self._plans: dict[int, int] = {}
-        self._queued_in: Counter[int] = Counter()
+        self._trained_samples: defaultdict[int, set[int]] = defaultdict(set)
+        self._trained_here: set[str] = set()
         self._first_progress: tuple[float, int] | None = None
         self._rate_marks: deque[tuple[float, int]] = deque()
         self._running_steps = 0
@@ -181,13 +182,14 @@ class SearchView:
             case RunStarted():
                 self._run_started(event, now)
             case IterationStarted():
-                self._plans[event.iteration] = self._queued_in[event.iteration] + event.samples
+                first = event.round * event.samples
+                before = sum(sample < first for sample in self._trained_samples[event.iteration])
+                self._plans[event.iteration] = before + event.samples
                 again = f", round {event.round + 1}" if event.round else ""
                 total = self.run.settings.iterations if self.run is not None else "?"
                 self.phase = f"iteration {event.iteration + 1} of {total}{again}"
             case Proposed():
-                self.proposed += 1
-                self._attempts[event.attempt.id] = event.attempt
+                self._meet(event.attempt)
             case Judged():
                 self._judged(event.attempt)
             case TrainingQueued():
@@ -201,7 +203,7 @@ class SearchView:
             case AttemptEnded():
                 self._attempt_ended(event.attempt)
             case IterationEnded():
-                self._plans[event.iteration] = self._queued_in[event.iteration]
+                self._plans[event.iteration] = len(self._trained_samples[event.iteration])
             case FinalStarted():
                 self._final_started(event)
             case Scored():
@@ -224,8 +226,14 @@ class SearchView:
         if event.description.sparse_reward is not None:
             self.finals["sparse"] = SeedScores("sparse", seeds)
 
-    def _judged(self, attempt: Attempt) -> None:
+    def _meet(self, attempt: Attempt) -> None:
+        """Remember an attempt; a resumed run may begin with any of its stages."""
+        if attempt.id not in self._attempts:
+            self.proposed += 1
         self._attempts[attempt.id] = attempt
+
+    def _judged(self, attempt: Attempt) -> None:
+        self._meet(attempt)
         if attempt.stage is Stage.REJECTED:
             self._discard(attempt)
         else:
@@ -246,7 +254,7 @@ class SearchView:
         if event.kind == "search":
             role = attempt.proposal.operator.value if attempt is not None else ""
             if attempt is not None:
-                self._queued_in[attempt.iteration] += 1
+                self._trained_samples[attempt.iteration].add(attempt.sample)
         else:
             final = self._final(event.label, event.kind)
             final.queued += 1
@@ -286,7 +294,9 @@ class SearchView:
             self._running_steps -= training.env_steps
             self._finished_steps += training.env_steps
         self.trainings_done += 1
-        if event.kind != "search":
+        if event.kind == "search":
+            self._trained_here.add(event.label)
+        else:
             final = self._final(event.label, event.kind)
             final.ended += 1
             final.fitness.append(event.fitness)
@@ -294,23 +304,17 @@ class SearchView:
     def _attempt_ended(self, attempt: Attempt) -> None:
         if attempt.id in self._ended_attempts:
             return
-        seen_in_training = attempt.id in self._attempts and self._attempts[attempt.id].stage is Stage.ACCEPTED
-        self._attempts[attempt.id] = attempt
+        self._meet(attempt)
         if attempt.stage in (Stage.REJECTED, Stage.FAILED):
             self._discard(attempt)
         self._ended_attempts.add(attempt.id)
-        if not seen_in_training and attempt.stage in (Stage.TRAINED, Stage.FAILED):
-            self._inherit(attempt)
+        if attempt.stage in (Stage.TRAINED, Stage.FAILED):
+            self._trained_samples[attempt.iteration].add(attempt.sample)
+            if attempt.id not in self._trained_here:  # before this process began
+                self.trainings_done += 1
+                self._finished_steps += attempt.outcome.env_steps if attempt.outcome is not None else 0
         if attempt.fitness is not None:
             bisect.insort(self.leaderboard, standing(attempt), key=lambda entry: -entry.fitness)
-
-    def _inherit(self, attempt: Attempt) -> None:
-        """An attempt whose training was over before this process began (a resumed run)."""
-        self.proposed += 1
-        self.trainings_done += 1
-        self._queued_in[attempt.iteration] += 1
-        if attempt.outcome is not None:
-            self._finished_steps += attempt.outcome.env_steps
 
     def _final_started(self, event: FinalStarted) -> None:
         self.phase = "final trainings"

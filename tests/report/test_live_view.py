@@ -168,11 +168,24 @@ def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
     scene.send(AttemptEnded(attempt=scene.make("1-01", Stage.TRAINED, 1.5)))
     scene.send(AttemptEnded(attempt=scene.make("1-02", Stage.REJECTED, reason="no code")))
     scene.send(AttemptEnded(attempt=scene.make("1-03", Stage.FAILED, reason="NaN")))
-    scene.send(IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=None))
+    scene.send(IterationStarted(iteration=0, round=0, samples=3))
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (2, 1000)
+    assert scene.view.trainings_total == 3 + 3 + 12, "the iteration still has its three places"
+    scene.send(IterationEnded(iteration=0, best=None))
     assert scene.view.trainings_total == 2 + 3 + 12
-    assert scene.view.rejected == 1
+    assert (scene.view.proposed, scene.view.rejected, scene.view.failed) == (3, 1, 1)
     assert scene.view.steps_per_second is None
+
+
+def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    # the archive had it as accepted, so the resumed engine goes straight to its training
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.send(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
+    scene.send(TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
+    scene.finish("1-01", 1.5)
+    assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.proposed) == (1, 1000, 1)
+    scene.send(IterationEnded(iteration=0, best=None))
+    assert scene.view.trainings_total == 1 + 3 + 12
 
 
 def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
