@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -43,7 +45,7 @@ class Hopper(MujocoTask):
             "rad",
             "world",
             "pitch of the torso, 0 is upright, positive leans forward; beyond ±0.6 the episode ends",
-            (-0.6, 0.6),
+            (-math.pi, math.pi),
         ),
         Variable(
             "torso_pitch_velocity",

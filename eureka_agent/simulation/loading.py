@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -95,7 +95,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     """All that anyone outside the worker knows of the environment and one of its tasks. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
-    check_fitness(task, cls)
+    check_arguments(task.fitness, cls, "fitness")
     overrides = parse_settings(TrainingSettings, task.training.overrides, f"the training budget of task {name!r}")
     return TaskDescription(
         environment=loaded.reference,
@@ -121,14 +121,15 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     )
 
 
-def check_fitness(task: Task, environment_class: type[VecTask]) -> None:
-    """Raises EnvironmentLoadError when the fitness asks for something that is no variable."""
+def check_arguments(function: Callable[..., Any], environment_class: type[VecTask], name: str) -> None:
+    """Raises EnvironmentLoadError when the function `name` (the fitness, a baseline) asks for something that is no variable."""
     known = {variable.name for variable in environment_class.all_variables()}
-    for argument in inspect.signature(task.fitness).parameters:
-        if argument.removeprefix(PREVIOUS_PREFIX) not in known:
+    for argument in inspect.signature(function).parameters:
+        variable = argument.removeprefix(PREVIOUS_PREFIX)
+        if variable not in known:
             raise EnvironmentLoadError(
-                f"the task's fitness takes {argument!r}, which is no variable of {environment_class.__name__}",
-                did_you_mean(argument.removeprefix(PREVIOUS_PREFIX), known),
+                f"the {name} takes {argument!r}, which is no variable of {environment_class.__name__}",
+                did_you_mean(variable, known),
             )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
+import itertools
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,16 +14,15 @@ from types import ModuleType
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 
 _PREFIX = "eureka_environment"
+_LOADED = itertools.count()
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder` importable as a package of its own and return that package's name; loaded anew at each call.
+    """Make `folder` importable as a package of its own, loaded anew at each call, and return that package's name.
 
     Its files can import each other relatively (`from ..env import CONTROL_DT` in a task).
     """
-    package = f"{_PREFIX}_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        del sys.modules[name]
+    package = f"{_PREFIX}_{next(_LOADED)}"
     module = ModuleType(package)
     module.__path__ = [str(folder)]
     sys.modules[package] = module

@@ -1,0 +1,329 @@
+"""The single checks of `eureka envs --check`: each takes what is checked and raises `Nonconforming` with expected against actual."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.loading import LoadedEnvironment, check_arguments
+from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
+from eureka_agent.simulation.user_modules import import_file, import_folder
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Task
+
+ROWS = 8
+RANDOM_STEPS = 120
+EXTREME_STEPS = 40
+COMPARED_STEPS = 30
+ROW_TOLERANCE = 1e-4
+RANGE_TOLERANCE = 0.1
+
+
+class Nonconforming(Exception):
+    """What a check found."""
+
+    def __init__(self, expected: str, actual: str, hint: str) -> None:
+        super().__init__(expected)
+        self.expected, self.actual, self.hint = expected, actual, hint
+
+
+@dataclass
+class Subject:
+    """What is checked."""
+
+    loaded: LoadedEnvironment
+    task: Task
+
+    def make(self, num_envs: int = ROWS, seed: int = 0) -> VecTask:
+        return self.loaded.make(self.task, num_envs, seed=seed)
+
+    def steps(self, count: int = RANDOM_STEPS) -> list[RecordedStep]:
+        """Random steps of a fresh environment, closed afterwards."""
+        environment = self.make()
+        try:
+            return list(run(environment, random_actions(ROWS, environment.num_actions, count, seed=0)))
+        finally:
+            environment.close()
+
+
+# ── shapes and values ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def observations_after_reset(subject: Subject) -> None:
+    """The observations have their declared shape, in float32, and are finite."""
+    environment = subject.make()
+    _check_tensor("obs_buf", environment.obs_buf, (ROWS, environment.num_observations), torch.float32)
+
+
+def variables_after_reset(subject: Subject) -> None:
+    """Every declared variable, and no other, can be read right after a reset: that is what `previous_…` starts from."""
+    environment = subject.make()
+    _check_variables(environment, environment.read_variables())
+
+
+def variables_after_step(subject: Subject) -> None:
+    """Every declared variable, and no other, comes with a step."""
+    environment = subject.make()
+    transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
+    _check_variables(environment, transition.variables)
+    _check_tensor("observations", transition.observations, (ROWS, environment.num_observations), torch.float32)
+
+
+def termination(subject: Subject) -> None:
+    """Terminated, truncated and each cause are bool per row, no row is both, and every cause is declared."""
+    environment = subject.make()
+    transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
+    flags = {"terminated": transition.terminated, "truncated": transition.truncated, **transition.causes}
+    for name, rows in flags.items():
+        _check_tensor(name, rows, (ROWS,), torch.bool)
+    unknown = sorted(set(transition.causes) - set(environment.termination_causes))
+    if unknown:
+        raise Nonconforming(
+            f"causes among termination_causes {environment.termination_causes!r}",
+            f"compute_termination gave {unknown!r}",
+            "name every cause in the class's termination_causes",
+        )
+
+
+def time_limit(subject: Subject) -> None:
+    """An episode of max_episode_length steps ends, as truncated unless something ended it in the same step."""
+    environment = subject.make()
+    environment.progress_buf.fill_(environment.max_episode_length - 1)
+    transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
+    ended = transition.terminated ^ transition.truncated
+    if not bool(ended.all()):
+        raise Nonconforming(
+            f"all {ROWS} rows terminated or truncated (not both) after {environment.max_episode_length} steps",
+            f"{int(ended.sum())} rows",
+            "leave the time limit to the base class: compute_termination tells of failures alone",
+        )
+
+
+def finite_values(subject: Subject) -> None:
+    """Nothing turns NaN or infinite under random actions."""
+    for index, step in enumerate(subject.steps()):
+        _check_finite(step, f"in step {index} of random actions")
+
+
+def extreme_actions(subject: Subject) -> None:
+    """Nothing turns NaN or infinite under the largest, the smallest, alternating and huge actions."""
+    environment = subject.make()
+    signs = torch.tensor([1.0, -1.0]).repeat(EXTREME_STEPS // 2).view(-1, 1, 1)
+    ones = torch.ones(EXTREME_STEPS, ROWS, environment.num_actions)
+    for name, actions in {
+        "all 1": ones,
+        "all -1": -ones,
+        "alternating 1, -1": signs * ones,
+        "all 1e6": 1e6 * ones,
+    }.items():
+        environment.reset()
+        for index, step in enumerate(run(environment, actions)):
+            _check_finite(step, f"in step {index} of actions {name}")
+
+
+def value_ranges(subject: Subject) -> None:
+    """No variable leaves its declared range by more than a tenth of it."""
+    steps = subject.steps()
+    for variable in subject.loaded.environment_class.all_variables():
+        if variable.range is not None:
+            low, high = variable.range
+            slack = RANGE_TOLERANCE * (high - low)
+            values = torch.stack([step.values[variable.name] for step in steps])
+            if float(values.min()) < low - slack or float(values.max()) > high + slack:
+                raise Nonconforming(
+                    f"{variable.name} within its range {variable.range!r}",
+                    f"{float(values.min()):.4g} to {float(values.max()):.4g} under random actions",
+                    "correct the Variable's range, or leave it out",
+                )
+
+
+# ── resets and randomness ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reset_state(subject: Subject) -> None:
+    """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for stay as they are."""
+    environment = subject.make()
+    for actions in random_actions(ROWS, environment.num_actions, 5, seed=0):
+        environment.advance(actions)
+        environment.reset_done()
+    before = copied_variables(environment)
+    progress = environment.progress_buf.clone()
+    asked = torch.tensor([1, ROWS - 2])
+    environment.reset_rows(asked)
+    after = environment.read_variables()
+    for name, value in (
+        ("progress_buf", environment.progress_buf),
+        ("actions", after["actions"]),
+        ("terminated", after["terminated"]),
+    ):
+        if bool((value[asked] != 0).any()):
+            raise Nonconforming(
+                f"{name} 0 in a row just reset", f"{value[asked].tolist()!r}", "call the base class's reset_rows"
+            )
+    others = [row for row in range(ROWS) if row not in asked.tolist()]
+    changed = [name for name, value in before.items() if not torch.equal(after[name][others], value[others])]
+    if not torch.equal(environment.progress_buf[others], progress[others]):
+        changed.append("progress_buf")
+    if changed:
+        raise Nonconforming(
+            f"reset_idx({asked.tolist()!r}) changes these rows alone",
+            f"it changed {', '.join(changed)} of other rows",
+            "write reset_idx with env_ids as index: `self.state[env_ids] = …`",
+        )
+
+
+def same_seed(subject: Subject) -> None:
+    """Equal seeds give equal trajectories."""
+    first, second = subject.steps(COMPARED_STEPS), subject.steps(COMPARED_STEPS)
+    for index, (one, other) in enumerate(zip(first, second, strict=True)):
+        different = [name for name, value in one.values.items() if not torch.equal(value, other.values[name])]
+        if different or not torch.equal(one.observations, other.observations):
+            raise Nonconforming(
+                "two runs with seed 0 give the same values",
+                f"{', '.join(different) or 'the observations'} differ in step {index}",
+                "draw random numbers from self.random, which is seeded per row",
+            )
+
+
+def row_independence(subject: Subject) -> None:
+    """A row alone and the same row among others have the same trajectory."""
+    row, seed = 5, torch.tensor([123])
+    many, alone = subject.make(ROWS, seed=0), subject.make(1, seed=1)
+    many.seed_rows(torch.tensor([row]), seed)
+    alone.seed_rows(torch.tensor([0]), seed)
+    many.reset()
+    alone.reset()
+    actions = random_actions(ROWS, many.num_actions, COMPARED_STEPS, seed=3)
+    pairs = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
+    for index, (among, single) in enumerate(pairs):
+        pairs_of_values = [("observations", among.observations, single.observations)]
+        pairs_of_values += [(name, value, single.values[name]) for name, value in among.values.items()]
+        for name, one, other in pairs_of_values:
+            if not torch.allclose(one[row], other[0], rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE):
+                raise Nonconforming(
+                    f"{name} of a row is the same alone and among {ROWS} rows",
+                    f"{one[row].tolist()!r} against {other[0].tolist()!r} in step {index}",
+                    "let no operation mix rows, and draw random numbers with self.random.uniform(env_ids, count)",
+                )
+
+
+# ── fitness and baselines ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fitness(subject: Subject) -> None:
+    """The fitness takes known variables and gives one finite number per row."""
+    _check_arguments(subject, subject.task.fitness, "fitness")
+    for step in subject.steps():
+        _check_tensor("fitness", _call(subject.task.fitness, step.values), (ROWS,), None)
+
+
+def human_reward(subject: Subject) -> None:
+    """The human reward loads and runs."""
+    _check_reward(subject, "human")
+
+
+def sparse_reward(subject: Subject) -> None:
+    """The sparse reward loads, runs and is the fitness of each step."""
+    compute_reward = _check_reward(subject, "sparse")
+    if compute_reward is None:
+        return
+    for index, step in enumerate(subject.steps()):
+        total, expected = _call(compute_reward, step.values)[0], _call(subject.task.fitness, step.values)
+        if not torch.allclose(total, expected.to(total.dtype), rtol=1e-4, atol=1e-6):
+            worst = int((total - expected).abs().argmax())
+            raise Nonconforming(
+                f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row {worst}",
+                f"{float(total[worst]):.6g}",
+                "return the fitness's own value as the total",
+            )
+
+
+def _check_reward(subject: Subject, kind: str) -> Callable[..., Any] | None:
+    compute_reward = _load_reward(subject, kind)
+    if compute_reward is None:
+        return None
+    _check_arguments(subject, compute_reward, f"{kind} reward")
+    for step in subject.steps():
+        result = _call(compute_reward, step.values)
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping)):
+            raise Nonconforming(
+                "(total, {name: component})", f"{type(result).__name__}", "return the pair of the reward contract"
+            )
+        for name, value in {"total": result[0], **result[1]}.items():
+            _check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
+    return compute_reward
+
+
+def _load_reward(subject: Subject, kind: str) -> Callable[..., Any] | None:
+    loaded = subject.loaded
+    source = loaded.reward_source(subject.task, "human" if kind == "human" else "sparse")
+    if source is None:
+        return None
+    namespace: dict[str, Any] = {}
+    if loaded.folder is None:
+        exec(compile(source, f"<{kind} reward>", "exec"), namespace)
+    else:
+        path = loaded.folder / getattr(subject.task, f"{kind}_reward")
+        namespace = vars(import_file(import_folder(loaded.folder), loaded.folder, path))
+    if not callable(namespace.get("compute_reward")):
+        raise Nonconforming(f"a function compute_reward in the {kind} reward", "none", "write `def compute_reward(…)`")
+    compute_reward: Callable[..., Any] = namespace["compute_reward"]
+    return compute_reward
+
+
+# ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_arguments(subject: Subject, function: Callable[..., Any], name: str) -> None:
+    check_arguments(function, subject.loaded.environment_class, name)
+
+
+def _call(function: Callable[..., Any], values: Mapping[str, Tensor]) -> Any:
+    return function(**{name: values[name].clone() for name in inspect.signature(function).parameters})
+
+
+def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:
+    declared = {variable.name: variable for variable in environment.all_variables()}
+    if set(values) != set(declared):
+        missing, extra = sorted(set(declared) - set(values)), sorted(set(values) - set(declared))
+        raise Nonconforming(
+            f"the {len(declared)} declared variables",
+            "; ".join(
+                part
+                for part in (f"missing: {missing!r}" * bool(missing), f"not declared: {extra!r}" * bool(extra))
+                if part
+            ),
+            "compute_variables returns exactly the names in the class's `variables`",
+        )
+    for name, value in values.items():
+        _check_tensor(f"variable {name}", value, (environment.num_envs, *declared[name].shape), torch.float32)
+
+
+def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype | None) -> None:
+    if not isinstance(value, Tensor):
+        raise Nonconforming(f"{name} is a tensor", f"{type(value).__name__}", "return torch tensors")
+    if tuple(value.shape) != tuple(shape):
+        raise Nonconforming(
+            f"{name} of shape {tuple(shape)!r}", f"{tuple(value.shape)!r}", "the batch is the first dimension"
+        )
+    if dtype is not None and value.dtype != dtype:
+        raise Nonconforming(f"{name} of type {dtype}", f"{value.dtype}", f"convert it with .to({dtype})")
+    if not bool(torch.isfinite(value).all()):
+        raise Nonconforming(f"{name} finite", f"{_first_odd(value)} in it", "guard divisions, roots and logarithms")
+
+
+def _check_finite(step: RecordedStep, when: str) -> None:
+    for name, value in {"observations": step.observations, **step.values}.items():
+        if not bool(torch.isfinite(value).all()):
+            raise Nonconforming(
+                f"{name} finite", f"{_first_odd(value)} {when}", "guard divisions, and limit velocities in the physics"
+            )
+
+
+def _first_odd(value: Tensor) -> float:
+    return float(value[~torch.isfinite(value)].flatten()[0])
