@@ -10,9 +10,9 @@ from pathlib import Path
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import cost_sentence, verdict
+from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.run_report import BASELINES, RunReport
 from eureka_agent.report.sparkline import sparkline
-from eureka_agent.report.state import first_error, remark
 
 BAR_WIDTH = 40
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from eureka_agent.report import wording
+from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
 from eureka_agent.report.events import Notice
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows
 from eureka_agent.report.sparkline import progress_bar, sparkline
-from eureka_agent.report.state import Discarded, SearchView, SeedScores, Standing, TrainingView
+from eureka_agent.report.state import SearchView
 
 WIDE = 100
 """From this many columns on, tables have their extra columns."""

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report import wording
+from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.events import (
     AttemptEnded,
     Event,
@@ -28,7 +29,7 @@ from eureka_agent.report.events import (
     TrainingRetried,
 )
 from eureka_agent.report.lines import to_ascii
-from eureka_agent.report.state import SearchView, first_error, remark
+from eureka_agent.report.state import SearchView
 
 PROGRESS_INTERVAL_S = 10.0
 """Seconds between two lines about trainings under way."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
 
-from eureka_agent.records import Attempt, CurvePoint, Score, Stage
+from eureka_agent.records import Attempt, Score, Stage
+from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView, first_error, standing
 from eureka_agent.report.events import (
     AttemptEnded,
     Event,
@@ -25,74 +25,11 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingRetried,
 )
-from eureka_agent.report.sparkline import History
 
 RATE_WINDOW_S = 20.0
 """Steps per second are those of this many last seconds."""
 KEPT_REJECTIONS = 50
 KEPT_NOTICES = 5
-
-
-@dataclass
-class TrainingView:
-    """A training that waits or runs."""
-
-    job: str
-    label: str
-    kind: TrainingKind
-    seed: int
-    role: str = ""
-    """A candidate's operator; which final or baseline training it is."""
-    env_steps: int = 0
-    fitness: float | None = None
-    """The last one known."""
-    history: History = field(default_factory=History)
-
-    def add(self, points: tuple[CurvePoint, ...]) -> None:
-        """Take over new points of the curve."""
-        for point in points:
-            if point.fitness is not None:
-                self.fitness = point.fitness
-            self.history.append(self.fitness)  # no episode ended: the curve goes on level
-            self.env_steps = max(self.env_steps, point.env_steps)
-
-    def restart(self) -> None:
-        """Forget the curve: the training starts from its first step."""
-        self.env_steps, self.fitness, self.history = 0, None, History()
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One line of the leaderboard."""
-
-    id: str
-    operator: str
-    fitness: float
-    episode_length: float | None
-    remark: str
-    """The diagnosis's first finding."""
-
-
-@dataclass(frozen=True)
-class Discarded:
-    """One attempt that the critic threw out, or that failed in training."""
-
-    id: str
-    operator: str
-    reason: str
-    by_critic: bool
-
-
-@dataclass
-class SeedScores:
-    """The trainings behind one final score."""
-
-    kind: TrainingKind
-    planned: int
-    queued: int = 0
-    ended: int = 0
-    fitness: list[float | None] = field(default_factory=list)
-    score: Score | None = None
 
 
 class SearchView:
@@ -335,29 +272,3 @@ class SearchView:
             planned = self.run.settings.final_seeds if self.run is not None else 0
             self.finals[label] = SeedScores(kind, planned)
         return self.finals[label]
-
-
-def standing(attempt: Attempt) -> Standing:
-    """The leaderboard's line of a trained attempt. Its fitness must be known."""
-    assert attempt.fitness is not None
-    lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
-    length = next((value for value in reversed(lengths) if value is not None), None)
-    return Standing(attempt.id, attempt.proposal.operator.value, attempt.fitness, length, remark(attempt))
-
-
-def remark(attempt: Attempt) -> str:
-    """The one line that says most about an attempt: its first finding, or why it ended."""
-    if attempt.diagnosis is not None and attempt.diagnosis.findings:
-        return attempt.diagnosis.findings[0].message
-    return attempt.reason or first_error(attempt)
-
-
-def first_error(attempt: Attempt) -> str:
-    """The critic's first error as one line; empty where there is none."""
-    if attempt.verdict is None:
-        return ""
-    for finding in attempt.verdict.findings:
-        if finding.severity == "error":
-            place = f" line {finding.line}" if finding.line is not None else ""
-            return f"{finding.code}{place}: {finding.message}"
-    return ""

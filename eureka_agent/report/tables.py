@@ -14,9 +14,9 @@ from rich.text import Text
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import verdict
+from eureka_agent.report.entries import remark
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
-from eureka_agent.report.state import remark
 
 CURVE_WIDTH = 24
 STAGE_STYLES = {
