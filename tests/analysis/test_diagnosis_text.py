@@ -1,0 +1,117 @@
+"""The reflection's exact text, and the diagnosis as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from curve_makers import outcome, point, points
+
+from eureka_agent.analysis.diagnose import diagnose
+from eureka_agent.analysis.text import one_line
+from eureka_agent.analysis.trajectories import read_trajectories, trajectory_table
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import Diagnosis, EpisodeSummary, Evaluation, TaskDescription
+
+EVALUATION = Evaluation(
+    episodes=(
+        EpisodeSummary(fitness=2.0, length=100, ended_by="left_the_rail"),
+        EpisodeSummary(fitness=5.0, length=500, ended_by="time_out"),
+        EpisodeSummary(fitness=5.0, length=500, ended_by="time_out"),
+    ),
+    seed=1,
+)
+
+
+def test_the_reflection_word_for_word(description: TaskDescription) -> None:
+    trained = outcome([None, 1.5, 2.5], [0.25, 0.5, 1.0], {"centred": [0.3, 0.6, 1.2], "effort": [-0.05, -0.1, -0.2]})
+    sizes = {"centred": 0.9, "effort": 0.1}
+    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
+    diagnosis = diagnose(trained, curve, EVALUATION, description)
+    # centred: mean (0.3 + 0.6 + 1.2)/3 = 0.7; effort: −0.35/3 = −0.117; reward 1.75/3 = 0.583; fitness of the known ones 2; evaluated (2+5+5)/3 = 4
+    assert diagnosis.text == (
+        "Values at 3 checkpoints over 3000 environment steps. Components and reward: mean per step. "
+        "Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
+        "centred         0.3 0.6 1.2 | max 1.2, mean 0.7, min 0.3\n"
+        "effort          -0.05 -0.1 -0.2 | max -0.05, mean -0.117, min -0.2\n"
+        "reward          0.25 0.5 1 | max 1, mean 0.583, min 0.25\n"
+        "fitness [s]     – 1.5 2.5 | max 2.5, mean 2, min 1.5\n"
+        "episode length  – 100 100 | max 100, mean 100, min 100\n"
+        "\n"
+        "Best policy without exploration noise, 3 episodes: fitness 4 s; ended by time_out 67%, left_the_rail 33%.\n"
+        "\n"
+        "Findings:\n"
+        "- Component 'centred' makes up 90% of the reward's size; the other 1 hardly count. Advice: scale 'centred' down, unless it alone is the task."
+    )
+    assert diagnosis.fitness == 4.0
+    assert diagnosis.fitness_values == (None, 1.5, 2.5)
+    assert [component.share for component in diagnosis.components] == pytest.approx([0.9, 0.1])
+    assert one_line(diagnosis) == "dominated by centred"
+
+
+def test_a_training_that_broke_off_is_diagnosed_from_its_points(description: TaskDescription) -> None:
+    curve = [point(index, fitness=float(index)) for index in range(20)]
+    diagnosis = diagnose(None, curve, None, description, "not-a-number: the total was NaN")
+    # twenty points in ten pairs: 0.5, 2.5, …, 18.5
+    assert diagnosis.fitness_values == tuple(0.5 + 2.0 * index for index in range(10))
+    assert diagnosis.fitness is None
+    assert diagnosis.findings[0].code == "not-a-number"
+    assert "not-a-number: the total was NaN" in diagnosis.text
+
+
+def test_a_training_without_a_point_is_diagnosed_too(description: TaskDescription) -> None:
+    diagnosis = diagnose(None, [], None, description, "timeout: one call took longer than 5 s")
+    assert diagnosis.components == ()
+    assert diagnosis.findings == ()
+    assert diagnosis.text.startswith("The training ended before its first checkpoint.")
+
+
+def test_points_that_are_no_numbers_do_not_spoil_the_record(description: TaskDescription) -> None:
+    broken = point(9, reward=float("nan"), components={"a": float("nan"), "b": 0.4})
+    diagnosis = diagnose(None, [*points(9), broken], None, description, "not-a-number: NaN")
+    assert Diagnosis.model_validate_json(diagnosis.model_dump_json()) == diagnosis
+
+
+def test_episodes_are_shown_at_eight_points_with_their_end(description: TaskDescription, tmp_path: Path) -> None:
+    path = tmp_path / "trajectories.npz"
+    position = np.linspace(0.0, 0.99, 100)
+    secret = np.ones(100)
+    np.savez(
+        path,
+        **{
+            "worst/cart_position": position,
+            "worst/actions": np.zeros((100, 1)),
+            "worst/secret": secret,
+            "best/cart_position": position[:3],
+        },
+    )
+    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
+    # 100 steps at 0, 14, 28, 42, 57, 71, 85, 99; a step is 0.02 s, and the first one ends at 0.02 s
+    assert "Worst episode (fitness 2, ended by left_the_rail after 100 steps):" in text
+    assert "time [s]           0.02  0.3  0.58  0.86  1.16  1.44  1.72  2\n" in text
+    assert "cart_position [m]  0  0.14  0.28  0.42  0.57  0.71  0.85  0.99\n" in text
+    assert "Best episode (fitness 5, ended by time_out after 500 steps):" in text
+    assert "secret" not in text
+
+
+def test_long_vectors_are_shown_by_their_norm(description: TaskDescription) -> None:
+    wide = description.model_copy(
+        update={"variables": (description.variables[1].model_copy(update={"name": "joints", "shape": (6,)}),)}
+    )
+    # |(1, 1, 1, 1, 0, 0)| = 2
+    assert "|joints| [m]  2" in trajectory_table({"joints": np.array([[1, 1, 1, 1, 0, 0]])}, wide)
+
+
+def test_a_file_that_is_no_trajectory_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "trajectories.npz"
+    path.write_bytes(b"PK nonsense")
+    with pytest.raises(RunFolderError, match="cannot read the trajectories"):
+        read_trajectories(path)
+
+
+def test_pickled_objects_are_not_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "trajectories.npz"
+    np.savez(path, **{"worst/x": np.array([{"a": 1}], dtype=object)})
+    with pytest.raises(RunFolderError):
+        read_trajectories(path)

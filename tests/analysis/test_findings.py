@@ -1,0 +1,208 @@
+"""Each finding on curves made by hand: where it must fire, and the nearest case where it must not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from curve_makers import evidence, point, points
+
+from eureka_agent.analysis import findings
+from eureka_agent.analysis.curves import noise, rank_correlation
+from eureka_agent.records import TaskDescription
+
+# the description of tests/conftest.py: 500 steps an episode, solved from a fitness of 8
+
+
+def test_noise_is_that_of_successive_differences() -> None:
+    # differences 2, −2, 2: sqrt(mean(4)/2) = sqrt(2)
+    assert noise(np.array([0.0, 2.0, 0.0, 2.0])) == pytest.approx(np.sqrt(2.0))
+    assert noise(np.array([3.0])) == 0.0
+
+
+def test_rank_correlation_against_hand_counted_ranks() -> None:
+    rising = np.array([1.0, 2.0, 3.0, 4.0])
+    assert rank_correlation(rising, rising**3) == pytest.approx(1.0)
+    assert rank_correlation(rising, -rising) == pytest.approx(-1.0)
+    # ranks 0 1 2 3 against 0.5 0.5 2 3: centred −1.5 −.5 .5 1.5 and −1 −1 .5 1.5; 4.5 / sqrt(5 · 4.5)
+    assert rank_correlation(rising, np.array([1.0, 1.0, 2.0, 5.0])) == pytest.approx(4.5 / np.sqrt(22.5))
+    assert rank_correlation(rising, np.ones(4)) == 0.0
+
+
+def test_a_constant_component_is_dead(description: TaskDescription) -> None:
+    curve = points(component_deviations={"a": 0.3, "b": 0.001})
+    # b is 0.4 with a deviation of 0.001, a quarter of a percent of its size
+    (finding,) = findings.dead_components(evidence(description, curve=curve, components={"a": [0.6], "b": [0.4]}))
+    assert (finding.component, finding.value) == ("b", pytest.approx(0.001))
+    assert "0.4 in every step" in finding.message
+
+
+def test_a_component_that_is_tiny_next_to_the_others_is_dead(description: TaskDescription) -> None:
+    sizes = {"a": 1.0, "b": 0.002}
+    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.002})
+    (finding,) = findings.dead_components(evidence(description, curve=curve, components={"a": [1.0], "b": [0.002]}))
+    assert finding.component == "b"
+    assert "all components together are 1" in finding.message
+
+
+def test_a_component_that_moves_over_the_training_is_not_dead(description: TaskDescription) -> None:
+    # constant within an iteration, but from 0.1 to 0.5 over the training
+    curve = [
+        point(index, components={"a": 0.6, "b": 0.1 + 0.05 * index}, component_deviations={"a": 0.3, "b": 0.0})
+        for index in range(9)
+    ]
+    assert findings.dead_components(evidence(description, curve=curve)) == []
+
+
+def test_a_component_of_nothing_but_zeros_is_dead(description: TaskDescription) -> None:
+    zero = {"a": 0.6, "b": 0.0}
+    curve = points(components=zero, component_magnitudes=zero, component_deviations={"a": 0.3, "b": 0.0})
+    assert [each.component for each in findings.dead_components(evidence(description, curve=curve))] == ["b"]
+
+
+@pytest.mark.parametrize(("size", "fires"), [(9.0, True), (4.0, False)])
+def test_dominance_is_a_share_of_the_last_third(description: TaskDescription, size: float, fires: bool) -> None:
+    # over the last three of nine points: 9 of 10 is 0.9, 4 of 5 is 0.8; the first six are even
+    curve = [
+        point(index, component_magnitudes={"a": size if index >= 6 else 1.0, "b": 1.0}) for index in range(9)
+    ]  # fmt: skip
+    found = findings.dominant_component(evidence(description, curve=curve))
+    assert [each.component for each in found] == (["a"] if fires else [])
+    if fires:
+        assert found[0].value == pytest.approx(0.9)
+
+
+def test_a_reward_of_one_component_is_not_dominated(description: TaskDescription) -> None:
+    curve = points(components={"a": 1.0}, component_magnitudes={"a": 1.0}, component_deviations={"a": 0.2})
+    assert findings.dominant_component(evidence(description, curve=curve)) == []
+
+
+FALLING = [1.0, 4.0, 6.0, 8.0, 7.5, 6.0, 5.0, 4.0, 3.0, 2.0]
+RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+
+
+def test_reward_up_and_fitness_down_is_hacking(description: TaskDescription) -> None:
+    components = {"speed": [0.05] * 10, "bonus": [value - 0.05 for value in RISING]}
+    (finding,) = findings.reward_hacking(evidence(description, FALLING, reward=RISING, components=components))
+    # from the best checkpoint on every value of one rises as the other falls: a rank correlation of −1
+    assert finding.value == pytest.approx(-1.0)
+    assert finding.component == "bonus"
+    assert "from 8 to 2" in finding.message
+    assert "from 0.4 to 1" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("fitness", "reward"),
+    [
+        (FALLING, [0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]),  # the reward falls as well
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0], RISING),  # both rise
+        ([5.0, 6.0, 5.0, 6.2, 5.1, 6.0, 5.2, 5.9, 5.0, 5.5], RISING),  # within the noise
+    ],
+)
+def test_other_falls_are_no_hacking(description: TaskDescription, fitness: list[float], reward: list[float]) -> None:
+    assert findings.reward_hacking(evidence(description, fitness, reward=reward)) == []
+
+
+def test_early_ends_name_the_most_common_cause(description: TaskDescription) -> None:
+    ends = {"fell": 6, "left": 2, "time_out": 2}
+    curve = [
+        point(index, terminations=ends if index >= 6 else {"time_out": 10}, episodes=10, episode_length=50.0)
+        for index in range(9)
+    ]
+    (finding,) = findings.early_termination(evidence(description, curve=curve))
+    assert (finding.cause, finding.value) == ("fell", pytest.approx(0.8))
+    assert (
+        finding.message
+        == "80% of the last episodes ended early, most often by fell (60% of all), after 50 of 500 steps on average."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "length"),
+    [
+        ({"fell": 5, "time_out": 5}, 50.0),  # half of them is not more than half
+        ({"fell": 10}, 450.0),  # nine tenths of the longest episode
+        ({"time_out": 10}, 500.0),
+    ],
+)
+def test_late_or_rare_failures_are_no_early_ends(
+    description: TaskDescription, ends: dict[str, int], length: float
+) -> None:
+    curve = points(terminations=ends, episodes=10, episode_length=length)
+    assert findings.early_termination(evidence(description, curve=curve)) == []
+
+
+@pytest.mark.parametrize(
+    ("saturation", "std", "fires"),
+    [
+        (0.6, 0.5, True),  # noise of 0.5 alone: P(|a| > 0.99) = 4.8 %
+        (0.4, 0.5, False),
+        (0.7, 2.0, False),  # noise of 2 alone puts 62 % there
+        (0.9, 2.0, True),
+    ],
+)
+def test_saturation_beyond_what_noise_explains(
+    description: TaskDescription, saturation: float, std: float, fires: bool
+) -> None:
+    found = findings.saturated_actions(
+        evidence(description, curve=points(action_saturation=saturation, action_std=std))
+    )
+    assert [each.code for each in found] == (["saturated-actions"] if fires else [])
+
+
+def test_no_number_names_its_component(description: TaskDescription) -> None:
+    failure = "not-a-number: component 'b' was NaN at step 300"
+    (finding,) = findings.not_a_number(evidence(description, components={"a": [1.0], "b": [1.0]}, failure=failure))
+    assert finding.component == "b"
+    assert findings.not_a_number(evidence(description, failure="timeout: took 9 s")) == []
+    assert findings.not_a_number(evidence(description)) == []
+
+
+def test_a_flat_fitness_is_no_learning(description: TaskDescription) -> None:
+    (finding,) = findings.no_learning(evidence(description, [1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 1.1, 1.0, 0.9, 1.05]))
+    assert finding.value == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "fitness",
+    [
+        [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5],  # steady
+        [0.0] * 9 + [5.0],  # a jump at the end: its own noise is sqrt(25/9/2) = 1.2, three times that is 3.5
+        [9.0, 9.1, 9.0, 9.1, 9.0, 9.1],  # solved from the start
+        [1.0, 1.0],  # too short to tell
+    ],
+)
+def test_learning_is_seen(description: TaskDescription, fitness: list[float]) -> None:
+    assert findings.no_learning(evidence(description, fitness)) == []
+
+
+def test_a_rise_up_to_the_end_is_still_improving(description: TaskDescription) -> None:
+    (finding,) = findings.still_improving(evidence(description, [0.0, 0.2, 0.5, 1.0, 1.4, 2.0, 2.4, 3.1, 3.6, 4.0]))
+    assert finding.value == pytest.approx(4.0 - 1.4)
+    assert findings.still_improving(evidence(description, [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02])) == []
+    assert findings.still_improving(evidence(description, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 7.5])) == []
+
+
+def test_a_fall_with_the_reward_is_a_collapse(description: TaskDescription) -> None:
+    reward = [0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
+    (finding,) = findings.collapsed(evidence(description, FALLING, reward=reward))
+    assert finding.value == pytest.approx(6.0)
+    # the same fall under a rising reward has its own name
+    assert findings.collapsed(evidence(description, FALLING, reward=RISING)) == []
+    # 8 to 6 loses 2 of the 7 gained: less than two fifths
+    assert (
+        findings.collapsed(evidence(description, [1.0, 4.0, 6.0, 8.0, 7.5, 7.0, 6.5, 6.0, 6.0, 6.0], reward=reward))
+        == []
+    )
+
+
+@pytest.mark.parametrize(("later", "fires"), [(0.1, True), (0.4, False)])
+def test_noise_that_shrinks_early_is_lost_exploration(description: TaskDescription, later: float, fires: bool) -> None:
+    curve = [point(index, action_std=1.0 if index < 3 else later) for index in range(9)]
+    found = findings.exploration_lost(evidence(description, curve=curve))
+    assert [each.value for each in found] == ([pytest.approx(0.1)] if fires else [])
+
+
+def test_an_unremarkable_training_has_no_findings(description: TaskDescription) -> None:
+    fitness = [0.0, 1.0, 2.0, 3.0, 4.0, 4.5, 4.6, 4.4, 4.5, 4.55]
+    parts = {"a": [0.6] * 10, "b": [0.4] * 10}
+    assert findings.all_findings(evidence(description, fitness, components=parts)) == ()
