@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eureka_agent.records import Attempt, Score
-from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.run_report import RunCost, RunReport
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
@@ -44,12 +44,19 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "requests": report.cost.requests,
             "prompt_tokens": report.cost.prompt_tokens,
             "completion_tokens": report.cost.completion_tokens,
-            "money": None if report.cost.money is None else str(report.cost.money),
+            "money": _money(report.cost),
         },
         "versions": dict(report.versions),
         "git_commit": report.git_commit,
         "command": report.command_line(),
     }
+
+
+def _money(cost: RunCost) -> str | None:
+    """US dollars as a decimal number in a string; None where unknown."""
+    if cost.requests == 0:
+        return "0"
+    return None if cost.money is None else str(cost.money)
 
 
 def best_to_json(report: RunReport) -> dict[str, Any] | None:

@@ -121,6 +121,9 @@ def test_json_has_the_promised_keys(report: RunReport) -> None:
     assert values["attempts"][1]["findings"][0]["code"] == "C102"
     assert values["settings"]["iterations"] == 2
     assert values["cost"]["trainings"] == 13
+    assert values["cost"]["money"] == "0", "no request costs nothing"
+    unknown = replace(report, cost=replace(report.cost, requests=2, money=None))
+    assert to_json(unknown)["cost"]["money"] is None
 
 
 def test_json_of_numbers_that_are_not_finite_is_null(report: RunReport) -> None:
