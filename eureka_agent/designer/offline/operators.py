@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import THEMES, Dice
 from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
 from eureka_agent.designer.offline.matching import Scene
+from eureka_agent.designer.offline.operands import rounded
 from eureka_agent.designer.offline.terms import Term
 from eureka_agent.designer.offline.unasked import Option, optional_terms
 from eureka_agent.designer.offline.vocabulary import Intent
 
 WEIGHT_SPREAD = 0.5
 """Standard deviation of the logarithm of a retuned weight: two in three change by less than a factor of 1.6."""
+_SMALLEST_CHANGE = 0.1
+"""Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
 _DRAWS = 6
 """Fresh rewards among which the most different one is taken."""
 
@@ -33,14 +37,20 @@ def retune(genome: Genome, dice: Dice, components: Sequence[str] = (), spread: f
         parameters = list(term.parameters()) if term is not None else []
         if term is not None and parameters and generator.random() < 0.4:
             parameter = generator.choice(parameters)
-            value = dice.around(float(getattr(term, parameter)), spread)
+            value = float(getattr(term, parameter)) * _factor(dice, spread)
             genome = genome.with_term(set_number(term, parameter, value))
-            notes.append(f"{parameter} of '{name}' is now {value:g}")
+            notes.append(f"{parameter} of '{name}' is now {value:.2g}")
         else:
-            factor = dice.around(1.0, spread)
+            factor = _factor(dice, spread)
             genome = genome.scaled(name, factor)
             notes.append(f"the weight of '{name}' is multiplied by {factor:g}")
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
+
+
+def _factor(dice: Dice, spread: float) -> float:
+    """A log-normal factor that changes something: at least by a tenth, up or down."""
+    drawn = dice.generator.gauss(0.0, spread)
+    return rounded(math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn)), digits=2)
 
 
 def mutate_structure(
@@ -102,22 +112,21 @@ def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float
 def missing_options(
     genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
 ) -> list[Option]:
-    """Optional terms that the reward does not have yet."""
+    """Terms that the reward does not have yet: optional ones, and others that the sentence asks for."""
     taken = {term.name for term in genome.terms} | set(components)
-    return [option for option in optional_terms(scene, intents, dice) if option.term.name not in taken]
+    options = optional_terms(scene, intents, dice)
+    known = {option.term.name for option in options}
+    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4])).genome
+    options += [
+        Option(term, 0.5, "it serves what the sentence asks for") for term in fresh.terms if term.name not in known
+    ]
+    return [option for option in options if option.term.name not in taken]
 
 
 def _add(
     genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
 ) -> Composition | None:
     options = missing_options(genome, scene, intents, dice, components)
-    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4]))
-    taken = {term.name for term in genome.terms} | set(components)
-    options += [
-        Option(term, 0.5, "it serves the same end in another shape")
-        for term in fresh.genome.terms
-        if term.name not in taken
-    ]
     if not options or len(genome.terms) >= scene.max_terms:
         return None
     option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
