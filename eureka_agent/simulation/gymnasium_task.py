@@ -94,8 +94,9 @@ class GymnasiumTask(VecTask):
             self._next_actions = list(scaled.astype(self._action_type).reshape(-1, *self._action_shape))
 
     def simulate(self) -> None:
-        for row, (environment, action) in enumerate(zip(self.environments, self._next_actions, strict=True)):
-            observation, reward, self._terminated[row], self._truncated[row], info = environment.step(action)
+        for row in range(self.active_rows):
+            step = self.environments[row].step(self._next_actions[row])
+            observation, reward, self._terminated[row], self._truncated[row], info = step
             self._rewards[row] = reward
             self._store(row, observation, info)
 

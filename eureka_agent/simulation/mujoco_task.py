@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import mujoco
+import numpy as np
 import torch
 from mujoco.batch import Batch
 from torch import Tensor
@@ -89,7 +90,8 @@ class MujocoTask(VecTask):
         self.ctrl[:] = self._ctrl_middle + self._ctrl_scale * actions
 
     def simulate(self) -> None:
-        self.batch.step(nstep=self.frame_skip, stage=_AFTER_STEP)
+        rows = None if self.active_rows == self.num_envs else np.arange(self.active_rows)
+        self.batch.step(rows, nstep=self.frame_skip, stage=_AFTER_STEP)
         self.unstable = torch.from_numpy(self.batch.warning[:, _INSTABILITIES, 1].any(axis=1))
         self._refresh()
 
