@@ -23,6 +23,8 @@ from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Ope
 START_SECONDS = 120.0
 """What a worker may take to import its libraries and open an environment (a cold disk, a busy machine)."""
 _FAREWELL_SECONDS = 2.0
+_LOOK_SECONDS = 1.0
+"""How often a wait for an event looks whether the process is still there."""
 _QUEUED_EVENTS = 1024
 
 
@@ -71,7 +73,17 @@ class WorkerClient:
 
     async def receive(self, timeout_s: float | None = None) -> Event:
         """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time."""
-        event = await asyncio.wait_for(self._events.get(), timeout_s)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            remaining = _LOOK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                event = await asyncio.wait_for(self._events.get(), min(remaining, _LOOK_SECONDS))
+                break
+            except TimeoutError:
+                if self._handle.returncode is not None:  # dead, but a process that it left holds its pipe open
+                    await self._wall.kill(self._handle)
+                elif deadline is not None and time.monotonic() >= deadline:
+                    raise
         if event is None:
             self._events.put_nowait(None)  # for whoever asks again
             raise WorkerDiedError(

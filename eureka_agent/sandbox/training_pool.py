@@ -20,7 +20,7 @@ from eureka_agent.sandbox.training_worker import (
     TrainingWorker,
     WorkerSetup,
 )
-from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import Train
 
@@ -48,7 +48,8 @@ class TrainingPool:
         limits: Limits | None = None,
     ) -> None:
         """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed."""
-        self._setup = WorkerSetup(wall, environment, task, settings, scratch_root, limits or Limits(), timeout_s)
+        limits = limits or shared_limits(workers)
+        self._setup = WorkerSetup(wall, environment, task, settings, scratch_root, limits, timeout_s)
         self._slots = slots
         self._max_workers = workers
         self._on_progress = on_progress
@@ -148,7 +149,7 @@ class TrainingPool:
                 continue
             entry.points.clear()
             if not known and entry.retries >= _MAX_RETRIES:
-                _fail(entry, f"its worker died twice; the last time it {_without_subject(error)}")
+                _fail(entry, f"its worker died twice; the last time: {error.message}")
                 continue
             entry.retries += 1
             self._on_retry(name, error.message.splitlines()[0])
@@ -178,7 +179,7 @@ class TrainingPool:
                 if not entry.result.done():
                     serving.result()
             except EurekaError as error:
-                _fail(entry, f"its reward ended two workers; the last one {_without_subject(error)}")
+                _fail(entry, f"two workers died over it; the last time: {error.message}")
             finally:
                 if serving is not None:
                     serving.cancel()
@@ -212,7 +213,3 @@ def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:
 def _fail(entry: TrainingJob, reason: str) -> None:
     if not entry.result.done():
         entry.result.set_result(TrainingResult(None, tuple(entry.points), None, "worker-died", reason, entry.retries))
-
-
-def _without_subject(error: EurekaError) -> str:
-    return error.message.removeprefix("the worker ")

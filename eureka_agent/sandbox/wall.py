@@ -10,17 +10,27 @@ from typing import Protocol
 
 STDERR_NAME = "worker.stderr"
 """File in the scratch folder that a worker's standard error goes to."""
+_LEAST_MEMORY_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one worker may use."""
 
-    memory_bytes: int = field(default_factory=lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    memory_bytes: int = field(default_factory=lambda: _half_of_memory())
     """Half of the machine's memory, unless said otherwise."""
     open_files: int = 1024
     file_bytes: int = 1 << 30
     """Largest file that it may write."""
+
+
+def shared_limits(workers: int) -> Limits:
+    """Limits of each of several workers that together may take half of the machine's memory, though none is given too little to work."""
+    return Limits(memory_bytes=max(_LEAST_MEMORY_BYTES, _half_of_memory() // workers))
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 class WorkerHandle(Protocol):

@@ -11,6 +11,7 @@ import torch
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
+from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task
 from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.worker.channel import Channel, ProtocolError
@@ -48,7 +49,7 @@ class Worker:
         self._ran_generated_code = False
 
     def run(self) -> None:
-        """Serve until `Shutdown` or until the driver closes its end."""
+        """Serve until `Shutdown`, until the driver closes its end, or until a training step fails for all members."""
         torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
         keep_freed_memory()
         while not self._channel.closed:
@@ -61,11 +62,24 @@ class Worker:
             if isinstance(command, Shutdown):
                 return
             if command is not None:
-                for event in self._answer(command):
-                    self._channel.send(event)
-            elif training and self._population is not None:
-                for event in self._population.iterate():
-                    self._channel.send(event)
+                self._send(self._answer(command))
+            elif training and self._population is not None and not self._send(self._iterate(self._population)):
+                return
+
+    def _send(self, events: list[Event]) -> bool:
+        """Send events; False when one of them says that the worker cannot go on."""
+        for event in events:
+            self._channel.send(event)
+        return not any(isinstance(event, Fault) and event.job is None for event in events)
+
+    def _iterate(self, population: Population) -> list[Event]:
+        """One training iteration. A failure of the simulator leaves no member whole: it is said, and the worker ends."""
+        try:
+            return list(population.iterate())
+        except EurekaError as error:
+            return [Fault(job=None, message=error.message, hint=error.hint)]
+        except Exception as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
+            return [self._defect("training", None, error)]
 
     def _answer(self, command: Command) -> list[Event]:
         """The events that answer a command. Whatever goes wrong with it, the worker goes on."""
@@ -75,15 +89,15 @@ class Worker:
         except EurekaError as error:
             return [Fault(job=job, message=error.message, hint=error.hint)]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
-            traceback.print_exc(file=sys.stderr)
-            return [
-                Fault(
-                    job=job,
-                    message=f"the worker failed at {command.type!r}: {type(error).__name__}: {error}",
-                    hint="this is a defect of the program or of the environment; the traceback is in the worker's log",
-                )
-            ]
+            return [self._defect(f"the command {command.type!r}", job, error)]
         return [] if event is None else [event]
+
+    def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
+        """A fault for what nobody foresaw, with the place in the environment's folder where it is from there."""
+        traceback.print_exc(file=sys.stderr)
+        place = error_place(error, None if self._loaded is None else self._loaded.folder)
+        hint = "correct the environment" if place else "this is a defect of the program: please report it"
+        return Fault(job=job, message=f"{what} failed: {place}{describe_error(error)}", hint=hint)
 
     def _act(self, command: Command) -> Event | None:
         if isinstance(command, Open):

@@ -44,6 +44,13 @@ os.wait()
 def compute_reward(pole_upright):
     return pole_upright, {"upright": pole_upright}
 """
+LEAVES_A_PROCESS_AND_ENDS = """import os, time
+def compute_reward(pole_upright):
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    os._exit(3)
+"""
 READS_THE_ENVIRONMENT = """import os
 def compute_reward(pole_upright):
     raise ValueError("found " + str(sorted(os.environ)) + os.environ.get("OPENAI_API_KEY", " no key"))
@@ -93,6 +100,7 @@ async def test_a_training_gives_points_an_outcome_and_a_policy(alone: TrainingRe
     assert alone.timers["physics"] > 0
 
 
+@pytest.mark.slow
 async def test_a_reward_that_kills_its_worker_fails_alone(
     tmp_path: Path, alone: TrainingResult, processes_of: Callable[[Path], list[int]]
 ) -> None:
@@ -116,6 +124,7 @@ async def test_a_reward_that_kills_its_worker_fails_alone(
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_a_reward_that_hangs_is_killed_by_the_clock(
     tmp_path: Path, processes_of: Callable[[Path], list[int]]
 ) -> None:
@@ -139,8 +148,18 @@ async def test_a_reward_that_hangs_is_killed_by_the_clock(
         ("def compute_reward(pole_upright):\n    return pole_upright / 0, {}", "not-a-number", "NaN or infinite"),
         ("def compute_reward(pole_uprigt):\n    return pole_uprigt, {}", "contract", "pole_uprigt"),
         ("def compute_reward(pole_upright:\n    return 1", "contract", "not valid Python"),
-        ("def compute_reward(pole_upright):\n    while True:\n        pass", "timeout", "longer than"),
-        ("while True:\n    pass\ndef compute_reward(pole_upright):\n    return 1", "timeout", "longer than"),
+        pytest.param(
+            "def compute_reward(pole_upright):\n    while True:\n        pass",
+            "timeout",
+            "longer than",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "while True:\n    pass\ndef compute_reward(pole_upright):\n    return 1",
+            "timeout",
+            "longer than",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 async def test_a_reward_that_fails_by_itself_costs_nobody_a_retry(
@@ -182,6 +201,72 @@ async def test_a_process_that_a_reward_left_behind_ends_with_the_pool(
     finally:
         await pool.close()
     assert processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+async def test_a_process_that_holds_a_dead_workers_pipe_delays_nothing(
+    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+) -> None:
+    pool = make_pool(tmp_path, slots=1)
+    try:
+        result = await asyncio.wait_for(pool.train("holds", LEAVES_A_PROCESS_AND_ENDS, 0), 50)
+    finally:
+        await pool.close()
+    assert "exit status 3" in result.failure_reason
+    assert processes_of(tmp_path) == []
+
+
+BREAKS = """
+import torch
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Variable
+
+class Breaks(VecTask):
+    \"\"\"Its physics give up after a while.\"\"\"
+    variables = (Variable("height", (), "m", "world", "height"),)
+    num_observations, num_actions, max_episode_length, control_dt = 1, 1, 1000, 0.1
+
+    def __init__(self, num_envs, device="cpu", seed=0):
+        super().__init__(num_envs, device, seed)
+        self.steps = 0
+
+    def pre_physics_step(self, actions):
+        self.steps += 1
+        if self.steps > 50:
+            raise RuntimeError("the physics gave up")
+
+    def compute_observations(self):
+        self.obs_buf[:, 0] = self.actions[:, 0]
+
+    def compute_variables(self):
+        return {"height": self.obs_buf[:, 0]}
+
+    def reset_idx(self, env_ids):
+        pass
+"""
+TASK = """
+from eureka_agent.task import Task
+
+def fitness(height):
+    return height
+
+task = Task(sentence="rise", fitness=fitness, fitness_doc="height")
+"""
+
+
+async def test_an_environment_that_raises_in_mid_training_is_named_without_a_traceback(tmp_path: Path) -> None:
+    folder = tmp_path / "breaks"
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "env.py").write_text(BREAKS)
+    (folder / "tasks" / "rise.py").write_text(TASK)
+    pool = TrainingPool(ProcessWall(), str(folder), None, SETTINGS, 1, 1, tmp_path / "scratch")
+    try:
+        result = await pool.train("a", "def compute_reward(height):\n    return height, {'height': height}\n", 0)
+    finally:
+        await pool.close()
+    assert result.failure_code == "worker-died"
+    assert f"{folder / 'env.py'}, line 18: RuntimeError: the physics gave up" in result.failure_reason
+    assert "Traceback" not in result.failure_reason
 
 
 async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: TrainingPool, good_reward: str) -> None:
