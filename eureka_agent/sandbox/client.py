@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.scratch import stderr_tail
+from eureka_agent.sandbox.scratch import stderr_tail, storing
 from eureka_agent.sandbox.wall import STDERR_NAME, Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
 
@@ -53,9 +53,10 @@ class WorkerClient:
 
     @classmethod
     async def start(cls, wall: Wall, scratch_root: Path, limits: Limits | None = None) -> WorkerClient:
-        """A worker with a new scratch folder under `scratch_root`. Raises WallError when it cannot be started."""
-        scratch_root.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch_root)).resolve()
+        """A worker with a new scratch folder under `scratch_root`. Raises EurekaError when it cannot be started."""
+        with storing(scratch_root):
+            scratch_root.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch_root)).resolve()
         handle = await wall.start(scratch, limits or Limits())
         return cls(wall, handle, scratch)
 

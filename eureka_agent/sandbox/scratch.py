@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.worker.messages import CURRENT_JOB_BYTES, CURRENT_JOB_FILE
@@ -17,45 +19,42 @@ class ScratchFileError(EurekaError):
     """A file named by a worker that is not a plain file of its scratch folder."""
 
 
-def checked_file(scratch: Path, name: str, max_bytes: int = MAX_FILE_BYTES) -> Path:
-    """The path of a file named by a worker.
-
-    Raises ScratchFileError for a name that leaves the folder, a link anywhere on the way, something that is no plain file, and a file over `max_bytes`.
-    """
-    parts = PurePosixPath(name).parts
-    if not parts or "\0" in name or PurePosixPath(name).is_absolute() or ".." in parts:
-        raise _refused(name, "expected a name within the scratch folder")
-    path = scratch
-    for part in parts:
-        path = path / part
-        try:
-            status = path.lstat()
-        except OSError as error:
-            raise _refused(name, f"{error.strerror or error}") from None
-        if stat.S_ISLNK(status.st_mode):
-            raise _refused(name, "it is a link, expected a plain file")
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-        raise _refused(name, "expected a plain file with one name")
-    if status.st_size > max_bytes:
-        raise _refused(name, f"it has {status.st_size} bytes, expected at most {max_bytes}")
-    return path
-
-
 def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_FILE_BYTES) -> Path:
-    """Copy a file named by a worker out of its reach. The same errors as `checked_file`; returns `destination`."""
-    path = checked_file(scratch, name, max_bytes)
+    """Copy a file named by a worker out of its reach. Returns `destination`.
+
+    Raises ScratchFileError for a name that is more than a file's name, a link, anything else than a plain file with one name, and one over
+    `max_bytes`; EurekaError when the copy cannot be written.
+    """
+    if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
+        raise _refused(name, "expected the plain name of a file in the scratch folder")
     try:
-        # the worker may swap the file after it was looked at: do not follow a link, do not read past the bound
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        # looked at after it was opened, so the worker cannot swap it in between; a pipe must not block
+        descriptor = os.open(scratch / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise _refused(name, f"{error.strerror or error}") from None
     with open(descriptor, "rb") as source:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise _refused(name, "expected a plain file with one name")
         data = source.read(max_bytes + 1)
     if len(data) > max_bytes:
-        raise _refused(name, f"it grew over {max_bytes} bytes")
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    destination.write_bytes(data)
+        raise _refused(name, f"it has more than {max_bytes} bytes")
+    with storing(destination):
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        destination.write_bytes(data)
     return destination
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn an OSError in the block, such as a full disk's, into an EurekaError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise EurekaError(
+            f"cannot write {str(path)!r}: {error.strerror or error}",
+            "free disk space, or check the folder's permissions",
+        ) from None
 
 
 def stderr_tail(path: Path) -> str:

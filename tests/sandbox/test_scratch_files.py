@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.sandbox.scratch import ScratchFileError, checked_file, stderr_tail, take_file
+from eureka_agent.errors import EurekaError
+from eureka_agent.sandbox.scratch import ScratchFileError, stderr_tail, take_file
 
 
 @pytest.fixture
@@ -16,6 +17,8 @@ def scratch(tmp_path: Path) -> Path:
     (folder / "inner").mkdir(parents=True)
     (tmp_path / "secret").write_text("key")
     (folder / "plain").write_bytes(b"12345")
+    (folder / "..name").write_bytes(b"678")
+    (folder / "with space").write_bytes(b"")
     (folder / "inner" / "plain").write_bytes(b"678")
     (folder / "link").symlink_to(tmp_path / "secret")
     (folder / "linked_folder").symlink_to(tmp_path)
@@ -24,7 +27,7 @@ def scratch(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["plain", "inner/plain", "./plain"])
+@pytest.mark.parametrize("name", ["plain", "..name", "with space"])
 def test_a_plain_file_is_taken_out(scratch: Path, tmp_path: Path, name: str) -> None:
     taken = take_file(scratch, name, tmp_path / "out" / "copy")
     assert taken.read_bytes() == (scratch / name).read_bytes()
@@ -44,6 +47,8 @@ def test_a_plain_file_is_taken_out(scratch: Path, tmp_path: Path, name: str) -> 
         "hard_link",
         "pipe",
         "inner",
+        "inner/plain",
+        "./plain",
         "missing",
         "plain\0",
         "plain/x",
@@ -57,10 +62,16 @@ def test_everything_else_is_refused_by_name(scratch: Path, tmp_path: Path, name:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_over_the_bound_is_refused(scratch: Path) -> None:
-    assert checked_file(scratch, "plain", max_bytes=5) == scratch / "plain"
-    with pytest.raises(ScratchFileError, match="5 bytes, expected at most 4"):
-        checked_file(scratch, "plain", max_bytes=4)
+def test_a_file_over_the_bound_is_refused(scratch: Path, tmp_path: Path) -> None:
+    assert take_file(scratch, "plain", tmp_path / "out", max_bytes=5).read_bytes() == b"12345"
+    with pytest.raises(ScratchFileError, match="more than 4 bytes"):
+        take_file(scratch, "plain", tmp_path / "again", max_bytes=4)
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_copy_that_cannot_be_written_is_one_clear_error(scratch: Path, tmp_path: Path) -> None:
+    with pytest.raises(EurekaError, match=r"secret/copy.*(exists|Not a directory)"):
+        take_file(scratch, "plain", tmp_path / "secret" / "copy")
 
 
 def test_the_tail_of_standard_error_is_bounded(tmp_path: Path) -> None:
