@@ -31,10 +31,10 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or none."""
-    write_file(path, lambda draft: draft.write_text(text) and None)
+    write_file(path, lambda draft: draft.write_text(text))
 
 
-def write_file(path: Path, write: Callable[[Path], None]) -> None:
+def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a full disk."""
     draft = path.with_name(f".{path.name}.draft")
     with storage_errors(path.parent):
@@ -45,7 +45,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a whole file or none."""
-    write_file(path, lambda draft: shutil.copyfile(source, draft) and None)
+    write_file(path, lambda draft: shutil.copyfile(source, draft))
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:

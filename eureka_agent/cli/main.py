@@ -61,9 +61,8 @@ def cli() -> None:
 def main() -> None:
     """Entry point: exit status 0, or the error's; 130 when interrupted."""
     try:
-        cli.main(prog_name="eureka", standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
+        # without standalone mode click hands back what a command passed to `context.exit`
+        sys.exit(cli.main(prog_name="eureka", standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -14,14 +14,14 @@ class GivenDesigner:
 
     def __init__(self, source: str, origin: str) -> None:
         """`origin` says where the source comes from, for the record."""
-        self._source = source
+        self.source = source
         self._origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """The given source."""
         reasoning = f"Taken from {self._origin}."
         return Proposal(
-            source=self._source, reasoning=reasoning, operator=Operator.FRESH, designer=self.name, reply=self._source
+            source=self.source, reasoning=reasoning, operator=Operator.FRESH, designer=self.name, reply=self.source
         )
 
     async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:

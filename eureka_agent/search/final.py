@@ -9,7 +9,7 @@ from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder,
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import Attempt, FinalTraining, Score
-from eureka_agent.report.events import FinalStarted, Observer, Scored, TrainingKind
+from eureka_agent.report.events import FinalStarted, Observer, Scored, TrainingEnded, TrainingKind
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -44,16 +44,18 @@ class FinalTrainings:
                         group.create_task(self._baseline(name, source, seed))
 
     async def _baseline(self, name: str, source: str, seed: int) -> None:
-        if self._known(name, seed):
+        kind: TrainingKind = "human" if name == "human" else "sparse"
+        if self._tell_if_known(name, kind, seed):
             return
         cached = self._cache.find(source, seed)
         if cached is not None:
             outcome, policy = cached
             copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
             self._run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome, cached=True))
+            self._tell_if_known(name, kind, seed)
             return
         async with self._baseline_slots:
-            training = await self._train(name, "human" if name == "human" else "sparse", source, seed, trusted=True)
+            training = await self._train(name, kind, source, seed, trusted=True)
         if training.outcome is not None:
             self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)
 
@@ -63,7 +65,7 @@ class FinalTrainings:
         async with asyncio.TaskGroup() as group:
             for attempt in attempts:
                 for seed in self._seeds:
-                    if not self._known(attempt.id, seed):
+                    if not self._tell_if_known(attempt.id, "final", seed):
                         group.create_task(self._train(attempt.id, "final", attempt.proposal.source, seed))
 
     def scores(self) -> tuple[Score, ...]:
@@ -73,8 +75,15 @@ class FinalTrainings:
             self._observer(Scored(score=score))
         return scores
 
-    def _known(self, name: str, seed: int) -> bool:
-        return any((training.name, training.seed) == (name, seed) for training in self._run.archive.trainings())
+    def _tell_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
+        """The archive has this training; the observer is told of its end, which no trial will tell."""
+        for training in self._run.archive.trainings():
+            if (training.name, training.seed) == (name, seed):
+                fitness = None if training.outcome is None else training.outcome.fitness
+                job = f"{name}@{seed}"
+                self._observer(TrainingEnded(job=job, label=name, kind=kind, fitness=fitness, failure=training.failure))
+                return True
+        return False
 
     async def _train(
         self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False

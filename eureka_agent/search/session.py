@@ -15,11 +15,15 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
+from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.llm.interface import LanguageModel
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,
+    Notice,
     Observer,
     RunEnded,
     RunStarted,
@@ -44,6 +48,8 @@ from eureka_agent.settings import SearchSettings, parse_settings, training_part
 WORKERS_FOLDER = ".workers"
 """Scratch of a run's workers; emptied when the run ends."""
 REPORT_FILE = "report.md"
+GIVEN_FACT = "given_source"
+"""Where the archive keeps the reward of a run that trains a person's own."""
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
@@ -53,23 +59,27 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
 
 
 async def start(
-    values: Mapping[str, Any], designer: Designer | None, command: Sequence[str], observer: Observer
+    values: Mapping[str, Any], given: GivenDesigner | None, command: Sequence[str], observer: Observer
 ) -> Run:
-    """Start a new search and see it through. `values`: settings by name; `designer`: None for the one that the settings name."""
+    """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search."""
     asked = parse_settings(SearchSettings, values, "the settings")
+    model = None if given is not None else language_model_of(asked)
     wall = choose_wall(asked.sandbox)
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         async with AsyncExitStack() as stack:
             dry_runner = await _dry_runner(stack, wall, asked, Path(scratch))
             settings = effective_settings({**values, "task": dry_runner.description.task}, dry_runner.description)
             run = create_run(settings, dry_runner.description, list(command))
-            await _work(run, wall, dry_runner, designer, observer, stack, resumed=False)
+            if given is not None:
+                run.archive.set_fact(GIVEN_FACT, given.source)
+            await _work(run, wall, dry_runner, given or make_designer(model, run), observer, resumed=False)
     return run
 
 
 async def resume(folder: Path, observer: Observer) -> Run:
     """Go on with a run from what is missing. Raises EnvironmentLoadError where its environment has changed since."""
     run = open_run(folder)
+    designer = _given_again(run) or make_designer(language_model_of(run.settings), run)
     wall = choose_wall(run.settings.sandbox)
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         async with AsyncExitStack() as stack:
@@ -79,8 +89,14 @@ async def resume(folder: Path, observer: Observer) -> Run:
                     f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
                     "its old and new attempts could not be compared: bring the old files back, or start a new search",
                 )
-            await _work(run, wall, dry_runner, None, observer, stack, resumed=True)
+            await _work(run, wall, dry_runner, designer, observer, resumed=True)
     return run
+
+
+def _given_again(run: Run) -> Designer | None:
+    """The designer of a run on a reward that a person gave, which the archive still has."""
+    source = run.archive.fact(GIVEN_FACT)
+    return None if source is None else GivenDesigner(source, "the run's own record")
 
 
 async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSettings, scratch: Path) -> DryRunner:
@@ -91,18 +107,10 @@ async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSetting
 
 
 async def _work(
-    run: Run,
-    wall: Wall,
-    dry_runner: DryRunner,
-    designer: Designer | None,
-    observer: Observer,
-    stack: AsyncExitStack,
-    *,
-    resumed: bool,
+    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: Observer, *, resumed: bool
 ) -> None:
     started = time.monotonic()
     with locked(run.folder):
-        designer = designer or make_designer(run)
         run.set_status(RunStatus.RUNNING)
         run.archive.set_fact("designer", designer.name)
         run.archive.set_fact("wall", wall.name)
@@ -118,6 +126,8 @@ async def _work(
                 resumed=resumed,
             )
         )
+        if isinstance(designer, OfflineDesigner):
+            observer(Notice(text="the offline designer writes the rewards; --model openai/<name> asks an LLM instead"))
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:
                 observer(AttemptEnded(attempt=attempt))
@@ -203,13 +213,19 @@ def strategy_of(settings: SearchSettings) -> Strategy:
     return STRATEGIES[settings.strategy]()
 
 
-def make_designer(run: Run) -> Designer:
-    """The designer that the run's settings name. Raises SettingsError for a model that cannot be had."""
-    if run.settings.model == "offline":
-        from eureka_agent.designer.offline.designer import OfflineDesigner
-
-        return OfflineDesigner()
-    from eureka_agent.designer.llm_designer import LanguageModelDesigner
+def language_model_of(settings: SearchSettings) -> LanguageModel | None:
+    """The model that the settings name, None for the offline designer. Raises SettingsError for one that cannot be had."""
+    if settings.model == "offline":
+        return None
     from eureka_agent.llm.registry import language_model
 
-    return LanguageModelDesigner(language_model(run.settings.model, run.settings.base_url), run.archive)
+    return language_model(settings.model, settings.base_url)
+
+
+def make_designer(model: LanguageModel | None, run: Run) -> Designer:
+    """The designer that asks this model and keeps its replies in the run; the offline one where there is no model."""
+    if model is None:
+        return OfflineDesigner()
+    from eureka_agent.designer.llm_designer import LanguageModelDesigner
+
+    return LanguageModelDesigner(model, run.archive)

@@ -50,13 +50,13 @@ def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], me
     """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
     searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
     paid = [training for training in trainings if not training.cached]
-    outcomes = [entry.outcome for entry in (*searched, *paid) if entry.outcome is not None]
+    outcomes = [attempt.outcome for attempt in searched] + [training.outcome for training in paid]
     costs = [message.cost for message in messages]
     return RunCost(
         search_trainings=len(searched),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
-        env_steps=sum(outcome.env_steps for outcome in outcomes),
+        env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),
         requests=len(costs),
         prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),
         completion_tokens=sum(cost.completion_tokens or 0 for cost in costs),
