@@ -32,10 +32,11 @@ def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_
         descriptor = os.open(scratch / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise _refused(name, f"{error.strerror or error}") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        os.close(descriptor)
+        raise _refused(name, "expected a plain file with one name")
     with open(descriptor, "rb") as source:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise _refused(name, "expected a plain file with one name")
         data = source.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise _refused(name, f"it has more than {max_bytes} bytes")
