@@ -1,0 +1,150 @@
+"""Quadcopter against the mechanics of a rigid body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.vec_task import VecTask
+
+Make = Callable[..., VecTask]
+
+WEIGHT_PER_ROTOR = 9.81 / 4  # N, at 1 kg
+ARM = 0.15  # m
+INERTIA = np.array([0.02, 0.02, 0.035])  # kg·m²
+
+
+def at_rest(environment: VecTask) -> None:
+    environment.position[:] = torch.tensor([[0.0], [0.0], [50.0]])
+    environment.goal[:] = environment.position
+    environment.velocity.zero_()
+    environment.angular_velocity.zero_()
+    environment.orientation.zero_()
+    environment.orientation[0] = 1.0
+
+
+def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def test_falls_freely_without_thrust(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    environment.velocity[:, 0] = torch.tensor([1.0, 0.0, 2.0])
+    for _ in range(50):
+        values = environment.advance(-torch.ones(1, 4)).variables
+    # after 1 s: x = 1, z = 50 + 2 - 9.81/2, vz = 2 - 9.81
+    assert values["position_w"][0].tolist() == pytest.approx([1.0, 0.0, 47.095], abs=1e-3)
+    assert values["velocity_w"][0].tolist() == pytest.approx([1.0, 0.0, -7.81], abs=1e-4)
+
+
+def test_hovers_when_the_thrusts_carry_the_weight(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    for _ in range(250):
+        values = environment.advance(torch.zeros(1, 4)).variables
+    assert values["rotor_thrusts"][0].tolist() == pytest.approx([WEIGHT_PER_ROTOR] * 4)
+    assert values["position_w"][0].tolist() == pytest.approx([0.0, 0.0, 50.0], abs=1e-4)
+    assert values["upright"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("actions", "axis", "lever", "inertia"),
+    [
+        # rotors: front left, back left, back right, front right; x ahead, y left, so more thrust on the left rolls to the right
+        ((0.1, 0.1, -0.1, -0.1), 0, 4 * ARM, 0.02),
+        # more thrust at the back pitches the nose down: positive about y
+        ((-0.1, 0.1, 0.1, -0.1), 1, 4 * ARM, 0.02),
+        # rotors on one diagonal turn the same way; drag is 0.05 N·m per N
+        ((0.1, -0.1, 0.1, -0.1), 2, 4 * 0.05, 0.035),
+    ],
+)
+def test_torque_turns_about_one_axis(
+    make: Make, actions: tuple[float, ...], axis: int, lever: float, inertia: float
+) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    for _ in range(10):
+        values = environment.advance(torch.tensor([actions])).variables
+    acceleration = lever * 0.1 * WEIGHT_PER_ROTOR / inertia
+    expected_rate, angle = [0.0, 0.0, 0.0], 0.5 * acceleration * 0.2**2
+    expected_rate[axis] = acceleration * 0.2
+    assert values["angular_velocity_b"][0].tolist() == pytest.approx(expected_rate, abs=1e-4)
+    expected = [math.cos(angle / 2), 0.0, 0.0, 0.0]
+    expected[1 + axis] = math.sin(angle / 2)
+    assert values["orientation_w"][0].tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_symmetric_top_precesses_and_keeps_its_angular_momentum(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    environment.angular_velocity[:, 0] = torch.tensor([1.0, 0.0, 4.0])
+    momentum = INERTIA * np.array([1.0, 0.0, 4.0])  # body and world frame coincide at first
+    for _ in range(50):
+        values = environment.advance(-torch.ones(1, 4)).variables
+    # Euler: the transverse part turns with (Iz - Ix)/Ix · ωz = 0.75 · 4 = 3 rad/s; 1 s on
+    rate = values["angular_velocity_b"][0].double().numpy()
+    assert rate == pytest.approx([math.cos(3.0), math.sin(3.0), 4.0], abs=2e-3)
+    orientation = values["orientation_w"][0].double().numpy()
+    assert np.linalg.norm(orientation) == pytest.approx(1.0, abs=1e-6)
+    assert rotation_matrix(orientation) @ (INERTIA * rate) == pytest.approx(momentum, abs=3e-4)
+
+
+def test_lift_points_along_the_body(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    tilt = 0.5  # rad about y: leans forward
+    environment.orientation[:, 0] = torch.tensor([math.cos(tilt / 2), 0.0, math.sin(tilt / 2), 0.0])
+    values = environment.advance(torch.zeros(1, 4)).variables
+    expected = [9.81 * math.sin(tilt) * 0.02, 0.0, (9.81 * math.cos(tilt) - 9.81) * 0.02]
+    assert values["velocity_w"][0].tolist() == pytest.approx(expected, abs=1e-5)
+    assert float(values["tilt_angle"][0]) == pytest.approx(tilt, abs=1e-3)
+
+
+def test_observation_is_seen_from_the_body(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    quaternion = np.array([0.5, 0.5, -0.1, 0.7])
+    quaternion /= np.linalg.norm(quaternion)
+    environment.orientation[:, 0] = torch.from_numpy(quaternion)
+    environment.goal[:, 0] = torch.tensor([1.0, 2.0, 53.0])
+    environment.compute_observations()
+    matrix = rotation_matrix(quaternion)
+    assert environment.obs_buf[0, 0:3].tolist() == pytest.approx((matrix.T @ [1.0, 2.0, 3.0]).tolist(), abs=1e-5)
+    assert environment.obs_buf[0, 6:9].tolist() == pytest.approx(matrix[2].tolist(), abs=1e-6)
+
+
+def test_variables_tell_of_the_goal(make: Make) -> None:
+    environment = make("quadcopter", 1)
+    at_rest(environment)
+    environment.goal[:, 0] = torch.tensor([3.0, 0.0, 54.0])
+    environment.velocity[:, 0] = torch.tensor([1.0, 5.0, 1.0])
+    values = environment.read_variables()
+    assert values["goal_distance"].tolist() == pytest.approx([5.0])
+    # (3, 0, 4)/5 · (1, 5, 1)
+    assert values["goal_approach_speed"].tolist() == pytest.approx([1.4])
+    fitness = load_environment("quadcopter").task("hover")[1].fitness
+    assert fitness(torch.tensor([0.1, 0.19, 0.21, 5.0])).tolist() == pytest.approx([0.02, 0.02, 0.0, 0.0])
+
+
+def test_ends_on_the_ground_and_far_from_the_goal(make: Make) -> None:
+    environment = make("quadcopter", 3)
+    at_rest(environment)
+    environment.position[2, 1] = 0.05
+    environment.goal[:, 1] = environment.position[:, 1]
+    environment.goal[0, 2] = 4.1
+    transition = environment.advance(torch.zeros(3, 4))
+    assert transition.causes["hit_the_ground"].tolist() == [False, True, False]
+    assert transition.causes["flew_away"].tolist() == [False, False, True]

@@ -1,0 +1,76 @@
+"""RowRandom against SplitMix64 in plain Python integers, and its statistics."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from eureka_agent.simulation.random import RowRandom
+
+MASK = (1 << 64) - 1
+# Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer, unsigned
+INCREMENT, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def mixed(value: int) -> int:
+    value = ((value ^ (value >> 30)) * MIX_1) & MASK
+    value = ((value ^ (value >> 27)) * MIX_2) & MASK
+    return value ^ (value >> 31)
+
+
+def reference_uniforms(seed: int, place: int, count: int) -> list[float]:
+    """The first numbers of the row at `place` of a reseeding call, with 24 bits each."""
+    row_seed = mixed((mixed((seed * INCREMENT + 1) & MASK) + place * INCREMENT) & MASK)
+    return [(mixed((row_seed + index * INCREMENT) & MASK) >> 40) / 2**24 for index in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345, 2**40 + 7])
+def test_numbers_are_those_of_integer_arithmetic(seed: int) -> None:
+    random = RowRandom(3, "cpu", seed)
+    numbers = random.uniform(torch.arange(3), 5)
+    for row in range(3):
+        assert numbers[row].tolist() == reference_uniforms(seed, row, 5)
+
+
+def test_splitmix64_mixer_gives_the_published_first_output() -> None:
+    # the well-known first output of SplitMix64 seeded with 1234567
+    assert mixed((1234567 + INCREMENT) & MASK) == 6457827717110365317
+
+
+def test_stream_does_not_depend_on_slot_neighbours_or_call_sizes() -> None:
+    in_front, behind = RowRandom(1, "cpu"), RowRandom(9, "cpu")
+    in_front.reseed(torch.tensor([0]), torch.tensor([77]))
+    behind.reseed(torch.tensor([6]), torch.tensor([77]))
+    behind.uniform(torch.tensor([0, 1, 8]), 4)
+    expected = in_front.uniform(torch.tensor([0]), 6)[0]
+    first = behind.uniform(torch.tensor([8, 6]), 2)[1]
+    second = behind.uniform(torch.tensor([6]), 4)[0]
+    assert torch.equal(torch.cat((first, second)), expected)
+
+
+def test_rows_reseeded_with_equal_seeds_in_one_call_differ() -> None:
+    random = RowRandom(4, "cpu")
+    random.reseed(torch.arange(4), torch.full((4,), 5))
+    numbers = random.uniform(torch.arange(4), 1)
+    assert len(set(numbers.flatten().tolist())) == 4
+
+
+def test_uniform_has_the_moments_of_a_uniform_distribution() -> None:
+    numbers = RowRandom(1000, "cpu").uniform(torch.arange(1000), 200, -1.0, 3.0)
+    assert float(numbers.min()) >= -1.0
+    assert float(numbers.max()) < 3.0
+    # mean 1, variance 4²/12; 200,000 numbers: standard error of the mean sqrt(4/3/2e5) = 0.0026
+    assert float(numbers.mean()) == pytest.approx(1.0, abs=5 * 0.0026)
+    assert float(numbers.var()) == pytest.approx(16 / 12, rel=0.01)
+    neighbours = torch.corrcoef(torch.stack((numbers[:-1].flatten(), numbers[1:].flatten())))[0, 1]
+    assert abs(float(neighbours)) < 5 / math.sqrt(200_000)
+
+
+def test_normal_has_the_moments_of_a_normal_distribution() -> None:
+    numbers = RowRandom(1000, "cpu").normal(torch.arange(1000), 200, std=2.0)
+    assert float(numbers.mean()) == pytest.approx(0.0, abs=5 * 2 / math.sqrt(200_000))
+    assert float(numbers.std()) == pytest.approx(2.0, rel=0.01)
+    # within one standard deviation: erf(1/√2) = 0.6827
+    assert float((numbers.abs() < 2.0).float().mean()) == pytest.approx(0.6827, abs=0.006)
