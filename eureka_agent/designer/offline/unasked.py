@@ -49,7 +49,9 @@ def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
         if asked
         else f"episodes end early by {', '.join(scene.description.termination_causes)}"
     )
-    return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else 0.85, why)]
+    # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for every step anyway
+    likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.3
+    return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else likely, why)]
 
 
 def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
