@@ -83,7 +83,8 @@ def length_scale(reading: Reading) -> float:
 
 def _because(intent: Intent, candidate: Candidate, what: str) -> str:
     words = " and ".join(f"'{word}'" for word in intent.words[:3])
-    return f"{words} asks for {what}: {candidate.operand.code()} ({candidate.reading.spec.doc.rstrip('.')})."
+    asks = "asks" if len(intent.words) == 1 else "ask"
+    return f"{words} {asks} for {what}: {candidate.operand.code()} ({candidate.reading.spec.doc.rstrip('.')})."
 
 
 def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
