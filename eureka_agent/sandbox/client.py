@@ -17,7 +17,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.scratch import stderr_tail, storing
-from eureka_agent.sandbox.wall import STDERR_NAME, Limits, Wall, WorkerHandle
+from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
 
 START_SECONDS = 120.0
@@ -122,7 +122,7 @@ class WorkerClient:
             how = f"was ended by {signal.Signals(-status).name}"
         else:
             how = f"ended with exit status {status}"
-        tail = stderr_tail(self.scratch / STDERR_NAME)
+        tail = stderr_tail(self.scratch)
         return f"{how}\n{tail}" if tail else how
 
     async def kill(self) -> None:

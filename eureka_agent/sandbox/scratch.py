@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.sandbox.wall import STDERR_NAME
 from eureka_agent.worker.messages import CURRENT_JOB_BYTES, CURRENT_JOB_FILE
 
 MAX_FILE_BYTES = 256 << 20
@@ -28,14 +29,9 @@ def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_
     if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
         raise _refused(name, "expected the plain name of a file in the scratch folder")
     try:
-        # looked at after it was opened, so the worker cannot swap it in between; a pipe must not block
-        descriptor = os.open(scratch / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = _open_plain(scratch / name)
     except OSError as error:
         raise _refused(name, f"{error.strerror or error}") from None
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-        os.close(descriptor)
-        raise _refused(name, "expected a plain file with one name")
     with open(descriptor, "rb") as source:
         data = source.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -58,11 +54,11 @@ def storing(path: Path) -> Iterator[None]:
         ) from None
 
 
-def stderr_tail(path: Path) -> str:
+def stderr_tail(scratch: Path) -> str:
     """The last lines that a worker wrote to standard error; empty when there are none."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _STDERR_TAIL_BYTES))
+        with open(_open_plain(scratch / STDERR_NAME), "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES))
             return file.read(_STDERR_TAIL_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""
@@ -71,10 +67,20 @@ def stderr_tail(path: Path) -> str:
 def job_under_way(scratch: Path) -> str:
     """The job whose generated code ran when the worker ended; empty when none did."""
     try:
-        with open(os.open(scratch / CURRENT_JOB_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(_open_plain(scratch / CURRENT_JOB_FILE), "rb") as file:
             return file.read(CURRENT_JOB_BYTES).rstrip(b"\0").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _open_plain(path: Path) -> int:
+    """A file descriptor, looked at after it was opened, so that the worker cannot swap the file in between. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not block
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        os.close(descriptor)
+        raise OSError(0, "expected a plain file with one name")
+    return descriptor
 
 
 def _refused(name: str, why: str) -> ScratchFileError:

@@ -58,7 +58,6 @@ class TrainingPool:
         self._waiting: list[TrainingJob] = []
         self._suspects: asyncio.Queue[TrainingJob] = asyncio.Queue()
         self._workers: list[TrainingWorker] = []
-        self._starting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._quarantine: asyncio.Task[None] | None = None
 
@@ -91,31 +90,31 @@ class TrainingPool:
     # ── who trains where ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _dispatch(self) -> None:
-        """Give what waits to the workers with the most free slots; start a worker when there is none for it."""
+        """Give what waits to the workers with the most free slots, in order; start a worker rather than fill a busy one."""
         self._waiting.sort(key=lambda entry: entry.order)
-        while self._waiting and (worker := max(self._workers, key=lambda item: item.free_slots, default=None)):
-            if worker.free_slots <= 0:
-                break
+        while self._waiting:
+            worker = max(self._workers, key=lambda item: item.free_slots, default=None)
+            if (worker is None or worker.jobs) and len(self._workers) < self._max_workers:
+                worker = TrainingWorker(self._setup, self._slots, self._on_progress)
+                self._workers.append(worker)
+                self._in_background(self._run_worker(worker))
+            if worker is None or worker.free_slots <= 0:
+                return
             entry = self._waiting.pop(0)
             worker.reserve(entry)
-            self._in_background(worker.give(entry))
-        room = self._max_workers - len(self._workers) - self._starting
-        for _ in range(min(room, len(self._waiting) - self._starting)):
-            self._starting += 1
-            self._in_background(self._run_worker())
+            if worker.ready:
+                self._in_background(worker.give(entry))
 
-    async def _run_worker(self) -> None:
-        """A worker's life."""
-        worker = TrainingWorker(self._setup, self._slots, self._on_progress)
+    async def _run_worker(self, worker: TrainingWorker) -> None:
+        """A worker's life. Jobs may be reserved in it from the beginning."""
         try:
             try:
                 await worker.start()
             except EurekaError as error:
-                self._give_up_waiting(error)
+                self._do_without(worker, error)
                 return
-            finally:
-                self._starting -= 1
-            self._workers.append(worker)
+            for entry in list(worker.jobs.values()):
+                await worker.give(entry)
             self._dispatch()
             try:
                 await worker.serve(self._dispatch)
@@ -131,12 +130,17 @@ class TrainingPool:
                 entry.result.cancel()
             await worker.close()
 
-    def _give_up_waiting(self, error: EurekaError) -> None:
-        """No worker can be started: tell everyone who waits, unless another worker may still take them."""
-        if self._workers or self._starting > 1:
-            return
-        _raise_to(self._waiting, error)
-        self._waiting.clear()
+    def _do_without(self, worker: TrainingWorker, error: EurekaError) -> None:
+        """A worker could not be started: its jobs go to the others, or to nobody."""
+        self._workers.remove(worker)
+        if any(other.ready for other in self._workers):
+            self._max_workers = len(self._workers)
+            self._waiting += [entry for entry in worker.jobs.values() if not entry.result.done()]
+            worker.jobs.clear()
+            self._dispatch()
+        else:
+            _raise_to([*worker.jobs.values(), *self._waiting], error)
+            self._waiting.clear()
 
     # ── when a worker dies ──────────────────────────────────────────────────────────────────────────────────────────
 

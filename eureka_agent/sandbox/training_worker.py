@@ -74,7 +74,9 @@ class TrainingWorker:
         self._timers: dict[str, float] = {}
         self.slots = slots
         self.jobs: dict[str, TrainingJob] = {}
-        """Given to the worker and without a result, by name."""
+        """Reserved or given to the worker and without a result, by name."""
+        self.ready = False
+        """True once jobs can be given to it."""
 
     @property
     def free_slots(self) -> int:
@@ -95,22 +97,24 @@ class TrainingWorker:
             raise EurekaError(event.message, event.hint)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
+        self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
         """Take a slot for a job that `give` sends."""
-        assert self._client is not None
-        if not self.jobs:  # it had nothing to say until now
+        if not self.jobs and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.command.job] = job
 
     async def give(self, job: TrainingJob) -> None:
-        """Send a reserved job to the worker."""
+        """Send a reserved job to the worker, unless it was taken back meanwhile."""
         assert self._client is not None
-        await self._client.send(job.command)
+        if self.jobs.get(job.command.job) is job:
+            await self._client.send(job.command)
 
     async def take_back(self, job: TrainingJob) -> None:
         """Have the worker drop a job that nobody waits for any more."""
-        if self.jobs.pop(job.command.job, None) is not None and self._client is not None:
+        del self.jobs[job.command.job]
+        if self.ready and self._client is not None:
             await self._client.send(Cancel(job=job.command.job))
 
     async def serve(self, on_slot_free: Callable[[], None]) -> None:

@@ -37,7 +37,7 @@ def limit_resources(
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when the process `parent`, which started it, ends in any way."""
+    """Have the kernel kill this process when `parent`, which started it, ends in any way (on Linux: the thread that did)."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:

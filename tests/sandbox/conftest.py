@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +42,7 @@ def wait_until() -> Callable[[Callable[[], bool], float], bool]:
         while not condition():
             if time.monotonic() > deadline:
                 return False
-            os.sched_yield()
+            time.sleep(0.02)
         return True
 
     return wait

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.sandbox.scratch import ScratchFileError, stderr_tail, take_file
+from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, stderr_tail, take_file
+from eureka_agent.sandbox.wall import STDERR_NAME
+from eureka_agent.worker.messages import CURRENT_JOB_FILE
 
 
 @pytest.fixture
@@ -75,9 +78,17 @@ def test_a_copy_that_cannot_be_written_is_one_clear_error(scratch: Path, tmp_pat
 
 
 def test_the_tail_of_standard_error_is_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    assert stderr_tail(path) == ""
-    path.write_bytes(b"a" * 100_000 + b"\nlast words\xff\n")
-    tail = stderr_tail(path)
+    assert stderr_tail(tmp_path) == ""
+    (tmp_path / STDERR_NAME).write_bytes(b"a" * 100_000 + b"\nlast words\xff\n")
+    tail = stderr_tail(tmp_path)
     assert tail.endswith("last words\ufffd")
     assert len(tail) < 5000
+
+
+@pytest.mark.parametrize(("name", "read"), [(STDERR_NAME, stderr_tail), (CURRENT_JOB_FILE, job_under_way)])
+def test_a_link_in_the_place_of_a_known_file_is_not_followed(
+    tmp_path: Path, name: str, read: Callable[[Path], str]
+) -> None:
+    (tmp_path / "secret").write_text("key")
+    (tmp_path / name).symlink_to(tmp_path / "secret")
+    assert read(tmp_path) == ""
