@@ -19,8 +19,8 @@ _MADE = "can be made"
 _CHECKS: tuple[tuple[str, Callable[[Subject], None]], ...] = (
     ("observations after a reset", checks.observations_after_reset),
     ("variables after a reset", checks.variables_after_reset),
-    ("variables after a step", checks.variables_after_step),
     ("termination", checks.termination),
+    ("variables after a step", checks.variables_after_step),
     ("time limit", checks.time_limit),
     ("resets", checks.reset_state),
     ("finite under random actions", checks.finite_values),

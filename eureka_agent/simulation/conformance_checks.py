@@ -77,9 +77,15 @@ def variables_after_step(subject: Subject) -> None:
 def termination(subject: Subject) -> None:
     """Terminated, truncated and each cause are bool per row, no row is both, and every cause is declared."""
     environment = subject.make()
+    ended = environment.compute_termination()
+    for name, rows in (ended if isinstance(ended, dict) else {"compute_termination's result": ended}).items():
+        _check_tensor(name, rows, (ROWS,), torch.bool)
     transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
-    flags = {"terminated": transition.terminated, "truncated": transition.truncated, **transition.causes}
-    for name, rows in flags.items():
+    for name, rows in {
+        "terminated": transition.terminated,
+        "truncated": transition.truncated,
+        **transition.causes,
+    }.items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
     unknown = sorted(set(transition.causes) - set(environment.termination_causes))
     if unknown:

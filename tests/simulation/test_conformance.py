@@ -1,0 +1,155 @@
+"""The conformance checks: a good folder passes, and each broken one fails on the check that is about its fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.simulation.conformance import CheckResult, check_environment
+
+WriteFolder = Callable[..., Path]
+
+ENV, TASK, HUMAN = "env.py", "tasks/go.py", "rewards/human.py"
+DRAW = "self.random.uniform(env_ids, 1, -1.0, 1.0)[:, 0]"
+
+
+def failures(results: list[CheckResult]) -> dict[str, CheckResult]:
+    return {result.name: result for result in results if not result.passed}
+
+
+def test_a_good_folder_passes_every_check(write_folder: WriteFolder) -> None:
+    results = check_environment(str(write_folder()))
+    assert failures(results) == {}
+    assert len({result.name for result in results}) == len(results) == 17
+
+
+BROKEN = {
+    "missing import": (
+        [(ENV, "import torch\n", "import torch\nimport no_such_module\n")],
+        "loads",
+        "env.py, line 5: ModuleNotFoundError",
+    ),
+    "unknown option": ([(TASK, '"limit": 4.0', '"limt": 4.0')], "can be made", "limt"),
+    "reset raises": ([(ENV, DRAW, "self.nothing")], "can be made", "env.py, line 48: AttributeError"),
+    "observation shape": (
+        [(ENV, "self.obs_buf[:, 0] = self.position", "self.obs_buf = torch.zeros(self.num_envs, 5)")],
+        "observations after a reset",
+        "(8, 5)",
+    ),
+    "variable's name": (
+        [(ENV, '"state": torch', '"sate": torch')],
+        "variables after a reset",
+        "missing: ['state']; not declared: ['sate']",
+    ),
+    "variable's type": (
+        [(ENV, '"position": self.position, ', '"position": self.position.double(), ')],
+        "variables after a reset",
+        "torch.float64",
+    ),
+    "variable's shape": ([(ENV, "), dim=1)}", "), dim=0)}")], "variables after a reset", "(2, 8)"),
+    "variables only after resets": (
+        [
+            (
+                ENV,
+                "self.velocity = self.velocity + 0.1",
+                "self.stepped = True\n        self.velocity = self.velocity + 0.1",
+            ),
+            (ENV, 'return {"position"', 'return {} if hasattr(self, "stepped") else {"position"'),
+        ],
+        "variables after a step",
+        "missing: ['position', 'state']",
+    ),
+    "termination's type": (
+        [(ENV, "self.position.abs() > self.limit", "(self.position.abs() > self.limit).float()")],
+        "termination",
+        "torch.float32",
+    ),
+    "undeclared cause": (
+        [(ENV, "return self.position.abs() > self.limit", 'return {"lost": self.position.abs() > self.limit}')],
+        "termination",
+        "['lost']",
+    ),
+    "no time limit": (
+        [
+            (
+                ENV,
+                "    def reset_idx",
+                "    def compute_truncation(self):\n        return self.progress_buf < 0\n\n    def reset_idx",
+            )
+        ],
+        "time limit",
+        "0 rows",
+    ),
+    "division by zero": (
+        [(ENV, "0.1 * self.velocity", "0.1 * self.velocity / (self.progress_buf != 7)")],
+        "finite under random actions",
+        "in step 7",
+    ),
+    "NaN at the bound": (
+        [(ENV, "0.1 * actions[:, 0]", "0.1 * actions[:, 0] / ~(actions > 0.999).all()")],
+        "finite under extreme actions",
+        "actions all 1",
+    ),
+    "range too small": ([(ENV, "(-6.0, 6.0)", "(-0.1, 0.1)")], "variable ranges", "under random actions"),
+    "reset of all rows": (
+        [(ENV, "self.velocity[env_ids] = 0.0", "self.velocity[:] = 0.0")],
+        "resets",
+        "state of other rows",
+    ),
+    "global random numbers": (
+        [(ENV, DRAW, "torch.rand(len(env_ids))")],
+        "same seed, same trajectory",
+        "differ in step 0",
+    ),
+    "mixed rows": ([(ENV, "0.1 * self.velocity", "0.1 * self.velocity.mean()")], "rows are independent", "against"),
+    "fitness's argument": ([(TASK, "fitness(position,", "fitness(positon,")], "fitness", "'positon'"),
+    "fitness's shape": (
+        [(TASK, "return position - previous_position", "return (position - previous_position).mean()")],
+        "fitness",
+        "()",
+    ),
+    "reward without components": ([(HUMAN, "return progress, ", "return ")], "human reward", "dict"),
+    "reward that raises": (
+        [(HUMAN, "position - previous", "1 / 0 - previous")],
+        "human reward",
+        "human.py, line 3: ZeroDivisionError",
+    ),
+    "reward's argument": ([(HUMAN, "previous_position):", "velocity):")], "human reward", "'velocity'"),
+    "sparse reward that is another": (
+        [("rewards/sparse.py", "return progress,", "return 2 * progress,")],
+        "sparse reward",
+        "",
+    ),
+    "unknown training setting": (
+        [
+            (TASK, "import Task", "import Task, TrainingBudget"),
+            (TASK, "options=", 'training=TrainingBudget(overrides={"epoch": 3}), options='),
+        ],
+        "task",
+        "'epoch'",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
+    changes, check, actual = BROKEN[fault]
+    failed = failures(check_environment(str(write_folder(*changes))))
+    assert next(iter(failed)) == check
+    assert actual in failed[check].actual
+    assert failed[check].expected
+    assert failed[check].hint
+
+
+def test_an_unknown_environment_or_task_is_a_failed_check(write_folder: WriteFolder) -> None:
+    for reference, task in (("no_such_environment", None), (str(write_folder()), "no_such_task")):
+        results = check_environment(reference, task)
+        assert [(result.name, result.passed) for result in results] == [("loads", False)]
+
+
+def test_a_file_that_exits_is_a_failed_check(write_folder: WriteFolder) -> None:
+    results = check_environment(str(write_folder((ENV, "import torch\n", "raise SystemExit(3)\n"))))
+    assert [result.name for result in results] == ["loads"]
+    assert "SystemExit: 3" in results[0].actual
