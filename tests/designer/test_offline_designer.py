@@ -146,7 +146,12 @@ def test_it_sails_to_the_buoy_upright(boat: TaskDescription) -> None:
     assert total[1] > total[0]
     total, _ = evaluate(first.source, boat, {"roll_angle": torch.tensor([0.0, 1.5])})
     assert total[0] > total[1]
-    total, _ = evaluate(first.source, boat, {"terminated": torch.tensor([0.0, 1.0])})
+
+
+def test_survival_is_paid_where_failing_could_pay(boat: TaskDescription) -> None:
+    # a speed may be negative, so an early end could be the better deal
+    racing = propose(request(boat, sentence="sail forward as fast as possible"))
+    total, _ = evaluate(racing.source, boat, {"terminated": torch.tensor([0.0, 1.0])})
     assert total[0] > total[1]
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
-from eureka_agent.designer.offline.operands import Operand, rounded
-from eureka_agent.designer.offline.semantics import Quantity, Reading, scalar_last, upright_angle, upright_sign
+from eureka_agent.designer.offline.operands import rounded
+from eureka_agent.designer.offline.postures import Asked, because, stay_upright, swing_up
+from eureka_agent.designer.offline.semantics import Quantity, Reading
 from eureka_agent.designer.offline.terms import (
     Approach,
     Bonus,
     Distance,
     Level,
     Progress,
-    Stillness,
     Term,
     Tracking,
-    Upright,
 )
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, quantities
-from eureka_agent.designer.offline.words import stem_set
 
 _HEADINGS = {
     (0, 1): "forward",
@@ -35,44 +31,19 @@ _LENGTH_SCALE = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 """A distance that matters, by unit, where a variable has no range."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Terms of one intent and the sentence of the reasoning that says why."""
-
-    terms: tuple[Term, ...]
-    note: str
-
-
 def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     """The terms for one intent, or None where no variable can express it."""
     makers = {
         Goal.MOVE: _move,
         Goal.SPIN: _spin,
         Goal.REACH: _reach,
-        Goal.SWING_UP: _swing_up,
-        Goal.UPRIGHT: _upright,
+        Goal.SWING_UP: swing_up,
+        Goal.UPRIGHT: stay_upright,
         Goal.RAISE: _raise,
         Goal.CHANGE: _change,
     }
     maker = makers.get(intent.goal)
     return maker(scene, intent, dice) if maker is not None else None
-
-
-def upright_term(candidate: Candidate, name: str, weight: float, sharpness: float = 1.0) -> Upright:
-    """The upright term on whatever tells the tilt."""
-    spec = candidate.reading.spec
-    quantity = candidate.reading.quantity
-    return Upright(
-        name=name,
-        weight=weight,
-        sharpness=sharpness,
-        operand=candidate.operand,
-        form={Quantity.QUATERNION: "quaternion", Quantity.ANGLE: "angle"}.get(quantity, "cosine"),
-        sign=upright_sign(spec) if quantity in (Quantity.COSINE, Quantity.UP_VECTOR) else 1,
-        offset=rounded(upright_angle(spec)) if quantity is Quantity.ANGLE else 0.0,
-        in_degrees=spec.unit.lower().startswith("deg"),
-        scalar_last=quantity is Quantity.QUATERNION and scalar_last(spec),
-    )
 
 
 def length_scale(reading: Reading) -> float:
@@ -81,19 +52,13 @@ def length_scale(reading: Reading) -> float:
     return rounded(limit / 3.0) if limit is not None else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
 
 
-def _because(intent: Intent, candidate: Candidate, what: str) -> str:
-    words = " and ".join(f"'{word}'" for word in intent.words[:3])
-    asks = "asks" if len(intent.words) == 1 else "ask"
-    return f"{words} {asks} for {what}: {candidate.operand.code()} ({candidate.reading.spec.doc.rstrip('.')})."
-
-
 def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.velocities(scene, intent.axis, intent.sign, intent.objects | scene.words)
     if not found:
         return None
     chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
     name = _HEADINGS.get((intent.axis or 0, intent.sign), "forward")
-    note = _because(
+    note = because(
         intent, chosen, f"speed {name}" + ("" if intent.axis is not None else " (no direction is named, so along x)")
     )
     if intent.target is not None:
@@ -137,7 +102,7 @@ def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     if not found:
         return None
     chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
-    note = _because(intent, chosen, "turning")
+    note = because(intent, chosen, "turning")
     if intent.target is not None:
         target = chosen.sign * abs(intent.target)
         return Asked(
@@ -167,7 +132,7 @@ def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         return None
     chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
     temperature = length_scale(chosen.reading)
-    note = _because(
+    note = because(
         intent, chosen, "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}"
     )
     if intent.sign < 0:
@@ -224,64 +189,13 @@ def _radius(scene: Scene) -> float | None:
     )
 
 
-def _swing_up(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.uprights(scene, intent.objects | scene.words)
-    if not found:
-        return None
-    chosen = dice.first_or_other(found)
-    whirl = _turning(scene, chosen)
-    # without a price on speed the best that is soon found is whirling: it passes the top again and again
-    calm = {} if whirl is None or dice.explores() else {"rate": whirl}
-    terms: list[Term] = [
-        upright_term(chosen, "upright", dice.around(1.0)).model_copy(update={**calm, "calm_speed": dice.around(5.0)})
-    ]
-    if dice.includes(0.8):
-        balanced = upright_term(chosen, "balanced", dice.around(1.0), sharpness=dice.around(8.0))
-        terms.append(balanced.model_copy(update={**calm, "calm_speed": dice.around(2.0)}))
-    note = "the cosine of the angle, from hanging down to upright" + (
-        f", at little {whirl.variable}" if calm and whirl is not None else ""
-    )
-    return Asked(tuple(terms), _because(intent, chosen, note))
-
-
-def _upright(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.uprights(scene, intent.objects | scene.words)
-    if not found:
-        return None
-    chosen = dice.first_or_other(found)
-    terms: list[Term] = [
-        upright_term(chosen, "upright", dice.around(1.0), sharpness=dice.first_or_other([1.0, 2.0, 4.0]))
-    ]
-    terms += _still_there(scene, chosen, dice, gate="upright")
-    return Asked(tuple(terms), _because(intent, chosen, "an upright posture"))
-
-
-def _still_there(scene: Scene, upright: Candidate, dice: Dice, gate: str) -> list[Term]:
-    """Rest of what is to be upright, counted where it is upright."""
-    turning = _turning(scene, upright)
-    if turning is None or not dice.includes(0.7):
-        return []
-    return [
-        Stillness(
-            name="still_at_top", weight=dice.around(0.4), gate=gate, operand=turning, temperature=dice.around(2.0)
-        )
-    ]
-
-
-def _turning(scene: Scene, upright: Candidate) -> Operand | None:
-    """Angular velocity of the thing whose tilt `upright` tells."""
-    own = upright.reading.name_words - stem_set("angle upright cosine")
-    found = matching.best(matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY))
-    return found.operand if found is not None else None
-
-
 def _raise(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.heights(scene, intent.objects | scene.words)
     if not found:
         return None
     chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
     up = intent.sign > 0
-    note = _because(intent, chosen, "height" if up else "a low height")
+    note = because(intent, chosen, "height" if up else "a low height")
     if intent.target is not None:
         width = dice.around(max(0.05, 0.3 * abs(intent.target)))
         return Asked(
@@ -350,7 +264,7 @@ def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
             )
         )
     terms += effector_terms(scene, chosen, dice)
-    return Asked(tuple(terms), _because(intent, chosen, "more of it" if intent.sign > 0 else "less of it"))
+    return Asked(tuple(terms), because(intent, chosen, "more of it" if intent.sign > 0 else "less of it"))
 
 
 def effector_terms(scene: Scene, moved: Candidate, dice: Dice) -> list[Term]:

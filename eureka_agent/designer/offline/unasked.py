@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eureka_agent.designer.offline import matching
-from eureka_agent.designer.offline.asked import length_scale, upright_term
+from eureka_agent.designer.offline.asked import length_scale
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.operands import rounded, whole
+from eureka_agent.designer.offline.postures import upright_term
 from eureka_agent.designer.offline.semantics import Quantity
 from eureka_agent.designer.offline.terms import Alive, Limit, Penalty, Smoothness, Stillness, Term, Tracking
 from eureka_agent.designer.offline.vocabulary import Goal, Intent

@@ -1,0 +1,71 @@
+"""What all reward terms share: a name, a weight, a gate, and how they are turned into code.
+
+A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how much the term counts per step.
+Values that no physics bounds are clamped: an extreme state must not turn the reward into inf or NaN.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from eureka_agent.designer.offline.operands import Operand, Scope
+from eureka_agent.records import Record
+
+_FAR = 1000.0
+"""Distances are cut off here, in the variable's unit, so that a difference of two stays finite."""
+
+
+class TermBase(Record):
+    """What all terms have."""
+
+    name: str
+    """Component name, unique within a reward."""
+    weight: float = 1.0
+    gate: str | None = None
+    """Name of another term of values in [0, 1] that this one is multiplied with: it counts only where that one does."""
+
+    penalty: ClassVar[bool] = False
+    tunable: ClassVar[tuple[str, ...]] = ()
+    """Parameters that a search may scale, all positive."""
+    unit_interval: ClassVar[bool] = False
+    """Its values lie in [0, 1], so that it can gate others and be gated."""
+    meaning: ClassVar[str] = ""
+
+    def parameters(self) -> tuple[str, ...]:
+        """Those of `tunable` that change anything in this term."""
+        return self.tunable
+
+    def operands(self) -> tuple[Operand, ...]:
+        return ()
+
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments that its code reads."""
+        return tuple(name for operand in self.operands() for name in operand.arguments())
+
+    def value(self, scope: Scope) -> str:
+        """Expression of shape (batch,), without weight and gate."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What it rewards, for a comment."""
+        return self.meaning.format(*(operand.variable for operand in self.operands()))
+
+    def constant(self, scope: Scope, parameter: str) -> str:
+        return scope.constant(f"{self.name}_{parameter}", float(getattr(self, parameter)))
+
+    def norm(self, scope: Scope, operand: Operand, label: str = "size") -> str:
+        if operand.is_scalar:
+            return f"{operand.code()}.abs()"
+        return scope.local(f"{self.name}_{label}", f"torch.linalg.vector_norm({operand.code()}, dim=-1)")
+
+
+def distance_code(scope: Scope, operand: Operand, goal: Operand | None, previous: bool = False) -> str:
+    """Name of a local with the distance of `operand` to `goal` (to 0 where there is none), cut off far away."""
+    off = operand.code(previous) if goal is None else f"({goal.code(previous)} - {operand.code(previous)})"
+    size = f"{off}.abs()" if operand.is_scalar else f"torch.linalg.vector_norm({off}, dim=-1)"
+    name = (
+        f"{'previous_' if previous else ''}distance_of_{operand.variable}"
+        if goal
+        else f"{'previous_' if previous else ''}size_of_{operand.variable}"
+    )
+    return scope.local(name, f"{size}.clamp(max={_FAR})")
