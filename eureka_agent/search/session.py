@@ -53,9 +53,13 @@ GIVEN_FACT = "given_source"
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
-    """The settings of a run: what the person asked for, else what the task asks for, else the defaults."""
+    """The settings of a run: what the person asked for, else what the task asks for, else the defaults.
+
+    Environment and task are the ones that were found, so that a resumption from another folder finds them too.
+    """
     task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
-    return parse_settings(SearchSettings, {**task, "task": description.task, **values}, "the settings")
+    found = {"env": description.environment, "task": description.task}
+    return parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
 
 
 async def start(
@@ -68,7 +72,7 @@ async def start(
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         async with AsyncExitStack() as stack:
             dry_runner = await _dry_runner(stack, wall, asked, Path(scratch))
-            settings = effective_settings({**values, "task": dry_runner.description.task}, dry_runner.description)
+            settings = effective_settings(values, dry_runner.description)
             run = create_run(settings, dry_runner.description, list(command))
             if given is not None:
                 run.archive.set_fact(GIVEN_FACT, given.source)
