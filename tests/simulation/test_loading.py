@@ -1,0 +1,195 @@
+"""Loading environment folders: what is found, and what is said of mistakes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from eureka_agent.errors import EnvironmentLoadError, SettingsError
+from eureka_agent.simulation.loading import describe, load_environment
+
+WriteFolder = Callable[..., Path]
+
+ENV, TASK = "env.py", "tasks/go.py"
+
+
+def test_a_folder_is_loaded_described_and_made(write_folder: WriteFolder) -> None:
+    loaded = load_environment(str(write_folder()))
+    assert (loaded.name, list(loaded.tasks)) == ("point_mass", ["go"])
+    description = describe(loaded)
+    assert description.doc == "A point mass on a line."
+    assert [variable.name for variable in description.variables] == ["actions", "terminated", "position", "state"]
+    assert description.variables[0].shape == (1,)
+    assert (description.num_observations, description.max_episode_length, description.control_dt) == (2, 50, 0.1)
+    assert description.human_reward is not None
+    environment = loaded.make(loaded.task("go")[1], 6, seed=4)
+    assert environment.limit == 4.0
+    # made means reset: starts are drawn and no row waits for a reset
+    assert len(set(environment.obs_buf[:, 0].tolist())) == 6
+    assert not environment.reset_buf.any()
+
+
+def test_two_loads_of_a_folder_live_side_by_side(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    first = load_environment(str(folder))
+    (folder / ENV).write_text(
+        (folder / ENV).read_text().replace("num_observations = 2", "num_observations = 2  # anew")
+    )
+    second = load_environment(str(folder))
+    assert first.environment_class is not second.environment_class
+    for loaded in (first, second):
+        assert loaded.make(loaded.task(None)[1], 2).obs_buf.shape == (2, 2)
+    assert first.fingerprint != second.fingerprint
+
+
+def test_fingerprint_depends_on_names_and_contents_but_not_on_caches_or_place(
+    write_folder: WriteFolder, tmp_path: Path
+) -> None:
+    folder = write_folder()
+    original = load_environment(str(folder)).fingerprint
+    (folder / "__pycache__").mkdir(exist_ok=True)
+    (folder / "__pycache__" / "env.cpython-311.pyc").write_bytes(b"x")
+    (folder / ".hidden").write_text("x")
+    moved = folder.rename(tmp_path / "elsewhere")
+    assert load_environment(str(moved)).fingerprint == original
+    (moved / "rewards" / "human.py").rename(moved / "rewards" / "human2.py")
+    assert load_environment(str(moved)).fingerprint != original
+
+
+def test_files_of_a_folder_import_each_other(write_folder: WriteFolder) -> None:
+    folder = write_folder(
+        (ENV, "import torch\n", "import torch\n\nfrom .constants import LIMIT\n"),
+        (ENV, "limit=5.0", "limit=LIMIT"),
+        (TASK, "from eureka_agent", "from ..constants import LIMIT\nfrom eureka_agent"),
+        (TASK, '"limit": 4.0', '"limit": LIMIT / 2'),
+        files={"constants.py": "LIMIT = 9.0\n"},
+    )
+    loaded = load_environment(str(folder))
+    assert loaded.make(loaded.task(None)[1], 1).limit == 4.5
+
+
+def test_default_task_comes_first(write_folder: WriteFolder) -> None:
+    task = TASK.replace("go", "{}")
+    files = {task.format(name): (write_folder() / TASK).read_text() for name in ("away", "home", "wander")}
+    folder = write_folder(
+        (ENV, "import torch\n", 'import torch\n\nDEFAULT_TASK = "home"\n'), files={**files, TASK: None}
+    )
+    (folder / TASK).unlink()
+    loaded = load_environment(str(folder))
+    assert list(loaded.tasks) == ["home", "away", "wander"]
+    assert loaded.task(None)[0] == "home"
+    with pytest.raises(EnvironmentLoadError, match="no task 'hom'") as error:
+        loaded.task("hom")
+    assert error.value.hint == "did you mean 'home'?"
+
+
+def test_unknown_references_are_told(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLoadError, match="no environment 'cartpol'") as error:
+        load_environment("cartpol")
+    assert "did you mean 'cartpole'?" in error.value.hint
+    with pytest.raises(EnvironmentLoadError, match="no folder"):
+        load_environment(str(tmp_path / "nothing"))
+    with pytest.raises(EnvironmentLoadError, match=r"has no env\.py"):
+        load_environment(str(tmp_path))
+
+
+def test_a_folder_name_without_separator_is_found(write_folder: WriteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(write_folder().parent)
+    assert load_environment("point_mass").name == "point_mass"
+
+
+def test_environment_names_the_class_among_several(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    text = (folder / ENV).read_text() + "\n\nclass Heavier(PointMass):\n    num_observations = 2\n"
+    (folder / ENV).write_text(text)
+    with pytest.raises(EnvironmentLoadError, match="found PointMass, Heavier") as error:
+        load_environment(str(folder))
+    assert "ENVIRONMENT" in error.value.hint
+    (folder / ENV).write_text(text + "\nENVIRONMENT = Heavier\n")
+    assert load_environment(str(folder)).environment_class.__name__ == "Heavier"
+
+
+MISTAKES = {
+    "syntax": ((ENV, "class PointMass(VecTask):", "class PointMass(VecTask)"), r"env\.py, line 10: SyntaxError"),
+    "task's syntax": ((TASK, "task = Task(", "task = = Task("), r"go\.py, line 9: SyntaxError"),
+    "undefined name": ((ENV, "num_observations = 2", "num_observations = two"), r"env\.py, line 20: NameError.*'two'"),
+    "no class": ((ENV, "PointMass(VecTask)", "PointMass"), "expected one subclass of VecTask .* found none"),
+    "abstract": ((ENV, "def reset_idx", "def reset_rows_of"), "does not define reset_idx"),
+    "no size": ((ENV, "    num_actions = 1\n", ""), "num_actions is None, expected a positive int"),
+    "text size": ((ENV, "num_actions = 1", 'num_actions = "1"'), "num_actions is '1', expected a positive int"),
+    "zero length": ((ENV, "max_episode_length = 50", "max_episode_length = 0"), "max_episode_length is 0"),
+    "variable's name": ((ENV, 'Variable("position"', 'Variable("previous_x"'), r"env\.py, line \d+: .*'previous_x'"),
+    "variable's shape": ((ENV, "(2,)", "2"), "shape of variable 'state' is 2"),
+    "two of a name": ((ENV, 'Variable("state"', 'Variable("position"'), "two variables named 'position'"),
+    "taken name": ((ENV, 'Variable("state"', 'Variable("actions"'), "two variables named 'actions'"),
+    "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
+    "empty sentence": ((TASK, '"go right"', '"  "'), "needs a sentence"),
+    "unknown field": ((TASK, "sentence=", "sentense="), r"go\.py, line 9: TypeError.*sentense"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_its_place(write_folder: WriteFolder, mistake: str) -> None:
+    change, message = MISTAKES[mistake]
+    with pytest.raises(EnvironmentLoadError, match=message) as error:
+        load_environment(str(write_folder(change)))
+    assert error.value.hint
+
+
+def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFolder) -> None:
+    with pytest.raises(EnvironmentLoadError, match="there is no task in"):
+        load_environment(str(write_folder(files={TASK: None})))
+    with pytest.raises(EnvironmentLoadError, match="DEFAULT_TASK is 'run'"):
+        load_environment(str(write_folder((ENV, "import torch\n", 'import torch\nDEFAULT_TASK = "run"\n'))))
+
+
+def test_what_describe_refuses(write_folder: WriteFolder) -> None:
+    with pytest.raises(EnvironmentLoadError, match="takes 'previous_speed'") as error:
+        describe(load_environment(str(write_folder((TASK, "previous_position):", "previous_speed):")))))
+    assert "expected one of" in error.value.hint
+    changes = [
+        (TASK, "import Task", "import Task, TrainingBudget"),
+        (TASK, "options=", 'training=TrainingBudget(overrides={"horizons": 8}), options='),
+    ]
+    with pytest.raises(SettingsError, match="'horizons'") as settings_error:
+        describe(load_environment(str(write_folder(*changes))))
+    assert settings_error.value.hint == "did you mean 'horizon'?"
+
+
+def test_training_overrides_are_described(write_folder: WriteFolder) -> None:
+    changes = [
+        (TASK, "import Task", "import Task, TrainingBudget"),
+        (TASK, "options=", 'training=TrainingBudget(env_steps=7, overrides={"hidden_sizes": (8, 4)}), options='),
+    ]
+    description = describe(load_environment(str(write_folder(*changes))))
+    assert (description.env_steps, description.training_overrides) == (7, {"hidden_sizes": [8, 4]})
+
+
+def test_baselines_may_be_absent_but_not_misnamed(write_folder: WriteFolder) -> None:
+    loaded = load_environment(str(write_folder(files={"rewards/human.py": None})))
+    task = loaded.task(None)[1]
+    assert loaded.reward_source(task, "human") is None
+    assert "compute_reward" in (loaded.reward_source(task, "sparse") or "")
+    named = load_environment(str(write_folder((TASK, "options=", 'human_reward="rewards/hman.py", options='))))
+    with pytest.raises(EnvironmentLoadError, match=r"human_reward is 'rewards/hman\.py'"):
+        named.reward_source(named.task(None)[1], "human")
+
+
+def test_options_and_errors_of_the_constructor(write_folder: WriteFolder) -> None:
+    loaded = load_environment(str(write_folder((TASK, '"limit": 4.0', '"limits": 4.0'))))
+    with pytest.raises(EnvironmentLoadError, match=r"options .*'limits'"):
+        loaded.make(loaded.task(None)[1], 2)
+    broken = load_environment(str(write_folder((ENV, "self.limit = limit", "self.limit = limit / 0"))))
+    with pytest.raises(EnvironmentLoadError, match=r"env\.py, line \d+: ZeroDivisionError"):
+        broken.make(broken.task(None)[1], 2)
+
+
+def test_seed_sets_the_start_states(write_folder: WriteFolder) -> None:
+    loaded = load_environment(str(write_folder()))
+    task = loaded.task(None)[1]
+    starts = [loaded.make(task, 4, seed=seed).obs_buf for seed in (1, 1, 2)]
+    assert torch.equal(starts[0], starts[1])
+    assert not torch.equal(starts[0], starts[2])

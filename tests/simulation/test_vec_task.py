@@ -1,0 +1,105 @@
+"""VecTask's step: terminated against truncated, the state before a reset, Isaac Gym's `step`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Variable
+
+
+class Counter(VecTask):
+    """Each row counts its steps from a start drawn from its own stream; the action is added. Ends above 10."""
+
+    variables = (Variable("count", (), "1", "-", "steps so far"),)
+    num_observations = 1
+    num_actions = 1
+    max_episode_length = 4
+    control_dt = 1.0
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        self.count = torch.zeros(num_envs)
+
+    def pre_physics_step(self, actions: Tensor) -> None:
+        self.count += 1.0 + actions[:, 0]
+
+    def compute_observations(self) -> None:
+        self.obs_buf[:, 0] = self.count
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        return {"count": self.count}
+
+    def compute_termination(self) -> Tensor:
+        return self.count > 10.0
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        self.count[env_ids] = self.random.uniform(env_ids, 1)[:, 0]
+
+
+def counter(counts: list[float]) -> Counter:
+    environment = Counter(len(counts))
+    environment.reset()
+    environment.count[:] = torch.tensor(counts)
+    return environment
+
+
+def test_terminated_and_truncated_exclude_each_other() -> None:
+    environment = counter([0.0, 9.5, 9.5])
+    environment.progress_buf[:] = torch.tensor([3, 1, 3])
+    transition = environment.advance(torch.zeros(3, 1))
+    # row 2 fails in the very step of its time limit: a failure
+    assert transition.terminated.tolist() == [False, True, True]
+    assert transition.truncated.tolist() == [True, False, False]
+    assert transition.causes["terminated"].tolist() == [False, True, True]
+
+
+def test_advance_shows_the_last_state_and_reset_done_the_first() -> None:
+    environment = counter([2.0, 9.5])
+    transition = environment.advance(torch.zeros(2, 1))
+    assert transition.observations[:, 0].tolist() == [3.0, 10.5]
+    assert transition.variables["terminated"].tolist() == [0.0, 1.0]
+    observations = environment.reset_done()
+    assert float(observations[0, 0]) == 3.0
+    assert 0.0 <= float(observations[1, 0]) < 1.0
+    assert environment.progress_buf.tolist() == [1, 0]
+    values = environment.read_variables()
+    assert values["terminated"].tolist() == [0.0, 0.0]
+    assert values["actions"].tolist() == [[0.0], [0.0]]
+
+
+def test_actions_are_clipped_before_they_act() -> None:
+    environment = counter([0.0, 0.0])
+    transition = environment.advance(torch.tensor([[5.0], [-5.0]]))
+    assert transition.variables["actions"].tolist() == [[1.0], [-1.0]]
+    assert transition.variables["count"].tolist() == [2.0, 0.0]
+
+
+def test_the_callers_actions_are_left_alone() -> None:
+    environment = counter([9.5])
+    actions = torch.tensor([[0.5]])
+    environment.advance(actions)
+    environment.reset_done()
+    assert actions.tolist() == [[0.5]]
+
+
+def test_step_is_isaac_gyms() -> None:
+    environment = counter([9.5, 0.0])
+    environment.progress_buf[1] = 3
+    observations, rewards, done, extras = environment.step(torch.zeros(2, 1))
+    assert done.tolist() == [True, True]
+    assert extras["time_outs"].tolist() == [False, True]
+    assert extras["variables"]["count"].tolist() == [10.5, 1.0]
+    assert rewards.tolist() == [0.0, 0.0]
+    assert bool((observations["obs"] < 1.0).all())
+
+
+def test_rows_seeded_alike_start_alike() -> None:
+    environment, other = Counter(3), Counter(5, seed=8)
+    environment.seed_rows(torch.tensor([2]), torch.tensor([44]))
+    other.seed_rows(torch.tensor([0]), torch.tensor([44]))
+    environment.reset()
+    other.reset()
+    assert float(environment.count[2]) == float(other.count[0])
+    assert float(environment.count[1]) != float(other.count[1])
