@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.task import Variable
 
@@ -16,13 +17,21 @@ NATIVE_REWARD = Variable(
     "native_reward", (), "1", "-", "the task's own rew_buf of this step; 0 right after a reset", private=True
 )
 
+_CONFIGURED = {
+    "num_observations": "numObservations",
+    "num_actions": "numActions",
+    "max_episode_length": "episodeLength",
+}
+"""Class attributes and the keys of the configuration's section `env` that they come from."""
+
 
 class IsaacGymTask(VecTask):
     """Takes the place of IsaacGymEnvs' `VecTask` as base of a task class, whose body stays as it is.
 
     The task keeps its constructor (`cfg, rl_device, sim_device, graphics_device_id, headless, …`), `pre_physics_step`,
     `post_physics_step`, `reset_idx`, `compute_observations` and `compute_reward`. What is added to it: `config` (the content of its
-    YAML file), `variables` with `compute_variables`, and `simulate` where Isaac Gym's own simulator is not used.
+    YAML file), `variables` with `compute_variables`, `simulate` where Isaac Gym's own simulator is not used, and as class attributes
+    those of `num_observations`, `num_actions` and `max_episode_length` that it sets in its constructor.
 
     `advance` clears `reset_buf` before the step, so that the task resets no row by itself and the state in which an episode ended
     can be read. A row that the task flags in its last step (`progress_buf >= max_episode_length - 1`) counts as timed out, any
@@ -35,14 +44,15 @@ class IsaacGymTask(VecTask):
     """The task's settings with the sections `env` and `sim`. A `Task`'s options replace entries of `env`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Read the class's sizes from `config`."""
+        """Take from `config` what the class does not say itself."""
         super().__init_subclass__(**arguments)
         if "config" in vars(cls):
             section = cls.config["env"]
-            cls.num_observations = section["numObservations"]
-            cls.num_actions = section["numActions"]
-            cls.max_episode_length = section["episodeLength"]
-            cls.control_dt = cls.config["sim"]["dt"] * section.get("controlFrequencyInv", 1)
+            for attribute, key in _CONFIGURED.items():
+                if attribute not in vars(cls) and key in section:
+                    setattr(cls, attribute, section[key])
+            if "control_dt" not in vars(cls):
+                cls.control_dt = cls.config["sim"]["dt"] * section.get("controlFrequencyInv", 1)
 
     def __init__(
         self,
@@ -59,7 +69,9 @@ class IsaacGymTask(VecTask):
         section = config["env"]
         self.num_observations = self.num_obs = section["numObservations"]
         self.num_actions = section["numActions"]
-        self.max_episode_length = section["episodeLength"]
+        # a task may have set this one before it came here
+        if "max_episode_length" not in vars(self):
+            self.max_episode_length = type(self).max_episode_length
         super().__init__(section["numEnvs"], sim_device, config.get("seed", 0))
         self.rl_device = rl_device
         self.graphics_device_id = graphics_device_id
@@ -71,11 +83,19 @@ class IsaacGymTask(VecTask):
 
     @classmethod
     def create(cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]) -> VecTask:
-        """Make the task as IsaacGymEnvs does, from its configuration."""
+        """Make the task as IsaacGymEnvs does, from its configuration. Raises EnvironmentLoadError."""
         config = deepcopy(dict(cls.config))
         config["env"] = {**config["env"], **options, "numEnvs": num_envs}
         config["seed"] = seed
-        return cls(config, str(device), str(device), -1, True, False, False)
+        environment = cls(config, str(device), str(device), -1, True, False, False)
+        for attribute in _CONFIGURED:
+            declared, actual = getattr(cls, attribute), getattr(environment, attribute)
+            if declared != actual:
+                raise EnvironmentLoadError(
+                    f"{cls.__name__} sets {attribute} to {actual!r} when it is made, but its class says {declared!r}",
+                    f"write `{attribute} = {actual!r}` in the class",
+                )
+        return environment
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
