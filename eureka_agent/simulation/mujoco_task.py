@@ -131,7 +131,12 @@ class MujocoTask(VecTask):
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
     """The class's MJCF, compiled. Raises EnvironmentLoadError."""
-    path = Path(inspect.getfile(task)).parent / task.model_file
+    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
+    if owner is None:
+        raise EnvironmentLoadError(
+            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
+        )
+    path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():
         raise EnvironmentLoadError(
             f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"

@@ -181,6 +181,7 @@ def test_rows_beyond_the_active_ones_stand_still(make: Callable[..., Any]) -> No
 
 MISTAKES = {
     "file": (("model.xml", "other.xml"), r"model_file is 'other\.xml'"),
+    "no file": (('    model_file = "model.xml"\n', ""), "names no model_file"),
     "actuators": (("num_actions = 2", "num_actions = 3"), "num_actions is 3, but model.xml has 2 actuators"),
     "time step": (("control_dt = 0.02", "control_dt = 0.012"), "no multiple of the MJCF's timestep 0.005"),
     "too short": (("control_dt = 0.02", "control_dt = 0.001"), "no multiple"),
