@@ -17,6 +17,7 @@ from eureka_agent.designer.offline.terms import (
     Approach,
     Bonus,
     Distance,
+    Failure,
     Level,
     Limit,
     Penalty,
@@ -148,6 +149,10 @@ def test_penalties_are_means_over_the_entries(boat: TaskDescription) -> None:
 
 def test_alive_pays_unless_the_episode_fails(boat: TaskDescription) -> None:
     assert component(Alive(name="alive", weight=0.5), boat, terminated=[0.0, 1.0]) == [0.5, 0.0]
+
+
+def test_failure_costs_once(boat: TaskDescription) -> None:
+    assert component(Failure(name="failure", weight=8.0), boat, terminated=[0.0, 1.0]) == [0.0, -8.0]
 
 
 def test_a_gate_multiplies(boat: TaskDescription) -> None:

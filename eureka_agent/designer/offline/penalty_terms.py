@@ -1,4 +1,4 @@
-"""Terms that cost: effort, jumps of the actions, joints near their limits."""
+"""Terms that cost: failure, effort, jumps of the actions, joints near their limits."""
 
 from __future__ import annotations
 
@@ -80,3 +80,19 @@ class Limit(TermBase):
 
     def describe(self) -> str:
         return f"costs {self.operand.variable} near its limits"
+
+
+class Failure(TermBase):
+    """1 in the step that ends the episode by failure: a price on failing that leaves all other steps as they are."""
+
+    kind: Literal["failure"] = "failure"
+    penalty: ClassVar[bool] = True
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("terminated",)
+
+    def value(self, scope: Scope) -> str:
+        return "terminated"
+
+    def describe(self) -> str:
+        return "the price of a failure that ends the episode"

@@ -10,7 +10,7 @@ from eureka_agent.designer.offline.dice import THEMES, Dice
 from eureka_agent.designer.offline.genome import Genome, set_number
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.operators import missing_options, retune
-from eureka_agent.designer.offline.terms import Alive, Bonus, Term
+from eureka_agent.designer.offline.terms import Alive, Bonus, Failure, Term
 from eureka_agent.designer.offline.unasked import optional_terms
 from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.designer.offline.words import stems
@@ -89,8 +89,8 @@ def _cut(patient: Patient, finding: DiagnosisFinding) -> tuple[Genome, str] | No
 def _revive(patient: Patient, finding: DiagnosisFinding) -> tuple[Genome, str] | None:
     name = finding.component
     term = patient.genome.term(name) if name is not None else None
-    if name is None or isinstance(term, Alive):
-        # a constant that ends with the episode still pays for long episodes
+    if name is None or isinstance(term, Alive | Failure):
+        # what is the same in almost every step still counts where an episode ends
         return None
     if term is None:
         return (
@@ -131,11 +131,11 @@ def _survive(patient: Patient, finding: DiagnosisFinding) -> tuple[Genome, str] 
             if option.term.arguments()
             else frozenset()
         )
-        if option.term.name in ("alive", "upright") or cause & spoken:
+        if option.term.name in ("alive", "failure", "upright") or cause & spoken:
             genome = genome.with_term(option.term)
             notes.append(f"'{option.term.name}' is added")
     if not notes:
-        for name in ("alive", "upright", "centred"):
+        for name in ("alive", "failure", "upright", "centred"):
             if genome.term(name) is not None or name in patient.components:
                 genome = genome.scaled(name, 2.0)
                 notes.append(f"'{name}' is doubled")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from eureka_agent.designer.offline.penalty_terms import Limit, Penalty, Smoothness
+from eureka_agent.designer.offline.penalty_terms import Failure, Limit, Penalty, Smoothness
 from eureka_agent.designer.offline.reward_terms import (
     Alive,
     Approach,
@@ -24,6 +24,7 @@ __all__ = [
     "Approach",
     "Bonus",
     "Distance",
+    "Failure",
     "Level",
     "Limit",
     "Penalty",
@@ -47,6 +48,7 @@ Term = Annotated[
     | Alive
     | Penalty
     | Smoothness
-    | Limit,
+    | Limit
+    | Failure,
     Field(discriminator="kind"),
 ]

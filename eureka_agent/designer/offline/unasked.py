@@ -12,7 +12,7 @@ from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.operands import rounded, whole
 from eureka_agent.designer.offline.postures import upright_term
 from eureka_agent.designer.offline.semantics import Quantity
-from eureka_agent.designer.offline.terms import Alive, Limit, Penalty, Smoothness, Stillness, Term, Tracking
+from eureka_agent.designer.offline.terms import Alive, Failure, Limit, Penalty, Smoothness, Stillness, Term, Tracking
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
 from eureka_agent.designer.offline.words import stem_set
 
@@ -32,7 +32,7 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     goals = {intent.goal: intent for intent in intents}
     weighted = dice.theme.support_weight
     found: list[Option] = []
-    for maker in (_alive, _posture, _rest, _centre, _drift, _effort, _smoothness, _joint_speed, _limits):
+    for maker in (_alive, _failure, _posture, _rest, _centre, _drift, _effort, _smoothness, _joint_speed, _limits):
         for option in maker(scene, goals, dice):
             if option.probability < 1.0:
                 term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted, digits=2)})
@@ -51,8 +51,16 @@ def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
         else f"episodes end early by {', '.join(scene.description.termination_causes)}"
     )
     # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for every step anyway
-    likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.3
+    likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.15
     return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else likely, why)]
+
+
+def _failure(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    if not scene.can_fail:
+        return []
+    likely = 0.3 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.8
+    why = f"an end by {', '.join(scene.description.termination_causes)} forfeits all that could still be earned"
+    return [Option(Failure(name="failure", weight=dice.around(8.0)), likely, why)]
 
 
 def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
@@ -150,9 +158,17 @@ def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
     if actions is None:
         return []
     asked = Goal.EFFORT in goals
-    weight = dice.around(0.3 if asked else 0.05)
+    # what has to gather energy first is held back by a price on it
+    energetic = bool(goals.keys() & {Goal.SWING_UP, Goal.RAISE})
+    weight = dice.around(0.3 if asked else 0.02 if energetic else 0.05)
     why = "the words ask to save effort" if asked else "a small price on effort keeps actions off their bounds"
-    return [Option(Penalty(name="effort", weight=weight, operand=whole(actions)), 1.0 if asked else 0.75, why)]
+    return [
+        Option(
+            Penalty(name="effort", weight=weight, operand=whole(actions)),
+            1.0 if asked else 0.3 if energetic else 0.75,
+            why,
+        )
+    ]
 
 
 def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
