@@ -20,7 +20,7 @@ class TrainingSettings(BaseModel):
     num_envs: int = Field(16, gt=0, description="parallel environments of one training")
     horizon: int = Field(32, gt=0, description="control steps between two updates")
     hidden_sizes: tuple[int, ...] = Field((64, 64), description="hidden layers of the policy and of the value network")
-    activation: Literal["elu", "tanh"] = Field("elu", description="activation of the hidden layers")
+    activation: Literal["elu", "tanh"] = Field("tanh", description="activation of the hidden layers")
     learning_rate: float = Field(1e-3, gt=0, description="Adam's first learning rate")
     desired_kl: float = Field(
         0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.binding import variable_of
@@ -108,7 +109,7 @@ class RolloutCollector:
             self._terminated[:members, step] = transition.terminated[:rows].view(shape)
             self._truncated[:members, step] = transition.truncated[:rows].view(shape)
             for name, flags in transition.causes.items():
-                self._causes[name][:members, step] = flags[:rows].view(shape)
+                self._cause_buffer(name)[:members, step] = flags[:rows].view(shape)
             for name, buffer in self._arguments.items():
                 source = (
                     self._previous[variable_of(name)]
@@ -138,6 +139,14 @@ class RolloutCollector:
             self._previous = {name: self._previous.get(name, current[name].clone()) for name in remembered}
         else:
             self._previous = {name: self._previous[name] for name in remembered}
+
+    def _cause_buffer(self, name: str) -> Tensor:
+        if name not in self._causes:
+            raise EnvironmentLoadError(
+                f"compute_termination gave the cause {name!r}, which is not in termination_causes",
+                did_you_mean(name, self._causes),
+            )
+        return self._causes[name]
 
     def _reset_done(self, transition: Transition) -> None:
         """Start new episodes, and keep what the next step calls `previous_…`: of a new episode, its first state's."""

@@ -1,0 +1,65 @@
+"""Whether our PPO learns as well as rsl-rl's: fitness of the last policy after equal samples with the human reward, ant and hopper.
+
+    python benchmarks/learning_parity.py [--quick] [--seeds N] [--env-steps N] [TASK …]
+
+Same simulator, reward, architecture and hyperparameters; five seeds each. Fitness is the mean of 64 episodes without noise. Printed are the
+mean over seeds and its 95 % interval (Student's t). Needs the `benchmark` extra; about 40 minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Sequence
+
+from _common import Subject, start, subject, train, write_result
+from _rivals import rsl_rl
+
+# 97.5 % quantiles of Student's t distribution by degrees of freedom
+_T_QUANTILE = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and half width of its 95 % confidence interval."""
+    half = _T_QUANTILE[len(values) - 1] * statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.fmean(values), half
+
+
+def measure(chosen: Subject, seeds: range, env_steps: int) -> dict[str, list[float]]:
+    """Fitness by seed, ours and rsl-rl's."""
+    # with one checkpoint the last policy is the one that is kept, as it is in rsl-rl
+    settings = chosen.settings(env_steps=env_steps, checkpoints=1)
+    iterations = math.ceil(env_steps / (settings.horizon * settings.num_envs))
+    return {
+        "ours": [chosen.score(policy) for policy in train(chosen, settings, seeds)],
+        "rsl_rl": [chosen.score(rsl_rl(chosen, settings, seed, iterations)[1]) for seed in seeds],
+    }
+
+
+def main() -> dict[str, dict[str, list[float]]]:
+    """Measure, print, store."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=["hopper", "ant"], metavar="TASK")
+    parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11), metavar="N")
+    parser.add_argument("--env-steps", type=int, help="samples of one training (default: the task's budget)")
+    parser.add_argument("--quick", action="store_true", help="two seeds of 20,000 steps: shows only that it runs")
+    arguments = parser.parse_args()
+    start()
+    figures = {}
+    for reference in arguments.tasks:
+        chosen = subject(reference)
+        steps = 20_000 if arguments.quick else arguments.env_steps or chosen.task.training.env_steps
+        found = measure(chosen, range(2 if arguments.quick else arguments.seeds), steps)
+        figures[chosen.name] = {**found, "env_steps": [steps]}
+        print(f"{chosen.name}, {steps:,} samples, fitness in {chosen.task.fitness_unit}:")
+        for name, values in found.items():
+            mean, half = interval(values)
+            print(f"  {name:8} {mean:8.2f} ± {half:.2f}   " + " ".join(f"{value:.2f}" for value in values), flush=True)
+    if not arguments.quick:
+        write_result("learning_parity", {"tasks": figures})
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What training 16 members in one process gains, against 16 trainings one after the other: our own, rsl-rl's, Stable-Baselines3's.
+
+    python benchmarks/population_gain.py [--quick] [TASK …]
+
+All on the same simulator and the same number of samples, one thread, start-up left out. One run of the others is measured and counted
+16 times. The four take turns, and each one's median counts, so that a machine that slows down does so for all.
+Needs the `benchmark` extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+from _common import Subject, filled_trainer, start, subject, write_result
+from _rivals import rsl_rl, stable_baselines3
+
+MEMBERS = 16
+
+
+def ours(chosen: Subject, members: int, iterations: int) -> float:
+    """Wall seconds of some iterations of our trainer."""
+    trainer = filled_trainer(chosen, chosen.settings(num_envs=16, env_steps=10**12), range(members))
+    trainer.iterate()
+    began = time.perf_counter()
+    for _ in range(iterations):
+        trainer.iterate()
+    return time.perf_counter() - began
+
+
+def measure(chosen: Subject, rounds: int, iterations: int) -> dict[str, float]:
+    """Median wall seconds of 16 members' iterations, each way."""
+    settings = chosen.settings(num_envs=16)
+    ways: dict[str, Callable[[int], float]] = {
+        "one_process": lambda seed: ours(chosen, MEMBERS, iterations),
+        "one_by_one": lambda seed: MEMBERS * ours(chosen, 1, iterations),
+        "rsl_rl": lambda seed: MEMBERS * rsl_rl(chosen, settings, seed, iterations)[0],
+        "stable_baselines3": lambda seed: MEMBERS * stable_baselines3(chosen, settings, seed, iterations),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name, way in ways.items():
+            seconds[name].append(way(number))
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> dict[str, dict[str, float]]:
+    """Measure, print, store."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=["cartpole/balance", "hopper/run", "ant/run"], metavar="TASK")
+    parser.add_argument("--quick", action="store_true", help="one round of few iterations")
+    arguments = parser.parse_args()
+    rounds, iterations = (1, 5) if arguments.quick else (3, 30)
+    start()
+    figures = {}
+    for reference in arguments.tasks:
+        chosen = subject(reference)
+        seconds = measure(chosen, rounds, iterations)
+        ratios = {name: value / seconds["one_process"] for name, value in seconds.items() if name != "one_process"}
+        figures[chosen.name] = {
+            **{f"{name}_s": value for name, value in seconds.items()},
+            **{f"{name}_ratio": value for name, value in ratios.items()},
+        }
+        print(
+            f"{chosen.name:18} K=16 takes {seconds['one_process']:6.1f} s; "
+            f"16 × K=1 takes {ratios['one_by_one']:.1f} times as long, "
+            f"16 × rsl-rl {ratios['rsl_rl']:.1f}, 16 × Stable-Baselines3 {ratios['stable_baselines3']:.1f}",
+            flush=True,
+        )
+    if not arguments.quick:
+        write_result("population_gain", {"rounds": rounds, "iterations": iterations, "tasks": figures})
+    return figures
+
+
+if __name__ == "__main__":
+    main()
