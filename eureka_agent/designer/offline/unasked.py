@@ -51,7 +51,7 @@ def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
         else f"episodes end early by {', '.join(scene.description.termination_causes)}"
     )
     # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for every step anyway
-    likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.15
+    likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.05 if Goal.SWING_UP in goals else 0.15
     return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else likely, why)]
 
 
@@ -129,10 +129,14 @@ def _centre(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
     why = (
         "the words ask for the centre" if asked else f"{place.reading.name} has limits, and the middle is far from them"
     )
+    # what is centred from the start must not be paid for staying there and hanging
+    gate = "upright" if Goal.SWING_UP in goals and not asked else None
     if place.operand.is_scalar:
         return [
             Option(
-                Tracking(name="centred", weight=weight, operand=place.operand, width=width), 1.0 if asked else 0.55, why
+                Tracking(name="centred", weight=weight, gate=gate, operand=place.operand, width=width),
+                1.0 if asked else 0.45,
+                why,
             )
         ]
     return [
