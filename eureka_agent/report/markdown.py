@@ -101,7 +101,7 @@ def _best(report: RunReport) -> str:
     best = report.best
     if best is None:
         return ""
-    parts = [fenced(best.proposal.source, "python")]
+    parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
     if best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{_quoted(best.proposal.reasoning)}")
     if best.diagnosis is not None and best.diagnosis.findings:

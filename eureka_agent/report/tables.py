@@ -241,19 +241,11 @@ def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
     source = attempt.proposal.source.rstrip()
     if not source:
         return Panel(Text("the designer's reply held no code", style="dim"), title=title, title_align="left")
-    shown = source if whole else without_trailing_comments(source)
+    shown = source if whole else wording.without_trailing_comments(source)
     syntax = Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True)
     hidden = sum(line.startswith("#") for line in source.splitlines()[len(shown.splitlines()) :])
     subtitle = f"and {wording.plural(hidden, 'line')} of comments" if hidden else None
     return Panel(syntax, title=title, title_align="left", subtitle=subtitle, subtitle_align="left")
-
-
-def without_trailing_comments(source: str) -> str:
-    """`source` up to its last line of code."""
-    lines = source.splitlines()
-    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
-        lines.pop()
-    return "\n".join(lines)
 
 
 def _title(report: RunReport) -> Text:

@@ -75,3 +75,11 @@ def plural(amount: int, one: str, many: str = "") -> str:
 def words(operator: str) -> str:
     """An operator's or stage's name for people: underscores become spaces."""
     return operator.replace("_", " ")
+
+
+def without_trailing_comments(source: str) -> str:
+    """`source` up to its last line of code."""
+    lines = source.splitlines()
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+        lines.pop()
+    return "\n".join(lines)
