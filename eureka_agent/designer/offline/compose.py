@@ -69,9 +69,13 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
 def _fallback(scene: Scene, dice: Dice) -> tuple[list[Term], str]:
     """Where no word can be grounded: variables that share words with the sentence, else any that measure something."""
     found = matching.spoken_of(scene, scene.words)
+    moving = matching.velocities(scene, None, 1, scene.words)
     if found:
         chosen = dice.first_or_other(found)
         said = "shares words with the sentence"
+    elif moving and not dice.explores():
+        note = f"The sentence could not be grounded; moving forward, {moving[0].operand.code()}, is what most tasks ask for."
+        return [Progress(name="forward", operand=moving[0].operand, sign=moving[0].sign)], note
     else:
         measured = [
             reading

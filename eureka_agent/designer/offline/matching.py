@@ -285,12 +285,18 @@ def sideways(scene: Scene, axis: int, words: frozenset[str]) -> list[Candidate]:
 
 
 def spoken_of(scene: Scene, words: frozenset[str]) -> list[Candidate]:
-    """Any variable that shares words with the sentence: the last resort."""
+    """Variables that share words with the sentence, in their name or twice in their doc line. Words that most variables have do not count."""
+    common = {
+        word
+        for word in words
+        if 2 * sum(word in reading.doc_words | reading.name_words for reading in scene.readings) > len(scene.readings)
+    }
+    words = words - common
     found = []
     for reading in scene.readings:
         if reading.quantity in (Quantity.ACTION, Quantity.TERMINATED):
             continue
-        if (affinity := reading.affinity(words)) > 0:
+        if (affinity := reading.affinity(words)) >= 1.0:
             found.append(Candidate(whole(reading), reading, affinity))
     return _ranked(found)
 
