@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -19,40 +20,58 @@ _ACTIVATIONS = ("elu", "tanh")
 
 
 class Policy:
-    """Acts by the mean of the trained distribution."""
+    """Acts by the mean of the actions that its training applied: of the Gaussian after clipping to [-1, 1].
+
+    Where noise is wide and a mean lies off the middle, that differs from the clipped mean. A hovering craft, whose thrust was on average
+    right, would sink or rise with the latter.
+    """
 
     def __init__(self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]) -> None:
-        """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs), policy.<i>.bias (1, outputs)."""
-        self._mean = tensors["observation_mean"]
-        self._inverse_deviation = tensors["observation_deviation"].reciprocal()
+        """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs), policy.<i>.bias (1, outputs), log_std."""
+        self._tensors = dict(tensors)
         count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [(tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"]) for index in range(count)]
+        self._mean = tensors["observation_mean"]
+        self._inverse_deviation = tensors["observation_deviation"].reciprocal()
+        self._std = tensors["log_std"].exp()
         self._activation: Activation = activation
         self.metadata = dict(metadata)
 
     @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Observations, hidden layers, actions."""
+        return (*(weight.shape[0] for weight, _ in self._layers), self._layers[-1][0].shape[1])
+
+    @property
     def num_observations(self) -> int:
-        return self._layers[0][0].shape[0]
+        return self.layer_sizes[0]
 
     @property
     def num_actions(self) -> int:
-        return self._layers[-1][0].shape[1]
+        return self.layer_sizes[-1]
 
     def to(self, device: torch.device | str) -> Policy:
         """The same policy on another device."""
-        tensors = {"observation_mean": self._mean, "observation_deviation": self._inverse_deviation.reciprocal()}
-        for index, (weight, bias) in enumerate(self._layers):
-            tensors |= {f"policy.{index}.weight": weight, f"policy.{index}.bias": bias}
-        return Policy({name: tensor.to(device) for name, tensor in tensors.items()}, self._activation, self.metadata)
+        return Policy(
+            {name: tensor.to(device) for name, tensor in self._tensors.items()}, self._activation, self.metadata
+        )
 
     def act(self, observations: Tensor) -> Tensor:
-        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations)."""
+        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations). No noise."""
         value = normalize(observations, self._mean, self._inverse_deviation)
         for index, (weight, bias) in enumerate(self._layers):
             value = torch.addmm(bias, value, weight)
             if index < len(self._layers) - 1:
                 value = activate_(self._activation, value)
-        return value.clamp(-1.0, 1.0)
+        return clipped_gaussian_mean(value, self._std)
+
+
+def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:
+    """Expectation of a Gaussian variable clipped to [-1, 1]. Shapes that broadcast."""
+    low, high = (-1.0 - mean) / std, (1.0 - mean) / std
+    below, above = torch.special.ndtr(low), torch.special.ndtr(-high)
+    density = (torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())) / math.sqrt(2.0 * math.pi)
+    return (above - below + mean * (1.0 - below - above) + std * density).clamp(-1.0, 1.0)
 
 
 def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -62,8 +81,7 @@ def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str
             f"policy metadata has activation {metadata.get('activation')!r}, expected one of {_ACTIVATIONS}"
         )
     policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
-    sizes = [weight.shape[0] for weight, _ in policy._layers] + [policy.num_actions]
-    layer_sizes = ",".join(str(size) for size in sizes)
+    layer_sizes = ",".join(str(size) for size in policy.layer_sizes)
     save_file(dict(tensors), path, metadata={**metadata, "layer_sizes": layer_sizes})
 
 

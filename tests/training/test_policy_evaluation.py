@@ -15,7 +15,7 @@ from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, save_trajectories
-from eureka_agent.training.policy import Policy, load_policy, save_policy
+from eureka_agent.training.policy import Policy, clipped_gaussian_mean, load_policy, save_policy
 
 
 def count_itself(count: Tensor, previous_count: Tensor) -> Tensor:
@@ -34,6 +34,7 @@ def policy_tensors(observations: int, actions: int, scale: float = 1.0) -> dict[
         "policy.0.bias": torch.zeros(1, 3),
         "policy.1.weight": torch.ones(3, actions),
         "policy.1.bias": torch.full((1, actions), 0.25),
+        "log_std": torch.full((actions,), -20.0),
     }
 
 
@@ -46,6 +47,13 @@ def test_a_policy_survives_its_file_and_acts_by_hand_computed_means(tmp_path: Pa
     observations = torch.tensor([[1.0], [0.5], [9.0]])
     expected = [0.25, 3 * math.tanh(-0.25) + 0.25, 1.0]
     torch.testing.assert_close(policy.act(observations), torch.tensor([[value, value] for value in expected]))
+
+
+def test_actions_are_the_mean_of_what_training_applied() -> None:
+    mean, std = torch.tensor([0.0, 0.6, -3.0, 0.9]), torch.tensor([2.0, 0.7, 0.1, 1e-9])
+    noise = torch.randn(400_000, 4, generator=torch.Generator().manual_seed(0))
+    sampled = (mean + std * noise).clamp(-1.0, 1.0).mean(dim=0)
+    torch.testing.assert_close(clipped_gaussian_mean(mean, std), sampled, rtol=0.0, atol=3e-3)
 
 
 def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
