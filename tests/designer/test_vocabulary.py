@@ -22,6 +22,7 @@ def by_goal(sentence: str) -> dict[Goal, Intent]:
         ("move to the left", 1, 1),
         ("go right quickly", 1, -1),
         ("run as fast as possible", None, 1),
+        ("drift to the left", 1, 1),
         ("jump forward as far as possible", 0, 1),
     ],
 )

@@ -174,6 +174,9 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
             goals = [g for g in goals if g not in (Goal.MOVE, Goal.CHANGE)]
             goals.insert(0, Goal.REACH)
             found[Goal.REACH] = found[Goal.REACH] + found[Goal.MOVE] + found[Goal.CHANGE]
+    if not goals and heading is not None and len(plain) > 1:
+        # a verb that is not known with a direction: 'drift to the left'
+        goals = [Goal.MOVE]
     if Goal.REACH in goals and Goal.MOVE in goals:
         goals.remove(Goal.MOVE)
     if Goal.SWING_UP in goals and not sentence_stems & stem_set("up upright top balance invert swingup"):
