@@ -1,8 +1,8 @@
 """`make bench`: every benchmark, one after the other, each in a process of its own.
 
-    python -m benchmarks            all of them
-    python -m benchmarks --list     their names and what they measure
-    python -m benchmarks NAME …     some of them
+python -m benchmarks            all of them
+python -m benchmarks --list     their names and what they measure
+python -m benchmarks NAME …     some of them
 """
 
 from __future__ import annotations

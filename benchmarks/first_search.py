@@ -33,7 +33,9 @@ def main() -> dict[str, float]:
         clone = Path(temporary) / "clone"
         subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
         setup, _ = timed(["./eureka", "--version"], clone)
-        search, output = timed(["./eureka", "search", "balance the pole", "--env", "cartpole", "--format", "json"], clone)
+        search, output = timed(
+            ["./eureka", "search", "balance the pole", "--env", "cartpole", "--format", "json"], clone
+        )
         helps = [timed([str(clone / ".venv/bin/eureka"), "--help"], clone)[0] for _ in range(HELP_RUNS)]
     found = json.loads(output)
     figures = {"setup_s": setup, "search_s": search, "total_s": setup + search, "help_s": statistics.median(helps)}

@@ -77,9 +77,22 @@ def test_the_built_in_environments_are_listed(installed: Path) -> None:
 
 @pytest.mark.slow
 def test_a_small_search_runs(installed: Path) -> None:
-    flags = (
-        "--env cartpole --iterations 1 --samples 2 --env-steps 4096 --finalists 1 --final-seeds 1 --format json".split()
-    )
+    flags = [
+        "--env",
+        "cartpole",
+        "--iterations",
+        "1",
+        "--samples",
+        "2",
+        "--env-steps",
+        "4096",
+        "--finalists",
+        "1",
+        "--final-seeds",
+        "1",
+        "--format",
+        "json",
+    ]
     found = json.loads(run(installed, "search", "balance the pole", *flags))
     assert found["status"] == "finished"
     assert found["best"]["mean"] is not None
