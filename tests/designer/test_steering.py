@@ -138,3 +138,14 @@ def test_the_reasoning_repeats_what_was_found(boat: TaskDescription) -> None:
     finding = DiagnosisFinding(code="saturated-actions", message="62% of the actions are at their bounds.", advice="a")
     better = improve(Genome(terms=(REACH, EFFORT)), diagnosis(finding), scene, intents, Dice(random.Random(0)))
     assert better.notes[0] == "62% of the actions are at their bounds. So 'effort' is tripled."
+
+
+def test_a_component_is_not_treated_twice(boat: TaskDescription) -> None:
+    scene, intents = scene_of(boat, boat.sentence)
+    saturated = DiagnosisFinding(code="saturated-actions", message="m", advice="a")
+    dead = DiagnosisFinding(code="dead-component", message="m", advice="a", component="effort")
+    for seed in range(5):
+        better = improve(
+            Genome(terms=(REACH, EFFORT)), diagnosis(dead, saturated), scene, intents, Dice(random.Random(seed))
+        )
+        assert weight(better.genome, "effort") > 0.2

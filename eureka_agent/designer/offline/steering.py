@@ -60,12 +60,16 @@ def improve(
     findings = diagnosis.findings if diagnosis is not None else ()
     components = tuple(component.name for component in diagnosis.components) if diagnosis is not None else ()
     notes: list[str] = []
+    original = genome
     usable = sorted(
         (finding for finding in findings if finding.code in EDITS), key=lambda finding: _ORDER.index(finding.code)
     )
     for finding in usable:
         if len(notes) == _MAX_EDITS:
             break
+        if finding.component is not None and genome.term(finding.component) != original.term(finding.component):
+            # an earlier finding has changed it: effort that is raised against saturation is not dropped for being small
+            continue
         edited = EDITS[finding.code](Patient(genome, scene, intents, dice, components), finding)
         if edited is not None and not edited[0].empty:
             genome, note = edited
