@@ -22,5 +22,5 @@ task = Task(
     fitness_unit="s",
     success_fitness=7.0,
     options={"goal_spread": 1.0},
-    training=TrainingBudget(env_steps=300_000, num_envs=16),
+    training=TrainingBudget(env_steps=200_000, num_envs=16),
 )
