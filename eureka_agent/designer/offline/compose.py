@@ -17,6 +17,9 @@ from eureka_agent.designer.offline.unasked import optional_terms
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
 from eureka_agent.records import TaskDescription
 
+MAX_TERMS = 9
+"""Terms that a reward may have and still be read at a glance."""
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -60,7 +63,7 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
         terms += fallback
         notes.append(note)
     for option in options:
-        if len(terms) < scene.max_terms and dice.includes(option.probability):
+        if len(terms) < MAX_TERMS and dice.includes(option.probability):
             terms.append(option.term)
             notes.append(f"'{option.term.name}': {option.why}.")
     return Composition(Genome(terms=unique_terms(terms)), tuple(notes))

@@ -48,11 +48,9 @@ class Dice:
         self.generator = generator
         self.theme = theme
 
-    def around(self, value: float, spread: float | None = None) -> float:
+    def around(self, value: float) -> float:
         """`value` times a log-normal factor, with two significant digits."""
-        return rounded(
-            value * math.exp(self.generator.gauss(0.0, self.theme.spread if spread is None else spread)), digits=2
-        )
+        return rounded(value * math.exp(self.generator.gauss(0.0, self.theme.spread)), digits=2)
 
     def explores(self) -> bool:
         """Whether this choice is to be another than the first."""

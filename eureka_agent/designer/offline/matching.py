@@ -50,11 +50,6 @@ class Scene:
         """Whether episodes can end by failure."""
         return bool(self.description.termination_causes) and self.named("terminated") is not None
 
-    @property
-    def max_terms(self) -> int:
-        """Terms that a reward may have and still be read at a glance."""
-        return 9
-
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from eureka_agent.designer.offline.compose import Composition, compose
+from eureka_agent.designer.offline.compose import MAX_TERMS, Composition, compose
 from eureka_agent.designer.offline.dice import THEMES, Dice
 from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
 from eureka_agent.designer.offline.matching import Scene
@@ -127,7 +127,7 @@ def _add(
     genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
 ) -> Composition | None:
     options = missing_options(genome, scene, intents, dice, components)
-    if not options or len(genome.terms) >= scene.max_terms:
+    if not options or len(genome.terms) >= MAX_TERMS:
         return None
     option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
     return Composition(genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",))

@@ -29,13 +29,13 @@ class TermBase(Record):
     """Parameters that a search may scale, all positive."""
     unit_interval: ClassVar[bool] = False
     """Its values lie in [0, 1], so that it can gate others and be gated."""
-    meaning: ClassVar[str] = ""
 
     def parameters(self) -> tuple[str, ...]:
         """Those of `tunable` that change anything in this term."""
         return self.tunable
 
     def operands(self) -> tuple[Operand, ...]:
+        """The variables that it reads, or their entries."""
         return ()
 
     def arguments(self) -> tuple[str, ...]:
@@ -48,12 +48,14 @@ class TermBase(Record):
 
     def describe(self) -> str:
         """What it rewards, for a comment."""
-        return self.meaning.format(*(operand.variable for operand in self.operands()))
+        raise NotImplementedError
 
     def constant(self, scope: Scope, parameter: str) -> str:
+        """Name of a source constant that holds one of its parameters."""
         return scope.constant(f"{self.name}_{parameter}", float(getattr(self, parameter)))
 
     def norm(self, scope: Scope, operand: Operand, label: str = "size") -> str:
+        """Expression of shape (batch,): the operand's magnitude."""
         if operand.is_scalar:
             return f"{operand.code()}.abs()"
         return scope.local(f"{self.name}_{label}", f"torch.linalg.vector_norm({operand.code()}, dim=-1)")
