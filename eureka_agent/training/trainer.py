@@ -205,7 +205,7 @@ class Trainer:
                 with time_limit(self._reward_timeout):
                     total, components[slot] = reward(values)
             except RewardContractError as error:
-                failures[slot] = _Failure(error.code, str(error))
+                failures[slot] = _Failure(error.code, f"{error.message}; {error.hint}" if error.hint else error.message)
                 continue
             except TimeLimitError as error:
                 failures[slot] = _Failure("timeout", f"one call of the reward {error}")
