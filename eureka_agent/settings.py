@@ -56,7 +56,7 @@ class SearchSettings(TrainingSettings):
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
     finalists: int = Field(3, ge=0, description="best attempts that are trained again with fresh seeds; 0: none")
     baselines: bool = Field(True, description="train the human and the sparse reward too, to compare with")
-    final_seeds: int = Field(3, gt=0, description="seeds of every final training and of the baselines")
+    final_seeds: int = Field(5, gt=0, description="seeds of every final training and of the baselines")
     evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
     slots: int = Field(16, gt=0, description="trainings side by side in one worker")
     workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core")
