@@ -28,7 +28,8 @@ BASE_NAME = "base_reward"
 _TERMS_MARK = "# terms, as the offline designer reads them back:"
 _BASE_MARK = "# ── terms added around the function above ──"
 _PREFIX = "#   "
-_LINE = 116
+_LINE = 100
+"""Columns of the source: it is shown in terminals."""
 
 
 def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
@@ -152,7 +153,19 @@ def _product(name: str, sign: str, factors: list[str]) -> list[str]:
     line = f"{name} = {sign}{' * '.join(factors)}"
     if len(line) + 4 <= _LINE:
         return [line]
-    return [f"{name} = (", f"    {sign}{factors[0]}", *(f"    * {factor}" for factor in factors[1:]), ")"]
+    first, *others = [part for factor in factors for part in _top_level_factors(factor)]
+    return [f"{name} = (", f"    {sign}{first}", *(f"    * {factor}" for factor in others), ")"]
+
+
+def _top_level_factors(expression: str) -> list[str]:
+    """The expression split at its multiplications outside of all brackets."""
+    parts, depth, begin = [], 0, 0
+    for place, mark in enumerate(expression):
+        depth += (mark in "([{") - (mark in ")]}")
+        if depth == 0 and expression.startswith(" * ", place):
+            parts.append(expression[begin:place])
+            begin = place + 3
+    return [*parts, expression[begin:]]
 
 
 def _wrapped(body: list[str]) -> list[str]:
