@@ -116,18 +116,19 @@ def _rsl_configuration(settings: TrainingSettings) -> dict[str, Any]:
 
 
 def rsl_rl(subject: Subject, settings: TrainingSettings, seed: int, iterations: int) -> tuple[float, Policy]:
-    """Wall seconds of one rsl-rl training (without its set-up) and its last policy."""
+    """Processor seconds of one rsl-rl training (without its set-up) and its last policy."""
     torch.manual_seed(seed)
     with contextlib.redirect_stdout(io.StringIO()):
         environment = _RslEnvironment(RewardedEnvironment(subject, settings.num_envs, seed))
         runner = OnPolicyRunner(environment, _rsl_configuration(settings), log_dir=None, device="cpu")
-        began = time.perf_counter()
+        began = time.process_time()
         runner.learn(iterations, init_at_random_ep_len=True)
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
     actor = runner.alg.get_policy()
     tensors = {
         "observation_mean": actor.obs_normalizer._mean[0],
         "observation_deviation": actor.obs_normalizer._std[0] + actor.obs_normalizer.eps,
+        "log_std": actor.distribution.log_std_param.detach(),
     }
     linears = [module for module in actor.mlp.modules() if isinstance(module, nn.Linear)]
     for index, linear in enumerate(linears):
@@ -180,7 +181,7 @@ class _SB3Environment(SB3VecEnv):
 
 
 def stable_baselines3(subject: Subject, settings: TrainingSettings, seed: int, iterations: int) -> float:
-    """Wall seconds of one Stable-Baselines3 training, without its set-up."""
+    """Processor seconds of one Stable-Baselines3 training, without its set-up."""
     environment = VecNormalize(
         _SB3Environment(RewardedEnvironment(subject, settings.num_envs, seed)), norm_reward=False
     )
@@ -198,6 +199,6 @@ def stable_baselines3(subject: Subject, settings: TrainingSettings, seed: int, i
         device="cpu",
         policy_kwargs={"net_arch": {"pi": sizes, "vf": sizes}, "activation_fn": activation},
     )
-    began = time.perf_counter()
+    began = time.process_time()
     model.learn(iterations * rows)
-    return time.perf_counter() - began
+    return time.process_time() - began

@@ -3,7 +3,7 @@
     python benchmarks/population_gain.py [--quick] [TASK …]
 
 All on the same simulator and the same number of samples, one thread, start-up left out. One run of the others is measured and counted
-16 times. The four take turns, and each one's median counts, so that a machine that slows down does so for all.
+16 times. The four take turns, and the median of each counts. Times are the processor's: what else runs on the machine does not count.
 Needs the `benchmark` extra.
 """
 
@@ -21,17 +21,17 @@ MEMBERS = 16
 
 
 def ours(chosen: Subject, members: int, iterations: int) -> float:
-    """Wall seconds of some iterations of our trainer."""
+    """Processor seconds of some iterations of our trainer."""
     trainer = filled_trainer(chosen, chosen.settings(num_envs=16, env_steps=10**12), range(members))
     trainer.iterate()
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(iterations):
         trainer.iterate()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def measure(chosen: Subject, rounds: int, iterations: int) -> dict[str, float]:
-    """Median wall seconds of 16 members' iterations, each way."""
+    """Median processor seconds of 16 members' iterations, each way."""
     settings = chosen.settings(num_envs=16)
     ways: dict[str, Callable[[int], float]] = {
         "one_process": lambda seed: ours(chosen, MEMBERS, iterations),
