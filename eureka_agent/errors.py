@@ -41,6 +41,10 @@ class WorkerDiedError(EurekaError):
     """A worker process ended in the middle of a job."""
 
 
+class WorkerFaultError(EurekaError):
+    """A worker reported that it could not do a job; it lives on."""
+
+
 class RewardLoadError(EurekaError):
     """Reward source that does not define a usable `compute_reward`."""
 

@@ -335,6 +335,10 @@ class Score(Record):
     """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
 
 
+BASELINES = ("human", "sparse")
+"""Names of the scores and final trainings that are not an attempt's."""
+
+
 class FinalTraining(Record):
     """One training of a finalist or a baseline from one of the final seeds."""
 

@@ -5,16 +5,12 @@ Everything is written under a temporary name and renamed, so a file that is ther
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-from eureka_agent.archive.database import storage_errors
-from eureka_agent.archive.run_folder import dump_json
-from eureka_agent.records import Attempt
+from eureka_agent.archive.files import dump_json, write_text
+from eureka_agent.records import BASELINES, Attempt
 
-ATTEMPTS, FINALS, BASELINES, BEST = "attempts", "finals", "baselines", "best"
+ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
 REWARD, POLICY, CURVES, TRAJECTORIES = "reward.py", "policy.safetensors", "curves.csv", "trajectories.npz"
 
 
@@ -25,27 +21,8 @@ def attempt_folder(run: Path, attempt_id: str) -> Path:
 
 def training_folder(run: Path, name: str, seed: int) -> Path:
     """`finals/<attempt>/seed-<seed>`, or `baselines/<human or sparse>/seed-<seed>`."""
-    parent = BASELINES if name in ("human", "sparse") else FINALS
+    parent = BASELINES_FOLDER if name in BASELINES else FINALS
     return run / parent / name / f"seed-{seed}"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or none."""
-    write_file(path, lambda draft: draft.write_text(text))
-
-
-def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a full disk."""
-    draft = path.with_name(f".{path.name}.draft")
-    with storage_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(draft)
-        os.replace(draft, path)
-
-
-def copy_file(source: Path, path: Path) -> None:
-    """Copy a whole file or none."""
-    write_file(path, lambda draft: shutil.copyfile(source, draft))
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:

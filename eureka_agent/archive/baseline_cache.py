@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.artefacts import POLICY, copy_file, write_text
+from eureka_agent.archive.artefacts import POLICY
+from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.records import Outcome, TaskDescription
 from eureka_agent.settings import TrainingSettings
@@ -54,7 +55,7 @@ class BaselineCache:
         """Outcome and policy file of this reward trained from this seed, where an earlier run left them."""
         entry = self._entry(source, seed)
         try:
-            outcome = Outcome.model_validate_json((entry / "outcome.json").read_text())
+            outcome = Outcome.model_validate_json((entry / "outcome.json").read_text(encoding="utf-8"))
         except (OSError, ValidationError):
             return None
         return (outcome, entry / POLICY) if (entry / POLICY).is_file() else None

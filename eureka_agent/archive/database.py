@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
 
 from eureka_agent.archive.migrations import migrate
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Attempt, FinalTraining, Message, Outcome
+from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
 FILE_NAME = "archive.sqlite"
+RecordT = TypeVar("RecordT", bound=Record)
 
 
 @contextmanager
@@ -35,33 +40,67 @@ def storage_errors(folder: Path) -> Iterator[None]:
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
     hint = "free some space" if full else "check the folder's permissions and the disk"
-    return RunFolderError(
-        f"cannot write to the run folder {str(folder)!r}: {reason}", f"{hint}, then `eureka resume {folder}`"
-    )
+    run = next((parent for parent in (folder, *folder.parents) if (parent / FILE_NAME).is_file()), None)
+    then = "try again" if run is None else f"`eureka resume {run}`"
+    return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    """An open database with its schema up to date. `check_same_thread` stays on: the archive belongs to one thread."""
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)
+    migrate(connection)
+    return connection
+
+
+def _read_only(folder: Path) -> bool:
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 class Archive:
     """Attempts, final trainings, messages and the run's own facts, by key."""
 
     def __init__(self, folder: Path) -> None:
-        """Open or make `folder/archive.sqlite`. Raises RunFolderError where it is not a database or the disk is full."""
+        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for reading.
+
+        Raises RunFolderError where it is not a database or the disk is full.
+        """
         self.folder = folder
+        path = folder / FILE_NAME
         try:
-            self._connection = sqlite3.connect(folder / FILE_NAME, isolation_level=None, timeout=10.0)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            migrate(self._connection)
+            try:
+                self._connection = _connect(f"file:{quote(str(path.absolute()))}")
+            except sqlite3.OperationalError:
+                if not path.is_file() or (
+                    os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
+                ):
+                    raise
+                self._connection = _connect(f"file:{quote(str(path.absolute()))}?immutable=1")
+        except sqlite3.OperationalError as error:
+            raise _storage_error(folder, str(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:
-            if "full" in str(error):
-                raise _storage_error(folder, str(error), full=True) from None
             raise RunFolderError(
-                f"{str(folder / FILE_NAME)!r} cannot be read as a run's archive: {error}",
-                "is this a run folder? see `eureka runs`",
+                f"{str(path)!r} cannot be read as a run's archive: {error}", "is this a run folder? see `eureka runs`"
             ) from None
 
     def close(self) -> None:
         """Close the file; the archive cannot be used after it."""
         self._connection.close()
+
+    def _read(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from None
+
+    def _parsed(self, model: type[RecordT], text: str) -> RecordT:
+        try:
+            return model.model_validate_json(text)
+        except ValidationError as error:
+            raise self._damaged(f"a record of {model.__name__} is broken: {error.errors()[0]['msg']}") from None
+
+    def _damaged(self, reason: str) -> RunFolderError:
+        path = self.folder / FILE_NAME
+        return RunFolderError(f"the archive {str(path)!r} is damaged: {reason}", "restore it, or start a new search")
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with storage_errors(self.folder):
@@ -71,12 +110,24 @@ class Archive:
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value under `key`."""
-        self._write("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, json.dumps(value)))
+        self.set_facts({key: value})
+
+    def set_facts(self, facts: Mapping[str, Any]) -> None:
+        """Store JSON values by key, all of them or none."""
+        rows = [(key, json.dumps(value)) for key, value in facts.items()]
+        with storage_errors(self.folder):
+            self._connection.execute("BEGIN")
+            try:
+                self._connection.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
+                self._connection.execute("COMMIT")
+            except sqlite3.Error:
+                self._connection.execute("ROLLBACK")
+                raise
 
     def fact(self, key: str, default: Any = None) -> Any:
         """The JSON value under `key`."""
-        row = self._connection.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        rows = self._read("SELECT value FROM run WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else default
 
     # ── attempts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -101,13 +152,13 @@ class Archive:
 
     def attempts(self) -> tuple[Attempt, ...]:
         """All attempts in the order of iteration, sample, revision."""
-        rows = self._connection.execute("SELECT record FROM attempts ORDER BY iteration, sample, revision")
-        return tuple(Attempt.model_validate_json(record) for (record,) in rows)
+        rows = self._read("SELECT record FROM attempts ORDER BY iteration, sample, revision")
+        return tuple(self._parsed(Attempt, record) for (record,) in rows)
 
     def attempt(self, attempt_id: str) -> Attempt | None:
         """The attempt with this id."""
-        row = self._connection.execute("SELECT record FROM attempts WHERE id = ?", (attempt_id,)).fetchone()
-        return None if row is None else Attempt.model_validate_json(row[0])
+        rows = self._read("SELECT record FROM attempts WHERE id = ?", (attempt_id,))
+        return self._parsed(Attempt, rows[0][0]) if rows else None
 
     # ── final trainings and baselines ───────────────────────────────────────────────────────────────────────────────
 
@@ -129,9 +180,7 @@ class Archive:
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
-        rows = self._connection.execute(
-            "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
-        )
+        rows = self._read("SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed")
         return tuple(
             FinalTraining(
                 name=name,
@@ -139,7 +188,7 @@ class Archive:
                 failure=failure,
                 cached=bool(cached),
                 retries=retries,
-                outcome=None if outcome is None else Outcome.model_validate_json(outcome),
+                outcome=None if outcome is None else self._parsed(Outcome, outcome),
             )
             for name, seed, failure, cached, retries, outcome in rows
         )
@@ -148,14 +197,12 @@ class Archive:
 
     def find(self, key: str) -> Message | None:
         """The stored message under a content-addressed key."""
-        row = self._connection.execute("SELECT record FROM messages WHERE key = ?", (key,)).fetchone()
-        return None if row is None else Message.model_validate_json(row[0])
+        rows = self._read("SELECT record FROM messages WHERE key = ?", (key,))
+        return self._parsed(Message, rows[0][0]) if rows else None
 
     def messages(self) -> tuple[Message, ...]:
         """All stored messages."""
-        return tuple(
-            Message.model_validate_json(row) for (row,) in self._connection.execute("SELECT record FROM messages")
-        )
+        return tuple(self._parsed(Message, record) for (record,) in self._read("SELECT record FROM messages"))
 
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""

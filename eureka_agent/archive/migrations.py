@@ -46,7 +46,8 @@ MIGRATIONS: list[tuple[str, str]] = [
 
 def migrate(connection: sqlite3.Connection) -> list[str]:
     """Apply the steps that this database has not seen, each in a transaction of its own; returns their names."""
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone():
+        connection.execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)")
     seen = {name for (name,) in connection.execute("SELECT name FROM migrations")}
     applied = []
     for name, script in MIGRATIONS:

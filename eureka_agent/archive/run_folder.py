@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO, Any
 
 import yaml
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
+from eureka_agent.archive.files import dump_json as dump_json
+from eureka_agent.archive.files import write_text
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
@@ -80,28 +83,45 @@ class Run:
 
 
 def create_run(
-    settings: SearchSettings, description: TaskDescription, command: list[str], parent: Path | None = None
+    settings: SearchSettings,
+    description: TaskDescription,
+    command: list[str],
+    facts: Mapping[str, Any] | None = None,
+    parent: Path | None = None,
 ) -> Run:
-    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an empty archive."""
+    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an archive that holds `facts`.
+
+    The archive comes last: a folder that has one is a whole run. Raises RunFolderError where it cannot be made.
+    """
     parent = runs_folder() if parent is None else parent
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
     stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{description.task}"
-    with storage_errors(parent):
+    try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, stem)
-        (folder / ENVIRONMENT_FILE).write_text(description.model_dump_json(indent=2))
-        (folder / SETTINGS_FILE).write_text(
-            yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-        )
-        commit, changes = git_state()
-        if changes:
-            (folder / CHANGES_FILE).write_text(changes)
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot make a run in {str(parent)!r}: {error.strerror}",
+            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
+        ) from None
+    commit, changes = git_state()
+    dumped = settings.model_dump(mode="json")
+    write_text(folder / ENVIRONMENT_FILE, description.model_dump_json(indent=2))
+    write_text(folder / SETTINGS_FILE, yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True))
+    if changes:
+        write_text(folder / CHANGES_FILE, changes)
     archive = Archive(folder)
-    archive.set_fact("created", now())
-    archive.set_fact("command", command)
-    archive.set_fact("versions", versions())
-    archive.set_fact("git_commit", commit + ("+changes" if changes else "") if commit else None)
-    archive.set_fact("status", RunStatus.RUNNING.value)
+    archive.set_facts(
+        {
+            "created": now(),
+            "command": command,
+            "settings": dumped,
+            "versions": versions(),
+            "git_commit": commit + ("+changes" if changes else "") if commit else None,
+            "status": RunStatus.RUNNING.value,
+            **(facts or {}),
+        }
+    )
     return Run(folder, settings, description, archive)
 
 
@@ -126,7 +146,7 @@ def open_run(folder: Path) -> Run:
             )
     settings = parse_settings(SearchSettings, read_settings_file(folder / SETTINGS_FILE), str(folder / SETTINGS_FILE))
     try:
-        description = TaskDescription.model_validate_json((folder / ENVIRONMENT_FILE).read_text())
+        description = TaskDescription.model_validate_json((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunFolderError(
             f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {error}",
@@ -170,20 +190,32 @@ def locked(folder: Path) -> Iterator[None]:
     with storage_errors(folder):
         handle = (folder / LOCK_FILE).open("a+")
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locks(handle):
             handle.seek(0)
             raise RunFolderError(
                 f"the run {folder.name!r} is being worked on by process {handle.read().strip() or 'unknown'}",
                 f"wait for it, or stop it and `eureka resume {folder}`",
-            ) from None
+            )
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
         yield
     finally:
         handle.close()
+
+
+def _locks(handle: IO[str]) -> bool:
+    """Take the lock; for a second a look of `is_held` may be in the way."""
+    deadline = time.monotonic() + 1.0
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
 
 
 def is_held(folder: Path) -> bool:
@@ -232,8 +264,3 @@ def _git(checkout: Path, *arguments: str) -> str:
 def command_line() -> list[str]:
     """The command that this process was started with, as a person would type it."""
     return ["eureka", *sys.argv[1:]]
-
-
-def dump_json(value: object) -> str:
-    """JSON as it is kept in a run folder."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint
 
 MAPPINGS = ("components", "component_magnitudes", "component_deviations", "terminations")
@@ -28,9 +29,15 @@ def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
 
 
 def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
-    """The points that `write_curves_csv` wrote."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        return tuple(_point(row) for row in csv.DictReader(stream))
+    """The points that `write_curves_csv` wrote. Raises RunFolderError for a file that it did not."""
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            return tuple(_point(row) for row in csv.DictReader(stream))
+    except (OSError, KeyError, ValueError) as error:  # pydantic's and unicode's errors are ValueErrors
+        raise RunFolderError(
+            f"{str(path)!r} cannot be read as curves: {type(error).__name__}: {error}",
+            "was it edited or cut off? restore it",
+        ) from None
 
 
 def _point(row: dict[str, str]) -> CurvePoint:

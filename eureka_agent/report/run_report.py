@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from eureka_agent.records import Attempt, RunStatus, Score, TaskDescription
+from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, TaskDescription
 from eureka_agent.settings import SearchSettings
-
-BASELINES = ("human", "sparse")
-"""Names of the scores that are not an attempt's."""
 
 
 @dataclass(frozen=True, kw_only=True)

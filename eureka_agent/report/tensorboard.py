@@ -23,8 +23,8 @@ TRAINING_FIELDS = (
 """Fields of `CurvePoint` that are shown as `training/<field>`."""
 
 
-def write_event_file(folder: Path, points: Sequence[CurvePoint], label: str) -> Path:
-    """Write (or replace) `folder/events.out.tfevents.<label>`; a scalar's step is its env steps.
+def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
+    """Write (or replace) an event file; a scalar's step is its env steps. TensorBoard finds it where its name begins with `FILE_PREFIX`.
 
     Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`, `training/<field>`. Values that are
     None or not finite are left out.
@@ -34,8 +34,6 @@ def write_event_file(folder: Path, points: Sequence[CurvePoint], label: str) -> 
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.record_writer import RecordWriter
 
-    path = folder / f"{FILE_PREFIX}.{label}"
-    folder.mkdir(parents=True, exist_ok=True)
     wall_time = time.time()
     with path.open("wb") as stream:
         writer = RecordWriter(stream)
@@ -44,7 +42,6 @@ def write_event_file(folder: Path, points: Sequence[CurvePoint], label: str) -> 
             values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(point).items()]
             event = Event(wall_time=wall_time, step=point.env_steps, summary=Summary(value=values))
             writer.write(event.SerializeToString())
-    return path
 
 
 def scalars(point: CurvePoint) -> Mapping[str, float]:

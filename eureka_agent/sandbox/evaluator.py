@@ -36,7 +36,7 @@ class Evaluator:
     async def evaluate(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> Evaluation:
         """Episodes of a policy acting without noise; the worst and the best are written to `trajectories` (npz) if that is given.
 
-        Raises EurekaError with the worker's words when the policy cannot be scored, WorkerDiedError when the worker died twice over it.
+        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when the worker died twice over it.
         """
         async with self._turn:
             try:

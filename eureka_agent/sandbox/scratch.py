@@ -38,7 +38,9 @@ def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_
         raise _refused(name, f"it has more than {max_bytes} bytes")
     with storing(destination):
         destination.parent.mkdir(parents=True, exist_ok=True)
-        destination.write_bytes(data)
+        draft = destination.with_name(f".{destination.name}.draft-{os.getpid()}")
+        draft.write_bytes(data)
+        os.replace(draft, destination)  # a file that is there is whole
     return destination
 
 

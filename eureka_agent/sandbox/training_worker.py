@@ -46,8 +46,6 @@ class TrainingJob:
     """Priority, then the order in which it was asked for: what is smaller goes first."""
     points: list[CurvePoint] = field(default_factory=list)
     retries: int = 0
-    suspected: bool = False
-    """True once its reward was running when a worker died."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -43,7 +43,7 @@ class WarmWorker:
     async def ask(self, command: DryRun | Evaluate, timeout_s: float) -> DryRunDone | Evaluated:
         """Send a command to the live worker and wait for its answer.
 
-        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, EurekaError with the worker's words when it reports a fault.
+        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault.
         The worker is dropped when it dies, and when the caller gives up.
         """
         client = await self.ready()
@@ -55,7 +55,7 @@ class WarmWorker:
                 if isinstance(event, (DryRunDone, Evaluated)) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
-                    raise EurekaError(event.message, event.hint)
+                    raise WorkerFaultError(event.message, event.hint)
         except TimeoutError:
             await self.drop()
             raise WorkerDiedError(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder, copy_file, training_folder, write_text
+from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder, training_folder
 from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Score
-from eureka_agent.report.events import FinalStarted, Observer, Scored, TrainingEnded, TrainingKind
+from eureka_agent.report.events import FinalStarted, Notice, Observer, Scored, TrainingEnded, TrainingKind
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -30,7 +32,7 @@ class FinalTrainings:
         self._cache = cache
         self._observer = observer
         self._seeds = final_seeds(run.settings.final_seeds)
-        self._baseline_slots = asyncio.Semaphore(max(1, baseline_slots))
+        self._baseline_slots = asyncio.Semaphore(baseline_slots)
 
     async def baselines(self) -> None:
         """Train the human and the sparse reward, where the task has them."""
@@ -57,7 +59,12 @@ class FinalTrainings:
         async with self._baseline_slots:
             training = await self._train(name, kind, source, seed, trusted=True)
         if training.outcome is not None:
-            self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)
+            try:
+                self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)
+            except RunFolderError as error:  # the run has its result; only later runs would have gained
+                self._observer(
+                    Notice(text=f"this baseline is not kept for later runs: {error.message}", level="warning")
+                )
 
     async def finalists(self, attempts: Sequence[Attempt]) -> None:
         """Train each of these attempts again from every final seed."""

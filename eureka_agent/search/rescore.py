@@ -12,6 +12,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.search.scoring import episode_statistics
 
 
 async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None) -> Evaluation:
@@ -26,15 +27,14 @@ async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories
 
 def evaluation_summary(evaluation: Evaluation, description: TaskDescription) -> dict[str, Any]:
     """Mean, spread, success rate, length and ends of the episodes."""
-    values = [episode.fitness for episode in evaluation.episodes]
-    threshold = description.success_fitness
+    fitness = episode_statistics(evaluation, description.success_fitness)
     return {
-        "episodes": len(values),
+        "episodes": len(evaluation.episodes),
         "seed": evaluation.seed,
-        "mean": statistics.fmean(values),
-        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "mean": fitness.mean,
+        "std": fitness.std,
         "unit": description.fitness_unit,
-        "success_rate": None if threshold is None else sum(value >= threshold for value in values) / len(values),
+        "success_rate": fitness.success_rate,
         "mean_length": statistics.fmean(episode.length for episode in evaluation.episodes),
         "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes).most_common()),
     }

@@ -4,8 +4,27 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from eureka_agent.records import FinalTraining, Score
+from eureka_agent.records import BASELINES, Evaluation, FinalTraining, Score
+
+
+@dataclass(frozen=True)
+class EpisodeStatistics:
+    """A policy's episodes in three numbers."""
+
+    mean: float
+    std: float | None
+    """Sample standard deviation over the episodes (n − 1); None for a single one."""
+    success_rate: float | None
+    """Share of episodes whose fitness reaches the task's threshold; None where it has none."""
+
+
+def episode_statistics(evaluation: Evaluation, success_fitness: float | None) -> EpisodeStatistics:
+    """Mean, spread and success rate of the evaluated episodes."""
+    values = [episode.fitness for episode in evaluation.episodes]
+    solved = None if success_fitness is None else sum(value >= success_fitness for value in values) / len(values)
+    return EpisodeStatistics(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, solved)
 
 
 def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
@@ -40,6 +59,6 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
         entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)})
         for entry in scores.values()
     ]
-    finalists = [entry for entry in normalized if entry.name not in ("human", "sparse")]
+    finalists = [entry for entry in normalized if entry.name not in BASELINES]
     finalists.sort(key=lambda entry: (entry.mean is None, -(entry.mean or 0.0), entry.name))
-    return tuple(finalists + [entry for entry in normalized if entry.name in ("human", "sparse")])
+    return tuple(finalists + [entry for entry in normalized if entry.name in BASELINES])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
-from eureka_agent.archive.database import storage_errors
-from eureka_agent.archive.run_folder import Run, create_run, locked, open_run
+from eureka_agent.archive.files import write_file
+from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, versions
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
@@ -23,10 +22,12 @@ from eureka_agent.llm.interface import LanguageModel
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,
+    Event,
     Notice,
     Observer,
     RunEnded,
     RunStarted,
+    TrainingEnded,
     TrainingProgress,
     TrainingRetried,
 )
@@ -40,6 +41,7 @@ from eureka_agent.search.attempts import ENDED, AttemptRunner
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.resumption import check_resumable, driver_scratch
 from eureka_agent.search.strategy import STRATEGIES, Strategy
 from eureka_agent.search.summary import best_attempt, run_report
 from eureka_agent.search.trial import TrialRunner
@@ -69,25 +71,28 @@ async def start(
     asked = parse_settings(SearchSettings, values, "the settings")
     model = None if given is not None else language_model_of(asked)
     wall = choose_wall(asked.sandbox)
-    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+    with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
-            dry_runner = await _dry_runner(stack, wall, asked, Path(scratch))
+            dry_runner = await _dry_runner(stack, wall, asked, scratch)
             settings = effective_settings(values, dry_runner.description)
-            run = create_run(settings, dry_runner.description, list(command))
-            if given is not None:
-                run.archive.set_fact(GIVEN_FACT, given.source)
+            facts = {} if given is None else {GIVEN_FACT: given.source}
+            run = create_run(settings, dry_runner.description, list(command), facts)
             await _work(run, wall, dry_runner, given or make_designer(model, run), observer, resumed=False)
     return run
 
 
 async def resume(folder: Path, observer: Observer) -> Run:
-    """Go on with a run from what is missing. Raises EnvironmentLoadError where its environment has changed since."""
+    """Go on with a run from what is missing.
+
+    Raises EnvironmentLoadError where its environment has changed since, SettingsError where a setting has that its results depend on.
+    """
     run = open_run(folder)
+    check_resumable(run)
     designer = _given_again(run) or make_designer(language_model_of(run.settings), run)
     wall = choose_wall(run.settings.sandbox)
-    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+    with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
-            dry_runner = await _dry_runner(stack, wall, run.settings, Path(scratch))
+            dry_runner = await _dry_runner(stack, wall, run.settings, scratch)
             if dry_runner.description.fingerprint != run.description.fingerprint:
                 raise EnvironmentLoadError(
                     f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
@@ -113,11 +118,9 @@ async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSetting
 async def _work(
     run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: Observer, *, resumed: bool
 ) -> None:
-    started = time.monotonic()
     with locked(run.folder):
-        run.set_status(RunStatus.RUNNING)
-        run.archive.set_fact("designer", designer.name)
-        run.archive.set_fact("wall", wall.name)
+        run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer.name, "wall": wall.name})
+        observer = _Stopwatch(run, observer)
         observer(
             RunStarted(
                 run_folder=run.folder,
@@ -130,6 +133,9 @@ async def _work(
                 resumed=resumed,
             )
         )
+        if resumed and run.archive.fact("versions") != versions():
+            text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
+            observer(Notice(text=text, level="warning"))
         if isinstance(designer, OfflineDesigner):
             observer(Notice(text="the offline designer writes the rewards; --model openai/<name> asks an LLM instead"))
         for attempt in run.archive.attempts():
@@ -147,17 +153,30 @@ async def _work(
             message = str(error)
             raise
         finally:
-            run.add_seconds(time.monotonic() - started)
             _end(run, status, message, observer)
 
 
+class _Stopwatch:
+    """Hands events on and adds the time since the last ended attempt to the run's, so that a kill loses little of it."""
+
+    def __init__(self, run: Run, observer: Observer) -> None:
+        self._run = run
+        self._observer = observer
+        self._since = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, AttemptEnded | TrainingEnded | RunEnded):
+            now = time.monotonic()
+            self._run.add_seconds(now - self._since)
+            self._since = now
+        self._observer(event)
+
+
 def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
-    run.set_status(status)
-    run.archive.set_fact("message", message)
+    run.archive.set_facts({"status": status.value, "message": message})
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     report = run_report(run)
-    with storage_errors(run.folder):
-        write_report(run.folder / REPORT_FILE, report)
+    write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
     observer(
         RunEnded(
             status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message

@@ -21,8 +21,6 @@ class ProposalPlan:
 class Strategy(Protocol):
     """Chooses parents and operators from finished attempts."""
 
-    name: str
-
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """`samples` plans for this iteration. `finished` holds every attempt of earlier iterations, failures included."""
         ...
@@ -43,7 +41,6 @@ class Greedy:
     something else, so that one lucky parent does not decide the whole search.
     """
 
-    name = "greedy"
     _OPERATORS = (
         Operator.IMPROVE,
         Operator.RETUNE_WEIGHTS,
@@ -72,8 +69,6 @@ class Greedy:
 
 class BestOfN:
     """Independent samples, none of which learns from another: the baseline that any evolution has to beat."""
-
-    name = "best-of-n"
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """Fresh proposals, whatever has been found."""

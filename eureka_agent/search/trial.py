@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES, copy_file, write_file
+from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
+from eureka_agent.archive.files import copy_file, write_file
+from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.events import Observer, TrainingEnded, TrainingKind, TrainingQueued
-from eureka_agent.report.tensorboard import write_event_file
+from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.scratch import ScratchFileError
 from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
 
 
@@ -67,7 +70,7 @@ class TrialRunner:
         self._observer = observer
 
     async def run(self, request: TrialRequest) -> Trial:
-        """Train and score one reward. A candidate's own failure is part of the result; nothing of it raises."""
+        """Train and score one reward. What fails in training or scoring is part of the result; only a full disk and the like raise."""
         self._observer(TrainingQueued(job=request.job, label=request.label, kind=request.kind, seed=request.seed))
         result = await self._pool.train(
             request.job, request.source, request.seed, trusted=request.trusted, priority=request.priority
@@ -75,18 +78,12 @@ class TrialRunner:
         points = tuple(result.points)
         if points:
             write_file(request.folder / CURVES, lambda draft: write_curves_csv(draft, points))
-            write_event_file(request.folder, points, request.label)
+            events = request.folder / f"{FILE_PREFIX}.{request.label}"
+            write_file(events, lambda draft: write_event_file(draft, points))
         trial = Trial(None, points, None, result.failure_reason, result.retries)
         if result.outcome is not None and result.policy is not None:
             copy_file(result.policy, request.folder / POLICY)
-            evaluation = await self._evaluator.evaluate(
-                request.folder / POLICY,
-                derive_seed("evaluation", request.seed),
-                self._episodes,
-                request.folder / TRAJECTORIES,
-            )
-            outcome = scored(result.outcome, evaluation, self._success_fitness)
-            trial = Trial(outcome, points, evaluation, "", result.retries)
+            trial = await self._score(request, result.outcome, trial)
         fitness = None if trial.outcome is None else trial.outcome.fitness
         self._observer(
             TrainingEnded(
@@ -95,16 +92,25 @@ class TrialRunner:
         )
         return trial
 
+    async def _score(self, request: TrialRequest, outcome: Outcome, trial: Trial) -> Trial:
+        seed = derive_seed("evaluation", request.seed)
+        try:
+            evaluation = await self._evaluator.evaluate(
+                request.folder / POLICY, seed, self._episodes, request.folder / TRAJECTORIES
+            )
+        except (WorkerFaultError, WorkerDiedError, ScratchFileError) as error:
+            return replace(trial, failure=f"its policy could not be scored: {error.message}")
+        return replace(trial, outcome=scored(outcome, evaluation, self._success_fitness), evaluation=evaluation)
+
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
     """The outcome with its evaluation's mean fitness, spread over episodes and success rate."""
-    values = [episode.fitness for episode in evaluation.episodes]
-    solved = None if success_fitness is None else sum(value >= success_fitness for value in values) / len(values)
+    episodes = episode_statistics(evaluation, success_fitness)
     return outcome.model_copy(
         update={
-            "fitness": statistics.fmean(values),
-            "fitness_std": statistics.stdev(values) if len(values) > 1 else None,
-            "success_rate": solved,
-            "evaluation_episodes": len(values),
+            "fitness": episodes.mean,
+            "fitness_std": episodes.std,
+            "success_rate": episodes.success_rate,
+            "evaluation_episodes": len(evaluation.episodes),
         }
     )

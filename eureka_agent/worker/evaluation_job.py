@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError
@@ -22,6 +23,12 @@ def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: s
         )
     finally:
         environment.close()
+    broken = sum(not math.isfinite(episode.fitness) for episode in evaluation.episodes)
+    if broken:
+        raise EurekaError(
+            f"the task's fitness is NaN or infinite in {broken} of {command.episodes} evaluated episodes",
+            "make the fitness finite for every state that the environment can reach",
+        )
     if command.trajectories is not None:
         if trajectories is None:
             raise EurekaError("the evaluation recorded no trajectory", "ask for at least one episode")

@@ -77,3 +77,18 @@ def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "archive.sqlite").write_text("not a database, but long enough to be read as one " * 10)
     with pytest.raises(RunFolderError, match="cannot be read as a run's archive"):
         Archive(tmp_path)
+
+
+def test_a_damaged_record_is_a_clear_error(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=1.0))
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        connection.execute("UPDATE attempts SET record = '{\"id\": 3}'")
+    with pytest.raises(RunFolderError, match="is damaged: a record of Attempt is broken"):
+        Archive(tmp_path).attempts()
+
+
+def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    with pytest.raises(TypeError):
+        archive.set_facts({"first": 1, "second": object()})
+    assert Archive(tmp_path).fact("first") is None

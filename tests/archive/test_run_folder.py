@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from eureka_agent.archive.artefacts import write_text
+from eureka_agent.archive.files import write_file, write_text
 from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.records import TaskDescription
@@ -93,9 +94,43 @@ def test_a_run_that_another_process_holds_cannot_be_entered(tmp_path: Path) -> N
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: Path) -> None:
-    write_text(tmp_path / "report.md", "old")
-    (tmp_path / ".report.md.draft").mkdir()  # the draft cannot be written
-    with pytest.raises(RunFolderError, match="cannot write to the run folder") as caught:
-        write_text(tmp_path / "report.md", "new")
-    assert (tmp_path / "report.md").read_text() == "old"
-    assert "eureka resume" in caught.value.hint
+    def fill_the_disk(draft: Path) -> None:
+        draft.write_text("half of the n")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "archive.sqlite").touch()
+    report = tmp_path / "attempts" / "1-01" / "report.md"
+    write_text(report, "old")
+    with pytest.raises(RunFolderError, match="No space left on device") as caught:
+        write_file(report, fill_the_disk)
+    assert caught.value.hint == f"free some space, then `eureka resume {tmp_path}`"
+    assert report.read_text() == "old"
+    assert list(report.parent.iterdir()) == [report]
+
+
+def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) -> None:
+    looker = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib; from eureka_agent.archive.run_folder import is_held\n"
+            "folder = pathlib.Path(sys.argv[1]); print('looking', flush=True)\n"
+            "while True: is_held(folder)",
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert looker.stdout is not None
+        assert looker.stdout.readline() == b"looking\n"
+        for _ in range(300):
+            with locked(tmp_path):
+                pass
+    finally:
+        looker.kill()
+        looker.communicate()
+
+
+def test_first_facts_are_there_as_soon_as_the_archive_is(runs: Path, description: TaskDescription) -> None:
+    folder = create_run(SearchSettings(), description, [], {"given_source": "def compute_reward(): ..."}).folder
+    assert open_run(folder).archive.fact("given_source") == "def compute_reward(): ..."

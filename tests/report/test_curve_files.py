@@ -31,7 +31,7 @@ def test_csv_columns_are_named(tmp_path: Path, point: Callable[..., CurvePoint])
 
 
 def test_tensorboard_reads_the_scalars_at_their_env_steps(tmp_path: Path, point: Callable[..., CurvePoint]) -> None:
-    write_event_file(tmp_path, [point(512, None, kl=float("nan")), point(1024, 2.5)], "1-02")
+    write_event_file(tmp_path / "events.out.tfevents.1-02", [point(512, None, kl=float("nan")), point(1024, 2.5)])
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [(event.step, event.value) for event in events.Scalars("fitness")] == [(1024, 2.5)]
@@ -41,8 +41,8 @@ def test_tensorboard_reads_the_scalars_at_their_env_steps(tmp_path: Path, point:
 
 
 def test_writing_again_replaces_the_file(tmp_path: Path, point: Callable[..., CurvePoint]) -> None:
-    write_event_file(tmp_path, [point(512, 1.0)], "1-02")
-    write_event_file(tmp_path, [point(512, 3.0)], "1-02")
+    write_event_file(tmp_path / "events.out.tfevents.1-02", [point(512, 1.0)])
+    write_event_file(tmp_path / "events.out.tfevents.1-02", [point(512, 3.0)])
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [event.value for event in events.Scalars("fitness")] == [3.0]
@@ -52,7 +52,7 @@ def test_writing_again_replaces_the_file(tmp_path: Path, point: Callable[..., Cu
 def test_writing_an_event_file_imports_neither_torch_nor_tensorflow(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from eureka_agent.report.tensorboard import write_event_file;"
-        f"write_event_file(Path({str(tmp_path)!r}), [], 'x');"
+        f"write_event_file(Path({str(tmp_path / 'events.out.tfevents.x')!r}), []);"
         "sys.exit(any(name in sys.modules for name in ('torch', 'tensorflow')))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
