@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.archive.artefacts import attempt_folder, write_diagnosis, write_proposal, write_verdict
+from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder, write_diagnosis, write_proposal, write_verdict
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
@@ -92,9 +92,16 @@ class AttemptRunner:
         trial = await self._trials.run(
             TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
         )
+        trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
-            diagnose, trial.outcome, trial.points, trial.evaluation, self._run.description, trial.failure
+            diagnose,
+            trial.outcome,
+            trial.points,
+            trial.evaluation,
+            self._run.description,
+            trial.failure,
+            trajectories,
         )
         trained = attempt.model_copy(
             update={
