@@ -3,40 +3,77 @@
 #   setup.sh          what `eureka` needs
 #   setup.sh dev      what the tests and checks need as well
 #   setup.sh bench    what the benchmarks need as well
+# EUREKA_PYTHON names the Python to use.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 extras=${1:-}
 venv="$here/.venv"
 stamp="$venv/.installed${extras:+-$extras}"
-if [[ -f "$stamp" && "$stamp" -nt "$here/pyproject.toml" ]]; then
-    exit 0
-fi
 
-python=""
-for candidate in ${EUREKA_PYTHON:-} python3 python3.13 python3.12 python3.11; do
-    if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        python=$candidate
-        break
-    fi
-done
-if [[ -z "$python" ]]; then
-    echo "error: no Python 3.11 or newer was found" >&2
-    echo " hint: install one, or name it: EUREKA_PYTHON=/path/to/python3.12 ./eureka" >&2
+fail() {
+    echo "error: $1" >&2
+    echo " hint: $2" >&2
     exit 2
+}
+
+# a stamp holds the checkout's path: the scripts in .venv name it, so they break when the checkout moves
+is_installed() {
+    [[ -f "$stamp" && "$stamp" -nt "$here/pyproject.toml" && $(<"$stamp") == "$here" ]]
+}
+
+was_moved() {
+    local found
+    for found in "$venv"/.installed*; do
+        if [[ -f "$found" && $(<"$found") != "$here" ]]; then return 0; fi
+    done
+    return 1
+}
+
+is_new_enough() {
+    command -v "$1" >/dev/null && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    local candidate
+    if [[ -n "${EUREKA_PYTHON:-}" ]]; then
+        is_new_enough "$EUREKA_PYTHON" || fail "EUREKA_PYTHON is '$EUREKA_PYTHON', which is no Python 3.11 or newer" \
+            "name one that is, or unset it to let one be found"
+        python=$EUREKA_PYTHON
+        return
+    fi
+    for candidate in python3 python3.13 python3.12 python3.11; do
+        if is_new_enough "$candidate"; then
+            python=$candidate
+            return
+        fi
+    done
+    fail "no Python 3.11 or newer was found" "install one, or name it: EUREKA_PYTHON=/path/to/python3.12 ./eureka"
+}
+
+make_venv() {
+    find_python
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python cannot make a virtual environment: it has no ensurepip" \
+        "install it (Debian, Ubuntu: apt install python3-venv), or name another Python: EUREKA_PYTHON=/path/to/python3.12 ./eureka"
+    "$python" -m venv --clear "$venv" >&2 || fail "$python could not make the virtual environment $venv" "see the lines above"
+}
+
+if is_installed; then exit 0; fi
+if ! touch "$here/.setup.lock" 2>/dev/null; then
+    fail "nothing can be written in $here, and .venv is not set up there" \
+        "copy the checkout to a folder of yours, or install it into an environment of your own: pip install $here"
 fi
 # two first uses at once must not install into one folder together
 exec 9>"$here/.setup.lock"
 if command -v flock >/dev/null; then flock 9; fi
-if [[ -f "$stamp" && "$stamp" -nt "$here/pyproject.toml" ]]; then
-    exit 0
-fi
+if is_installed; then exit 0; fi
+
 echo "Setting up .venv (first use; a few minutes without pip's cache) ..." >&2
-[[ -x "$venv/bin/python" ]] || "$python" -m venv "$venv"
-log="$here/.venv/install.log"
+# made anew when there is none, when making it was interrupted before pip was in it, and when the checkout has moved
+if was_moved || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then make_venv; fi
+log="$venv/install.log"
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
     -e "$here${extras:+[$extras]}" >"$log" 2>&1; then
     tail -n 15 "$log" >&2
-    echo "error: pip could not install the package; the whole log is in .venv/install.log" >&2
-    exit 2
+    fail "pip could not install the package" "the whole log is in .venv/install.log; the next start tries again"
 fi
-touch "$stamp"
+printf '%s\n' "$here" >"$stamp"
