@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from eureka_agent.errors import SettingsError, did_you_mean
+
+DAY_SECONDS = 86_400.0
 
 
 class TrainingSettings(BaseModel):
     """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion tasks."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     env_steps: int = Field(200_000, gt=0, description="environment steps of one training")
     num_envs: int = Field(16, gt=0, description="parallel environments of one training")
     horizon: int = Field(32, gt=0, description="control steps between two updates")
-    hidden_sizes: tuple[int, ...] = Field((64, 64), description="hidden layers of the policy and of the value network")
+    hidden_sizes: tuple[PositiveInt, ...] = Field(
+        (64, 64), min_length=1, description="hidden layers of the policy and of the value network"
+    )
     activation: Literal["elu", "tanh"] = Field("tanh", description="activation of the hidden layers")
     learning_rate: float = Field(1e-3, gt=0, description="Adam's first learning rate")
     desired_kl: float = Field(
@@ -39,6 +45,16 @@ class TrainingSettings(BaseModel):
         10, ge=1, description="points of a training at which the policy is kept and the curves are summed up"
     )
 
+    @model_validator(mode="after")
+    def _check_minibatches(self) -> Self:
+        """Every minibatch needs a sample. Without `num_envs` nothing is known yet: the task brings its own."""
+        samples = self.horizon * self.num_envs
+        if "num_envs" in self.model_fields_set and self.minibatches > samples:
+            raise ValueError(
+                f"minibatches is {self.minibatches}, but an update has only horizon x num_envs = {samples} samples"
+            )
+        return self
+
 
 class SearchSettings(TrainingSettings):
     """Settings of a search. A flag, a key of a `--config` file and a field of a run's `settings.yaml` have these names."""
@@ -54,17 +70,39 @@ class SearchSettings(TrainingSettings):
     revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
     retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
-    finalists: int = Field(3, ge=0, description="best attempts that are trained again with fresh seeds; 0: none")
+    finalists: int = Field(
+        3, ge=0, description="best attempts trained again with fresh seeds; 0: none, and no baselines"
+    )
     baselines: bool = Field(True, description="train the human and the sparse reward too, to compare with")
     final_seeds: int = Field(5, gt=0, description="seeds of every final training and of the baselines")
     evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
     slots: int = Field(16, gt=0, description="trainings side by side in one worker")
     workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core")
     sandbox: Literal["auto", "process"] = Field("auto", description="wall around generated code")
-    dry_run_timeout: float = Field(10.0, gt=0, description="seconds that a reward may take in the critic's dry run")
-    training_timeout: float = Field(
-        120.0, gt=0, description="seconds without a sign of life after which a training worker is killed"
+    dry_run_timeout: float = Field(
+        10.0, gt=0, le=DAY_SECONDS, description="seconds that a reward may take in the critic's dry run"
     )
+    training_timeout: float = Field(
+        120.0,
+        gt=0,
+        le=DAY_SECONDS,
+        description="seconds without a sign of life after which a training worker is killed",
+    )
+
+    @field_validator("sentence")
+    @classmethod
+    def _check_sentence(cls, sentence: str | None) -> str | None:
+        """The task without spaces around it."""
+        if sentence is not None and not sentence.strip():
+            raise ValueError("the task is empty; say in plain words what is wanted, such as 'balance the pole'")
+        return sentence if sentence is None else sentence.strip()
+
+    @field_validator("env")
+    @classmethod
+    def _check_env(cls, env: str) -> str:
+        if not env.strip():
+            raise ValueError("no environment is named; `eureka envs` lists them")
+        return env
 
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
@@ -82,25 +120,48 @@ def parse_settings(model: type[SettingsT], values: Mapping[str, Any], origin: st
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise SettingsError(
-            f"setting {key!r} in {origin} is {first.get('input')!r}: {first['msg']}",
-            "see `eureka search --help` for what it takes",
-        ) from None
+        raise SettingsError(_problem(first, origin), "see `eureka search --help` for what it takes") from None
+
+
+def _problem(error: ErrorDetails, origin: str) -> str:
+    """A validation error as a sentence. It has a place when it is about one setting, and none when about several."""
+    cause = error.get("ctx", {}).get("error")
+    expected = str(cause) if isinstance(cause, ValueError) else error["msg"]
+    if error["type"] == "string_unicode":
+        expected = "it is not encoded as UTF-8"
+    if not error["loc"]:
+        return f"the settings in {origin} do not go together: {expected}"
+    key = ".".join(str(part) for part in error["loc"])
+    return f"setting {key!r} in {origin} is {error['input']!r}: {expected}"
+
+
+class _SettingsLoader(yaml.SafeLoader):
+    """YAML in which a name that is written twice is an error; plain YAML silently takes the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a node. Raises ConstructorError for a repeated name."""
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is written twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises SettingsError when there is none."""
-    import yaml
-
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.load(path.read_text(encoding="utf-8"), _SettingsLoader)  # a subclass of the safe loader
     except OSError as error:
         raise SettingsError(
             f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{str(path)!r} is not YAML: {error}", "write one `name: value` a line") from None
+    except (yaml.YAMLError, ValueError) as error:  # YAML's constructors raise ValueError for a date such as 2026-13-01
+        raise SettingsError(
+            f"cannot read the settings in {str(path)!r}: {_yaml_problem(error)}", "write one `name: value` a line"
+        ) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -108,6 +169,13 @@ def read_settings_file(path: Path) -> dict[str, Any]:
             f"{str(path)!r} holds {type(values).__name__}, expected names with values", "write one `name: value` a line"
         )
     return values
+
+
+def _yaml_problem(error: Exception) -> str:
+    """What is wrong with a YAML text, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"{error.problem}, line {error.problem_mark.line + 1}"
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else " ".join(str(error).split())
 
 
 def training_part(settings: SearchSettings) -> TrainingSettings:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.options import given_settings, settings_options
+from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.settings import SearchSettings, parse_settings
 
 if TYPE_CHECKING:
     from eureka_agent.records import Verdict
@@ -16,19 +21,10 @@ REJECTED = 1
 
 @click.command()
 @click.argument("reward", type=click.Path(path_type=Path))
-@click.option("--env", required=True, help="Environment: a built-in name, a folder, or gymnasium:<id>.")
-@click.option("--task", default=None, help="Task of the environment; default: its only or first one.")
+@settings_options(("env", "task", "dry_run_timeout", "sandbox"))
 @click.option("--private", is_flag=True, help="Let it read private variables, as the environment's own baselines may.")
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds that the dry run may take.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
-def critique(reward: Path, env: str, task: str | None, private: bool, timeout: float, output_format: str) -> None:
+@FORMAT
+def critique(reward: Path, private: bool, output_format: str, **flags: Any) -> None:
     """Check the reward function in the file REWARD before a second of training is spent on it.
 
     Exit status: 0 accepted, 1 rejected, 2 it could not be checked.
@@ -39,19 +35,11 @@ def critique(reward: Path, env: str, task: str | None, private: bool, timeout: f
     """
     import asyncio
 
-    from eureka_agent.errors import EnvironmentLoadError
-
-    try:
-        source = reward.read_text()
-    except OSError as error:
-        message = f"cannot read the reward function {str(reward)!r}: {error.strerror}"
-        raise EnvironmentLoadError(message, "name a Python file") from None
-    except UnicodeDecodeError as error:
-        message = f"the reward function {str(reward)!r} is not text: {error.reason}"
-        raise EnvironmentLoadError(message, "name a Python file") from None
-    verdict = asyncio.run(_judge(source, env, task, private, timeout))
+    settings = parse_settings(SearchSettings, given_settings(None, flags), "the flags")
+    source = read_reward_file(reward)
+    verdict = asyncio.run(_judge(source, settings, private))
     if output_format == "json":
-        click.echo(verdict.model_dump_json(indent=2))
+        print_json(verdict.model_dump(mode="json"))
     else:
         from rich.console import Console
 
@@ -63,7 +51,7 @@ def critique(reward: Path, env: str, task: str | None, private: bool, timeout: f
         sys.exit(REJECTED)
 
 
-async def _judge(source: str, env: str, task: str | None, private: bool, timeout_s: float) -> Verdict:
+async def _judge(source: str, settings: SearchSettings, private: bool) -> Verdict:
     import tempfile
 
     from eureka_agent.critic.critic import Critic
@@ -71,7 +59,8 @@ async def _judge(source: str, env: str, task: str | None, private: bool, timeout
     from eureka_agent.sandbox.dry_runner import DryRunner
 
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
-        dry_runner = DryRunner(choose_wall("auto"), env, task, Path(scratch), timeout_s)
+        wall = choose_wall(settings.sandbox)
+        dry_runner = DryRunner(wall, settings.env, settings.task, Path(scratch), settings.dry_run_timeout)
         try:
             return await Critic(await dry_runner.start(), dry_runner).judge(source, trusted=private)
         finally:

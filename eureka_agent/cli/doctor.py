@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eureka_agent.cli.output import FORMAT, print_json
+
 if TYPE_CHECKING:
     from eureka_agent.cli.health import Check
 
@@ -13,17 +15,9 @@ MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL",
 
 
 @click.command()
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@FORMAT
 def doctor(output_format: str) -> None:
     """Tell what is installed and what works here. Exit status 1 when something that a search needs does not work."""
-    import json
     import os
     from dataclasses import asdict
 
@@ -37,7 +31,7 @@ def doctor(output_format: str) -> None:
             click.echo(check_lines(check))
     healthy = all(check.status != "error" for check in checks)
     if output_format == "json":
-        click.echo(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}, indent=2))
+        print_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
     else:
         click.echo("everything that a search needs is here" if healthy else "a search cannot run here; see FAIL above")
     if not healthy:

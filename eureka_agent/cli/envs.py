@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from contextlib import redirect_stdout
 
 import click
 
-from eureka_agent.cli.options import FORMAT
+from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
 
 
@@ -37,18 +38,12 @@ def envs(environment: str | None, check: str | None, task: str | None, output_fo
         _list(output_format)
 
 
-def _print(value: Any) -> None:
-    from eureka_agent.archive.run_folder import dump_json
-
-    click.echo(dump_json(value), nl=False)
-
-
 def _list(output_format: str) -> None:
     from eureka_agent.simulation.catalogue import list_environments
 
     entries = list_environments()
     if output_format == "json":
-        _print([{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries])
+        print_json([{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries])
         return
     from rich.console import Console
     from rich.table import Table
@@ -68,10 +63,11 @@ def _list(output_format: str) -> None:
 def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
 
-    loaded = load_environment(environment)
-    description = describe(loaded, loaded.task(task)[0])
+    with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
+        loaded = load_environment(environment)
+        description = describe(loaded, loaded.task(task)[0])
     if output_format == "json":
-        _print(description.model_dump(mode="json"))
+        print_json(description.model_dump(mode="json"))
         return
     from rich.console import Console
 
@@ -83,10 +79,11 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 def _check(reference: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.conformance import check_environment
 
-    results = check_environment(reference, task)
+    with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
+        results = check_environment(reference, task)
     failed = [result for result in results if not result.passed]
     if output_format == "json":
-        _print(
+        print_json(
             [
                 {
                     "name": result.name,

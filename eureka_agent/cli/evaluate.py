@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eureka_agent.cli.options import FORMAT
+from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import RunFolderError
 
 
@@ -26,7 +26,7 @@ def evaluate(
     import asyncio
 
     from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
-    from eureka_agent.archive.run_folder import dump_json, find_run, open_run
+    from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.search.rescore import evaluation_summary, rescore
 
     opened = open_run(find_run(run))
@@ -44,7 +44,7 @@ def evaluate(
         **evaluation_summary(evaluation, opened.description),
     }
     if output_format == "json":
-        click.echo(dump_json(summary), nl=False)
+        print_json(summary)
         return
     click.echo(
         f"{opened.description.fitness_doc}: {summary['mean']:.4g} ± {summary['std']:.3g} over {episodes} episodes"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 from eureka_agent import __version__
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, did_you_mean
 
 # name → (module, one line of help): known here, so that `eureka --help` imports no command
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -40,6 +41,14 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"eureka_agent.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name)
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. Raises UsageError, with a suggestion."""
+        if args[0] not in COMMANDS and not context.resilient_parsing:
+            context.fail(f"there is no command {args[0]!r}: {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the table above alone."""
@@ -74,8 +83,8 @@ def main() -> None:
             click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {error.hint}", err=True)
         sys.exit(error.exit_status)
     except BrokenPipeError:
-        # the reader of our output has gone, such as `| head`; nothing more can be said to it
-        sys.stderr.close()
+        # the reader of our output has gone, such as `| head`; without this Python would complain at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 

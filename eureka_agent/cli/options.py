@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
+from eureka_agent.errors import SettingsError
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
-FORMAT = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="How to print it.",
-    show_default=True,
-)
 
 
 class Integers(click.ParamType):
@@ -72,12 +65,23 @@ def _without_none(annotation: Any) -> Any:
     return annotation
 
 
-def given_settings(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person set: the `--config` file's values, overridden by the flags that were given. Raises SettingsError."""
+def given_settings(
+    config: Path | None, flags: Mapping[str, Any], takes: Collection[str] = SearchSettings.model_fields
+) -> dict[str, Any]:
+    """What a person set: the `--config` file's values, overridden by the flags that were given.
+
+    Raises SettingsError, also for a setting in the file that is none of those that the command `takes`.
+    """
     values: dict[str, Any] = {}
     if config is not None:
         values.update(read_settings_file(config))
         parse_settings(SearchSettings, values, str(config))
+        for name in values:
+            if name not in takes:
+                raise SettingsError(
+                    f"this command does not take the setting {name!r} in {str(config)!r}",
+                    f"take it out; it takes {', '.join(sorted(takes))}",
+                )
     values.update({name: value for name, value in flags.items() if value is not None})
     parse_settings(SearchSettings, values, "the flags")
     return values

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from eureka_agent.cli.options import FORMAT
+from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import RunFolderError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def runs(output_format: str) -> None:
             click.echo(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
-        _print([{key: value for key, value in to_json(report).items() if key in keys} for report in reports])
+        print_json([{key: value for key, value in to_json(report).items() if key in keys} for report in reports])
     elif reports:
         Console().print(render_runs(reports))
     else:
@@ -54,7 +54,7 @@ def show(run: str, attempt: str | None, output_format: str) -> None:
     report = _report(run)
     if attempt is None:
         if output_format == "json":
-            _print(to_json(report))
+            print_json(to_json(report))
         else:
             Console().print(render_run(report))
         return
@@ -65,7 +65,7 @@ def show(run: str, attempt: str | None, output_format: str) -> None:
             did_you_mean(attempt, [entry.id for entry in report.attempts]),
         )
     if output_format == "json":
-        _print(attempt_in_full_to_json(chosen))
+        print_json(attempt_in_full_to_json(chosen))
         return
     folder = attempt_folder(report.folder, chosen.id)
     curves = folder / CURVES
@@ -81,9 +81,3 @@ def _report(word: str) -> RunReport:
         return run_report(opened)
     finally:
         opened.archive.close()
-
-
-def _print(value: Any) -> None:
-    from eureka_agent.archive.run_folder import dump_json
-
-    click.echo(dump_json(value), nl=False)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from eureka_agent.cli.options import FORMAT, given_settings, settings_options
-from eureka_agent.errors import SettingsError
+from eureka_agent.cli.options import given_settings, settings_options
+from eureka_agent.cli.output import FORMAT
 from eureka_agent.settings import SearchSettings
 
 _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
@@ -32,10 +32,6 @@ def search(sentence: str | None, config: Path | None, output_format: str, **flag
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.session import start
 
-    if sentence is not None and not sentence.strip():
-        raise SettingsError(
-            "the task is empty", 'say in plain words what is wanted: eureka search "balance the pole" --env cartpole'
-        )
     values = given_settings(config, {"sentence": sentence, **flags})
     watch(lambda observer: start(values, None, command_line(), observer), output_format)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from eureka_agent.cli.options import FORMAT, given_settings, settings_options
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.options import given_settings, settings_options
+from eureka_agent.cli.output import FORMAT
 from eureka_agent.settings import TrainingSettings
 
 _FLAGS = (
@@ -20,6 +21,8 @@ _FLAGS = (
     "evaluation_episodes",
     "workers",
     "sandbox",
+    "dry_run_timeout",
+    "training_timeout",
     *TrainingSettings.model_fields,
 )
 
@@ -41,12 +44,7 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     from eureka_agent.designer.given import GivenDesigner
     from eureka_agent.search.session import start
 
-    try:
-        source = reward.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentLoadError(
-            f"cannot read the reward function {str(reward)!r}: {error}", "name a Python file"
-        ) from None
-    values = given_settings(config, flags)
+    values = given_settings(config, flags, takes=_FLAGS)
+    source = read_reward_file(reward)
     values.update({"iterations": 1, "samples": 1, "finalists": 1, "revisions": 0, "retry_rounds": 0})
     watch(lambda observer: start(values, GivenDesigner(source, str(reward)), command_line(), observer), output_format)

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import signal
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import click
+from rich.console import Console
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.cli.output import print_json
 from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class LastingConsole(Console):
+    """A console that outlives its reader: after `| head` or a closed terminal it writes to nowhere."""
+
+    def on_broken_pipe(self) -> None:
+        """Go on in silence; rich's own way is to end the program."""
+        self.quiet = True
+        with suppress(OSError, ValueError):  # a file without a descriptor has no pipe either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 class _Log:
@@ -23,13 +40,11 @@ class _Log:
         self._handle: Any = None
 
     def __call__(self, event: Event) -> None:
-        from rich.console import Console
-
         from eureka_agent.report.plain import PlainLog
 
         if isinstance(event, RunStarted) and self._handle is None:
             with suppress(OSError):  # a log that cannot be written must not stop a search
-                self._handle = (event.run_folder / "log.txt").open("a")
+                self._handle = (event.run_folder / "log.txt").open("a", encoding="utf-8")
                 self._observer = PlainLog(Console(file=self._handle, width=160, no_color=True))
         if self._observer is not None:
             with suppress(OSError):
@@ -40,24 +55,65 @@ class _Log:
                 self._handle.close()
 
 
+class _Folder:
+    """Remembers the run's folder."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self.path = event.run_folder
+
+
+class _View:
+    """The progress view while it can be written: without a reader it is dropped, and the search goes on."""
+
+    def __init__(self, console: LastingConsole) -> None:
+        from eureka_agent.report.live import progress_view
+
+        self._console = console
+        self._view = progress_view(console)
+
+    def __enter__(self) -> _View:
+        self._view.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._dropping():
+            self._view.__exit__(kind, error, traceback)
+
+    def __call__(self, event: Event) -> None:
+        if not self._console.quiet:
+            with self._dropping():
+                self._view(event)
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # a pipe without a reader, a terminal that was closed
+            self._console.on_broken_pipe()
+
+
 def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: str) -> Run:
     """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
-    from rich.console import Console
-
-    from eureka_agent.report.live import progress_view
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
-    console = Console(stderr=output_format == "json")
+    console = LastingConsole(stderr=output_format == "json")
     log, folder = _Log(), _Folder()
 
     async def run() -> Run:
         main = asyncio.current_task()
         assert main is not None  # this is a coroutine of asyncio.run
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, main.cancel)
-        with progress_view(console) as view:
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has a closed terminal ignored
+                loop.add_signal_handler(number, main.cancel)
+        with _View(console) as view:
 
             def observer(event: Event) -> None:
                 log(event)
@@ -70,24 +126,18 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
         finished = asyncio.run(run())
     except (asyncio.CancelledError, KeyboardInterrupt):
         if folder.path is not None:
-            console.print(f"Stopped. Go on with:  eureka resume {folder.path}", highlight=False)
+            with suppress(OSError):  # the terminal may be what has gone
+                click.echo(f"Stopped. Go on with:  {resume_command(folder.path)}", err=output_format == "json")
         raise click.exceptions.Abort from None
     if output_format == "json":
-        from eureka_agent.archive.run_folder import dump_json
         from eureka_agent.report.as_json import to_json
 
-        click.echo(dump_json(to_json(run_report(finished))), nl=False)
+        print_json(to_json(run_report(finished)))
     else:
         console.print(render_end(run_report(finished)))
     return finished
 
 
-class _Folder:
-    """Remembers the run's folder."""
-
-    def __init__(self) -> None:
-        self.path: Path | None = None
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, RunStarted):
-            self.path = event.run_folder
+def resume_command(folder: Path) -> str:
+    """What to type to go on with a run, as one line for any shell."""
+    return shlex.join(["eureka", "resume", str(folder)])

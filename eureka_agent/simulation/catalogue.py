@@ -47,10 +47,12 @@ def default_first(names: Iterable[str], default: str | None) -> list[str]:
 
 
 def _read_entry(folder: Path) -> CatalogueEntry:
-    module = ast.parse((folder / ENVIRONMENT_FILE).read_text())
+    module = ast.parse((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8"))
     files = task_files(folder)
     default = _assigned_string(module, "DEFAULT_TASK")
-    tasks = {name: _sentence(ast.parse(files[name].read_text())) for name in default_first(files, default)}
+    tasks = {
+        name: _sentence(ast.parse(files[name].read_text(encoding="utf-8"))) for name in default_first(files, default)
+    }
     return CatalogueEntry(folder.name, _environment_doc(module), tasks)
 
 

@@ -69,7 +69,7 @@ class LoadedEnvironment:
         relative = getattr(task, attribute)
         path = self.folder / relative
         if path.is_file():
-            return path.read_text()
+            return _read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
             return None
         raise EnvironmentLoadError(
@@ -131,6 +131,15 @@ def check_arguments(function: Callable[..., Any], environment_class: type[VecTas
                 f"the {name} takes {argument!r}, which is no variable of {environment_class.__name__}",
                 did_you_mean(variable, known),
             )
+
+
+def _read_source(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise EnvironmentLoadError(
+            f"{str(path)!r} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8"
+        ) from None
 
 
 def _variable_spec(variable: Variable) -> VariableSpec:

@@ -65,7 +65,7 @@ def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message", "hint"),
     [
-        (["search", "  "], 2, "the task is empty", "say in plain words"),
+        (["search", "  "], 2, "the task is empty", "search --help"),
         (["search", "hop", "--env", "hoper"], 2, "hoper", "hopper"),
         (["search", "hop", "--env", "hopper", "--task", "fly"], 2, "fly", "run"),
         (["search", "x", "--samples", "0"], 2, "'samples'", "search --help"),

@@ -98,7 +98,6 @@ def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
         "import sys\n"
         "import eureka_agent.cli.critique\n"
-        "assert 'pydantic' not in sys.modules\n"
         "import eureka_agent.critic.critic, eureka_agent.critic.render, eureka_agent.sandbox.training_pool\n"
         "import eureka_agent.sandbox.dry_runner, eureka_agent.sandbox.evaluator, eureka_agent.sandbox.choose\n"
         "print(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} & set(sys.modules)))\n"
