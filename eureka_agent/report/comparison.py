@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eureka_agent.records import RunStatus, Score
+from eureka_agent.records import RunStatus, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.run_report import RunReport
 
@@ -94,8 +96,7 @@ def _winner(report: RunReport) -> list[str]:
     if best is None:
         if not report.attempts:
             return ["No reward function was proposed."]
-        amount = wording.plural(len(report.attempts), "attempt")
-        return [f"No reward function was trained to an end; the reasons of the {amount} are below."]
+        return [f"No reward function was trained to an end: {_how_attempts_stand(report)}."]
     operator = wording.words(best.proposal.operator.value)
     score = report.best_score
     if score is None or score.mean is None:
@@ -122,11 +123,27 @@ def _winner(report: RunReport) -> list[str]:
     return sentences
 
 
+def _how_attempts_stand(report: RunReport) -> str:
+    """How many attempts were rejected, failed or are under way."""
+    counts = Counter(attempt.stage for attempt in report.attempts)
+    rejected, failed = counts[Stage.REJECTED], counts[Stage.FAILED]
+    parts = {
+        "rejected by the critic": rejected,
+        "failed in training": failed,
+        "not done": len(report.attempts) - rejected - failed,
+    }
+    amount = wording.plural(len(report.attempts), "attempt")
+    return f"of {amount}, " + ", ".join(f"{number} {what}" for what, number in parts.items() if number)
+
+
 def _state(report: RunReport) -> list[str]:
     if report.status is RunStatus.FINISHED:
         return []
+    if report.status is RunStatus.RUNNING:
+        return ["The run is being worked on right now, so none of this is final."]
     reason = f": {report.message.splitlines()[0].rstrip('.')}" if report.message else ""
-    return [f"The run is {report.status.value}{reason}; `eureka resume {report.folder}` goes on with it."]
+    command = shlex.join(["eureka", "resume", str(report.folder)])
+    return [f"The run is {report.status.value}{reason}; `{command}` goes on with it."]
 
 
 def cost_sentence(report: RunReport) -> str:

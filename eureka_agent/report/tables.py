@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,10 +75,14 @@ def render_run(report: RunReport) -> RenderableType:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
         parts += [render_attempts(report.attempts), Text()]
-    parts.append(
-        Text(f"{report.folder}/report.md has more; one attempt: eureka show {report.folder} ATTEMPT", style="dim")
-    )
+    more = f"{_report_file(report)} has more; " if _report_file(report).is_file() else ""
+    command = shlex.join(["eureka", "show", str(report.folder)])
+    parts.append(Text(f"{more}one attempt: {command} ATTEMPT", style="dim"))
     return Group(*parts)
+
+
+def _report_file(report: RunReport) -> Path:
+    return report.folder / "report.md"
 
 
 def render_end(report: RunReport) -> RenderableType:
@@ -92,7 +97,10 @@ def render_end(report: RunReport) -> RenderableType:
     if report.best is not None:
         paths.add_row("reward", f"{report.folder / 'best' / 'reward.py'}")
         paths.add_row("policy", f"{report.folder / 'best' / 'policy.safetensors'}")
-    paths.add_row("report", f"{report.folder / 'report.md'}")
+    if _report_file(report).is_file():
+        paths.add_row("report", f"{_report_file(report)}")
+    else:
+        paths.add_row("run", f"{report.folder}")
     parts.append(paths)
     return Group(*parts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -105,8 +106,22 @@ def test_a_search_without_final_trainings_warns_of_luck(report: RunReport) -> No
 def test_a_run_in_which_nothing_trained(report: RunReport) -> None:
     text = verdict(replace(report, scores=(), best=None, status=RunStatus.FAILED, message="every proposal failed."))
     assert text.startswith("No reward function was trained to an end")
+    # the fixture's five attempts: one rejected, one failed, three that this run pretends not to have
+    assert "of 5 attempts, 1 rejected by the critic, 1 failed in training, 3 not done." in text
+    assert "below" not in text
     assert "The run is failed: every proposal failed;" in text
     assert "eureka resume runs/20261121-035500_jumper_jump" in text
+
+
+def test_a_run_that_is_under_way_is_not_said_to_be_resumable(report: RunReport) -> None:
+    text = verdict(replace(report, status=RunStatus.RUNNING))
+    assert "being worked on right now" in text
+    assert "eureka resume" not in text
+
+
+def test_the_command_to_resume_is_quoted_for_the_shell(report: RunReport) -> None:
+    text = verdict(replace(report, status=RunStatus.STOPPED, folder=Path("my runs/one")))
+    assert "`eureka resume 'my runs/one'`" in text
 
 
 @pytest.mark.parametrize(

@@ -82,12 +82,25 @@ def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callab
     assert bars == [1, 30]  # from -100 (one character at least) to 0: -25 is three quarters of 40
 
 
-@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED, RunStatus.RUNNING])
+@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
 def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
     text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
     assert "No reward function was proposed." in text
     assert f"The run is {status.value}; `eureka resume" in text
     assert "## Scores" not in text
+
+
+def test_report_md_is_named_only_where_it_exists(report: RunReport, tmp_path: Path) -> None:
+    run = replace(report, folder=tmp_path)
+    assert "report.md" not in printed(render_run(run)) + printed(render_end(run))
+    (tmp_path / "report.md").touch()
+    for renderable in (render_run(run), render_end(run)):
+        assert "report.md" in printed(renderable, width=300)
+
+
+def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:
+    run = replace(report, folder=Path("my runs/one"))
+    assert "eureka show 'my runs/one' ATTEMPT" in printed(render_run(run))
 
 
 def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> None:
