@@ -89,6 +89,16 @@ class SearchSettings(TrainingSettings):
         description="seconds without a sign of life after which a training worker is killed",
     )
 
+    @field_validator("env", "task", "sentence", "model", "base_url")
+    @classmethod
+    def _check_encoding(cls, text: str | None) -> str | None:
+        """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can take."""
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            raise ValueError("it is not encoded as UTF-8") from None
+        return text
+
     @field_validator("sentence")
     @classmethod
     def _check_sentence(cls, sentence: str | None) -> str | None:
@@ -127,8 +137,6 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     """A validation error as a sentence. It has a place when it is about one setting, and none when about several."""
     cause = error.get("ctx", {}).get("error")
     expected = str(cause) if isinstance(cause, ValueError) else error["msg"]
-    if error["type"] == "string_unicode":
-        expected = "it is not encoded as UTF-8"
     if not error["loc"]:
         return f"the settings in {origin} do not go together: {expected}"
     key = ".".join(str(part) for part in error["loc"])

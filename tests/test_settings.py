@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.cli.options import given_settings
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import SearchSettings, parse_settings, training_part
+from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file, training_part
 
 
 def test_flags_override_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
@@ -30,7 +32,23 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("samples", 0), ("samples", "many"), ("discount", 1.5), ("strategy", "luck"), ("hidden_sizes", [64, "x"])],
+    [
+        ("samples", 0),
+        ("samples", "many"),
+        ("discount", 1.5),
+        ("strategy", "luck"),
+        ("hidden_sizes", [64, "x"]),
+        ("hidden_sizes", [0, -3]),
+        ("hidden_sizes", []),
+        ("learning_rate", float("inf")),
+        ("clip", float("nan")),
+        ("dry_run_timeout", float("inf")),
+        ("dry_run_timeout", 86_401),
+        ("training_timeout", 1e30),
+        ("env", " "),
+        ("sentence", "   "),
+        ("sentence", "balance \udcff"),
+    ],
 )
 def test_a_bad_value_is_named_with_what_was_expected(key: str, value: object) -> None:
     with pytest.raises(SettingsError, match=f"setting '{key}"):
@@ -43,6 +61,63 @@ def test_a_file_that_holds_no_mapping_is_a_clear_error(tmp_path: Path, content: 
     config.write_text(content)
     with pytest.raises(SettingsError):
         given_settings(config, {})
+
+
+def test_more_minibatches_than_samples_are_refused_once_the_number_of_environments_is_known() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(SearchSettings, {"num_envs": 1, "horizon": 3}, "the flags")
+    assert caught.value.message == (
+        "the settings in the flags do not go together: "
+        "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
+    )
+    assert parse_settings(SearchSettings, {"num_envs": 1, "horizon": 4}, "the flags").minibatches == 4
+    # 100 minibatches of 2 steps x 64 environments: right, though not with the default of 16 environments
+    assert parse_settings(SearchSettings, {"horizon": 2, "minibatches": 100}, "the flags").horizon == 2
+    assert parse_settings(SearchSettings, {"horizon": 2, "minibatches": 100, "num_envs": 64}, "all").num_envs == 64
+
+
+def test_the_sentence_loses_the_spaces_around_it() -> None:
+    assert parse_settings(SearchSettings, {"sentence": " hop  high\n"}, "the flags").sentence == "hop  high"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"samples: 4\nseed: 1\nsamples: 8\n", "'samples' is written twice, line 3"),
+        (b"sentence: d\xe9placer\n", "it is not UTF-8"),
+        (b"sentence: [1\n", "line 2"),
+        (b"sentence: 2026-13-01\n", "month must be in 1..12"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, problem: str) -> None:
+    config = tmp_path / "search.yaml"
+    config.write_bytes(content)
+    with pytest.raises(SettingsError) as caught:
+        read_settings_file(config)
+    assert str(config) in caught.value.message
+    assert problem in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_file_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    (tmp_path / "search.yaml").write_bytes("sentence: déplacer\n".encode())
+    code = (
+        "from pathlib import Path; from eureka_agent.settings import read_settings_file;"
+        "print(ascii(read_settings_file(Path('search.yaml'))['sentence']))"
+    )
+    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    assert result.stdout == "'d\\xe9placer'\n", result.stderr
+
+
+def test_a_command_refuses_the_settings_that_it_does_not_take(tmp_path: Path) -> None:
+    config = tmp_path / "night.yaml"
+    config.write_text("env: hopper\niterations: 4\n")
+    with pytest.raises(SettingsError) as caught:
+        given_settings(config, {}, takes=("seed", "env"))
+    assert caught.value.message == f"this command does not take the setting 'iterations' in {str(config)!r}"
+    assert caught.value.hint == "take it out; it takes env, seed"
 
 
 def test_the_training_part_keeps_every_training_field() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 EUREKA = [sys.executable, "-m", "eureka_agent.cli.main"]
 
 
-def eureka(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def eureka(*arguments: str | bytes, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*EUREKA, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
@@ -72,11 +73,19 @@ def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
         (["show", "nowhere"], 2, "no run 'nowhere'", "eureka search"),
         (["resume", "."], 2, "is not a run", "eureka runs"),
         (["train", "missing.py"], 2, "missing.py", "name a Python file"),
-        (["critique", "missing.py", "--env", "cartpole"], 2, "missing.py", ""),
+        (["critique", "missing.py", "--env", "cartpole"], 2, "missing.py", "name a Python file"),
+        (["critique", "x.py", "--dry-run-timeout", "nan"], 2, "'dry_run_timeout' in the flags is nan", ""),
+        (["critique", "x.py", "--dry-run-timeout", "1e30"], 2, "less than or equal to 86400", ""),
+        (["search", "x", "--hidden-sizes", "0,-3"], 2, "'hidden_sizes.0' in the flags is 0", ""),
+        (["search", "x", "--learning-rate", "inf"], 2, "'learning_rate' in the flags is inf", "finite"),
+        (["search", "x", "--num-envs", "1", "--horizon", "1"], 2, "minibatches is 4", ""),
+        (["search", "x", "--env", ""], 2, "no environment is named", "eureka envs"),
+        (["search", b"balance \xff"], 2, "not encoded as UTF-8", ""),
+        (["serch"], 2, "there is no command 'serch'", "did you mean 'search'?"),
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_no_traceback(
-    tmp_path: Path, arguments: list[str], status: int, message: str, hint: str
+    tmp_path: Path, arguments: list[str | bytes], status: int, message: str, hint: str
 ) -> None:
     result = eureka(*arguments, cwd=tmp_path)
     assert result.returncode == status
@@ -92,3 +101,27 @@ def test_an_unknown_key_in_a_settings_file(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "unknown setting 'sampels' in night.yaml" in result.stderr
     assert "did you mean 'samples'?" in result.stderr
+
+
+def test_train_refuses_settings_of_a_search(tmp_path: Path) -> None:
+    (tmp_path / "night.yaml").write_text("samples: 4\n")
+    (tmp_path / "reward.py").write_text("x = 1\n")
+    result = eureka("train", "reward.py", "--config", "night.yaml", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "does not take the setting 'samples' in 'night.yaml'" in result.stderr
+
+
+def test_output_to_a_reader_that_has_gone_gives_no_traceback(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        [*EUREKA, "envs", "--format", "json"],
+        cwd=tmp_path,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    os.close(writer)
+    assert result.returncode == 1
+    assert result.stderr == ""

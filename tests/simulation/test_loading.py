@@ -193,3 +193,10 @@ def test_seed_sets_the_start_states(write_folder: WriteFolder) -> None:
     starts = [loaded.make(task, 4, seed=seed).obs_buf for seed in (1, 1, 2)]
     assert torch.equal(starts[0], starts[1])
     assert not torch.equal(starts[0], starts[2])
+
+
+def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    (folder / "rewards" / "human.py").write_bytes(b"# gr\xf6\xdfer\n")
+    with pytest.raises(EnvironmentLoadError, match=r"human\.py' is not UTF-8: .* at byte 4"):
+        describe(load_environment(str(folder)))
