@@ -30,7 +30,7 @@ was_moved() {
 }
 
 is_new_enough() {
-    command -v "$1" >/dev/null && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+    [[ $("$1" -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) == True ]]
 }
 
 find_python() {

@@ -18,6 +18,6 @@ FORMAT = click.option(
 
 def print_json(value: Any) -> None:
     """Print a value as `--format json` promises it."""
-    from eureka_agent.archive.run_folder import dump_json
+    from eureka_agent.archive.files import dump_json
 
     click.echo(dump_json(value), nl=False)

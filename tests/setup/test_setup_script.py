@@ -22,7 +22,7 @@ echo "$*" >>"{log}"
 venv=$(dirname "$(dirname "$0")")
 case "$1 $2" in
     "-c import ensurepip"*) exit {ensurepip} ;;
-    "-c "*) exit {version} ;;
+    "-c "*) echo {new_enough} ;;
     "-m venv") rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; touch "$4/has-pip" ;;
     "-m pip") [[ -e "$venv/has-pip" ]] ;;
 esac
@@ -41,11 +41,11 @@ class Checkout:
         self.log = folder / "calls.log"
         self.programs = folder / "my programs"
 
-    def python(self, name: str = "python3", *, version: int = 0, ensurepip: int = 0) -> Path:
-        """Put a stand-in into the search path; `version` and `ensurepip` are the exit statuses of these two questions."""
+    def python(self, name: str = "python3", *, new_enough: bool = True, ensurepip: int = 0) -> Path:
+        """Put a stand-in into the search path; `ensurepip` is the exit status of importing it."""
         self.programs.mkdir(exist_ok=True)
         path = self.programs / name
-        path.write_text(STAND_IN.format(log=self.log, version=version, ensurepip=ensurepip))
+        path.write_text(STAND_IN.format(log=self.log, new_enough=new_enough, ensurepip=ensurepip))
         path.chmod(0o755)
         return path
 
@@ -112,16 +112,17 @@ def test_a_python_without_ensurepip_is_a_clear_error(checkout: Checkout) -> None
 
 
 def test_the_named_python_is_used_alone_even_with_spaces_in_its_path(checkout: Checkout) -> None:
-    checkout.python(version=1)
+    checkout.python(new_enough=False)
     named = checkout.python("my python")
     assert checkout(python=str(named)).returncode == 0
     assert len(checkout.calls("-m venv")) == 1
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_named_python_that_will_not_do_is_an_error_though_another_would(checkout: Checkout, there: bool) -> None:
+@pytest.mark.parametrize("name", ["old", "none", "true"])
+def test_a_named_python_that_will_not_do_is_an_error_though_another_would(checkout: Checkout, name: str) -> None:
     checkout.python()
-    named = checkout.python("old", version=1) if there else checkout.programs / "none"
+    checkout.python("old", new_enough=False)
+    named = Path("/bin/true") if name == "true" else checkout.programs / name
     result = checkout(python=str(named))
     assert result.returncode == 2
     assert f"EUREKA_PYTHON is '{named}', which is no Python 3.11 or newer" in result.stderr
