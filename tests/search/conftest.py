@@ -1,12 +1,19 @@
-"""An environment folder written by the tests, and searches on it through the real command line."""
+"""An environment folder written by the tests, searches on it through the real command line, and runs without workers."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import CommandLine
+from scripted_search import reward
+
+from eureka_agent.archive.run_folder import Run, create_run
+from eureka_agent.records import TaskDescription
+from eureka_agent.settings import SearchSettings
 
 ENVIRONMENT = '''"""A puck on a rail."""
 import torch
@@ -111,3 +118,22 @@ def small(puck: Path) -> Callable[..., tuple[str, ...]]:
         return ("search", "bring the puck to the middle of the rail", "--env", str(puck), *flags)
 
     return arguments
+
+
+@pytest.fixture
+def make_run(tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Makes runs with the settings given, on a task whose human and sparse reward are `reward(100)` and `reward(200)`."""
+    connect = sqlite3.connect
+
+    def connect_without_waiting_for_the_disk(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA synchronous=OFF")  # the wait is for power cuts, of which these tests have none
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_without_waiting_for_the_disk)
+    described = description.model_copy(update={"human_reward": reward(100), "sparse_reward": reward(200)})
+
+    def make(**settings: Any) -> Run:
+        return create_run(SearchSettings(env="cart", **settings), described, [], parent=tmp_path / "runs")
+
+    return make

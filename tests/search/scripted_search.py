@@ -1,0 +1,206 @@
+"""A search without workers: scripted proposals, trials from a table, and a fuse that kills all of it at a chosen call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eureka_agent.archive.artefacts import POLICY
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.files import write_text
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.records import CheckpointRecord, Finding, Outcome, Proposal, Verdict
+from eureka_agent.report.events import Observer
+from eureka_agent.search.attempts import AttemptRunner
+from eureka_agent.search.engine import SearchEngine
+from eureka_agent.search.final import FinalTrainings
+from eureka_agent.search.session import _generations
+from eureka_agent.search.strategy import Greedy
+from eureka_agent.search.trial import Trial, TrialRequest
+from eureka_agent.settings import training_part
+
+
+class Killed(BaseException):
+    """The end of the process, as far as the search can tell."""
+
+
+class Fuse:
+    """Counts calls by kind and raises Killed at the n-th one of a kind, and at every one after it."""
+
+    def __init__(self, kind: str = "", number: int = 0) -> None:
+        self.calls: Counter[str] = Counter()
+        self._at = (kind, number)
+        self._blown = False
+
+    def __call__(self, kind: str) -> None:
+        self.calls[kind] += 1
+        if self._blown or (kind, self.calls[kind]) == self._at:
+            self._blown = True
+            raise Killed
+
+
+class ScriptedDesigner:
+    """Gives the listed sources in the order in which it is asked, and mends rejected ones from a table."""
+
+    name = "scripted"
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        mended: Mapping[str, str] | None = None,
+        *,
+        concurrent: bool = False,
+        fuse: Fuse | None = None,
+    ) -> None:
+        self.concurrent = concurrent
+        self.requests: list[DesignRequest] = []
+        self.revisions: list[tuple[DesignRequest, str, Verdict]] = []
+        """Request, rejected source and verdict of every revision that was asked for."""
+        self._sources = sources
+        self._mended = mended or {}
+        self._fuse = fuse or Fuse()
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        self._fuse("propose")
+        source = self._sources[len(self.requests)]
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        return self._proposal(source, request)
+
+    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+        self._fuse("revise")
+        self.revisions.append((request, rejected.source, verdict))
+        await asyncio.sleep(0)
+        return self._proposal(self._mended[rejected.source], request)
+
+    def _proposal(self, source: str, request: DesignRequest) -> Proposal:
+        parents = tuple(parent.id for parent in request.parents)
+        return Proposal(
+            source=source, reasoning="scripted", operator=request.operator, parents=parents, designer=self.name
+        )
+
+
+class TableTrials:
+    """In the trial runner's place: looks up a fitness, or the words of a failure, by source and seed, else by source."""
+
+    def __init__(self, table: Mapping[str | tuple[str, int], float | str], fuse: Fuse | None = None) -> None:
+        self.requests: list[TrialRequest] = []
+        self.most_at_once = 0
+        self._running = 0
+        self._table = table
+        self._fuse = fuse or Fuse()
+
+    async def run(self, request: TrialRequest) -> Trial:
+        self._fuse("trial")
+        self.requests.append(request)
+        self._running += 1
+        self.most_at_once = max(self.most_at_once, self._running)
+        await asyncio.sleep(0)
+        self._running -= 1
+        keys = ((request.source, request.seed), request.source)
+        result = next(self._table[key] for key in keys if key in self._table)
+        if not isinstance(result, str):
+            write_text(request.folder / POLICY, f"policy of {request.job}")
+        self._fuse("trained")
+        if isinstance(result, str):
+            return Trial(None, (), None, result, 0)
+        return Trial(outcome_of(result), (), None, "", 0)
+
+    @property
+    def labels(self) -> list[str]:
+        """What was trained, in order."""
+        return [request.label for request in self.requests]
+
+
+class CountingCritic(Critic):
+    """The real critic behind a fuse."""
+
+    def __init__(self, run: Run, fuse: Fuse) -> None:
+        super().__init__(run.description, CleanDryRun())
+        self._fuse = fuse
+
+    async def judge(self, source: str, trusted: bool = False) -> Verdict:
+        self._fuse("judge")
+        await asyncio.sleep(0)
+        return await super().judge(source, trusted)
+
+
+class CleanDryRun:
+    """A dry run that finds nothing."""
+
+    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+        return ()
+
+
+class ScriptedSearch:
+    """Engine and final trainings of a run, put together as a session does."""
+
+    def __init__(
+        self,
+        run: Run,
+        designer: ScriptedDesigner,
+        trials: TableTrials,
+        *,
+        fuse: Fuse | None = None,
+        observer: Observer | Callable[[Any], None] = lambda event: None,
+        baseline_slots: int = 4,
+    ) -> None:
+        self.run = run
+        self.designer = designer
+        self.trials: Any = trials  # the runner's place, without its pool and evaluator
+        attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse()), self.trials, observer)
+        self.engine = SearchEngine(run, designer, attempts, Greedy(), observer)
+        settings = run.settings
+        self.cache = BaselineCache(
+            run.folder.parent, run.description, training_part(settings), settings.evaluation_episodes
+        )
+        self.finals = FinalTrainings(run, self.trials, self.cache, observer, baseline_slots)
+
+    async def see_through(self) -> None:
+        """Generations and final trainings, with the baselines beside them."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.finals.baselines())
+            group.create_task(_generations(self.engine, self.finals, self.run.settings.finalists))
+
+
+def reward(weight: float) -> str:
+    """A reward that the critic accepts."""
+    return f"""def compute_reward(cart_position):
+    closeness = -{weight} * cart_position.abs()
+    return closeness, {{"closeness": closeness}}
+"""
+
+
+IMPORTING = "import os\n" + reward(1)
+"""Rejected with A201: an import of something else than torch, math and typing."""
+MISSPELT = reward(1).replace("cart_position", "cart_postion")
+"""Rejected with C303: an argument is no variable of the environment."""
+BROKEN = "def compute_reward(cart_position:\n"
+"""Rejected with P103: not valid Python."""
+
+
+def outcome_of(fitness: float) -> Outcome:
+    """The outcome of a training with one checkpoint."""
+    checkpoint = CheckpointRecord(
+        env_steps=10_000, fitness=fitness, episode_length=500.0, episodes=4, reward=0.0, components={}
+    )
+    return Outcome(
+        env_steps=10_000,
+        seconds=1.0,
+        checkpoints=(checkpoint,),
+        best_checkpoint=0,
+        training_fitness=fitness,
+        fitness=fitness,
+    )
+
+
+def rows(run: Run) -> list[tuple[str, str, str, float | None]]:
+    """Id, stage, source and fitness of every attempt in the archive."""
+    return [
+        (attempt.id, attempt.stage.value, attempt.proposal.source, attempt.fitness)
+        for attempt in run.archive.attempts()
+    ]

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_search import BROKEN, IMPORTING, MISSPELT, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import Operator, Proposal
+from eureka_agent.report.events import IterationEnded, IterationStarted
+from eureka_agent.search.engine import SearchFailedError
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+
+
+# ── generations in which all fail ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_failures(make_run: MakeRun) -> None:
+    run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=2)
+    designer = ScriptedDesigner([IMPORTING, reward(1), reward(2), reward(3), reward(4), reward(5)])
+    trials = TableTrials({reward(1): "went NaN", reward(2): 1.5, reward(3): "diverged", reward(4): 1.0, reward(5): 2.0})
+    events: list[Any] = []
+    await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
+    assert rows(run) == [
+        ("1-01", "rejected", IMPORTING, None),
+        ("1-02", "failed", reward(1), None),
+        ("1-03", "trained", reward(2), 1.5),  # the second round: new sample numbers, the old attempts are kept
+        ("1-04", "failed", reward(3), None),
+        ("2-01", "trained", reward(4), 1.0),
+        ("2-02", "trained", reward(5), 2.0),
+    ]
+    started = [(event.iteration, event.round) for event in events if isinstance(event, IterationStarted)]
+    assert started == [(0, 0), (0, 1), (1, 0)]
+    told = [[(failure.id, failure.stage) for failure in request.failures] for request in designer.requests]
+    first_round = [("1-02", "failed"), ("1-01", "rejected")]  # newest first
+    second_round = [("1-04", "failed"), *first_round]
+    assert told == [[], [], first_round, first_round, second_round, second_round]
+    diverged, went_nan, imported = designer.requests[4].failures
+    assert (diverged.source, diverged.reason) == (reward(3), "diverged")
+    assert (went_nan.source, went_nan.reason) == (reward(1), "went NaN")
+    assert imported.source == IMPORTING
+    assert imported.reason.startswith("A201 ")
+    assert len({request.seed for request in designer.requests}) == 6
+
+
+async def test_a_designer_is_reminded_of_the_four_newest_failures(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=3, revisions=1, retry_rounds=1)
+    designer = ScriptedDesigner(
+        [IMPORTING] * 3 + [reward(1)] * 3,
+        mended={IMPORTING: MISSPELT},
+    )
+    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.search()
+    # six in all: 1-01, 1-01-r1, 1-02, 1-02-r1, 1-03, 1-03-r1
+    assert [failure.id for failure in designer.requests[3].failures] == ["1-03-r1", "1-03", "1-02-r1", "1-02"]
+
+
+async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(make_run: MakeRun) -> None:
+    run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=1)
+    trials = TableTrials({reward(1): "went NaN", reward(2): "diverged"})
+    designer = ScriptedDesigner([reward(1), reward(2), reward(2), IMPORTING])
+    with pytest.raises(SearchFailedError, match="iteration 1 failed, in 2 rounds of 2: diverged; A201 ") as caught:
+        await ScriptedSearch(run, designer, trials).engine.search()
+    assert str(run.folder) in caught.value.hint
+    assert [(row[0], row[1]) for row in rows(run)] == [
+        ("1-01", "failed"),
+        ("1-02", "failed"),
+        ("1-03", "failed"),
+        ("1-04", "rejected"),
+    ]
+    # a resumption comes to the same end without asking or training anything
+    asked_for_nothing = ScriptedDesigner([])
+    trained_nothing = TableTrials({})
+    with pytest.raises(SearchFailedError, match="in 2 rounds of 2: diverged; A201 "):
+        await ScriptedSearch(open_run(run.folder), asked_for_nothing, trained_nothing).engine.search()
+    assert (asked_for_nothing.requests, trained_nothing.requests) == ([], [])
+
+
+async def test_a_search_of_one_proposal_fails_with_its_reason(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=1, retry_rounds=0)
+    search = ScriptedSearch(run, ScriptedDesigner([reward(1)]), TableTrials({reward(1): "went NaN"}))
+    with pytest.raises(SearchFailedError, match=r"^the proposal failed: went NaN\n"):
+        await search.engine.search()
+
+
+# ── revisions of what the critic rejects ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=2, revisions=2)
+    designer = ScriptedDesigner([IMPORTING, reward(1)], mended={IMPORTING: MISSPELT, MISSPELT: BROKEN})
+    trials = TableTrials({reward(1): 1.0})
+    await ScriptedSearch(run, designer, trials).engine.search()
+    assert rows(run) == [
+        ("1-01", "rejected", IMPORTING, None),
+        ("1-01-r1", "rejected", MISSPELT, None),
+        ("1-01-r2", "rejected", BROKEN, None),
+        ("1-02", "trained", reward(1), 1.0),
+    ]
+    handed = [(source, [found.code for found in verdict.findings]) for _, source, verdict in designer.revisions]
+    assert handed == [(IMPORTING, ["A201"]), (MISSPELT, ["C303"])]
+    assert all(request == designer.requests[0] for request, _, _ in designer.revisions)
+    assert trials.labels == ["1-02"]
+    for name, source in (("1-01", IMPORTING), ("1-01-r1", MISSPELT), ("1-01-r2", BROKEN)):
+        assert (run.folder / "attempts" / name / "reward.py").read_text() == source
+
+
+async def test_an_accepted_revision_is_trained_from_a_seed_of_its_own(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=1, revisions=2)
+    designer = ScriptedDesigner([MISSPELT], mended={MISSPELT: reward(1)})
+    trials = TableTrials({reward(1): 3.0})
+    trained = await ScriptedSearch(run, designer, trials).engine.search()
+    assert [attempt.id for attempt in trained] == ["1-01-r1"]
+    assert rows(run) == [("1-01", "rejected", MISSPELT, None), ("1-01-r1", "trained", reward(1), 3.0)]
+    first, revised = run.archive.attempts()
+    assert [(request.label, request.source, request.seed) for request in trials.requests] == [
+        ("1-01-r1", reward(1), revised.seed)
+    ]
+    assert first.seed != revised.seed
+    assert (run.folder / "attempts/1-01-r1/policy.safetensors").is_file()
+
+
+async def test_only_what_the_critic_rejects_is_revised(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=2, revisions=2)
+    designer = ScriptedDesigner([reward(1), reward(2)])
+    await ScriptedSearch(run, designer, TableTrials({reward(1): "diverged", reward(2): 1.0})).engine.search()
+    assert designer.revisions == []
+
+
+# ── parents and the best so far ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothing(make_run: MakeRun) -> None:
+    run = make_run(iterations=3, samples=4, revisions=0)
+    fitness = {
+        1: 1.0,
+        2: 4.0,
+        3: 2.0,
+        4: "diverged",
+        5: 3.0,
+        6: 0.0,
+        7: 3.5,
+        8: 2.0,
+        9: -1.0,
+        10: 0.5,
+        11: 1.0,
+        12: 3.7,
+    }
+    designer = ScriptedDesigner([reward(weight) for weight in fitness])
+    trials = TableTrials({reward(weight): result for weight, result in fitness.items()})
+    events: list[Any] = []
+    trained = await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
+    asked = [(request.operator, [parent.id for parent in request.parents]) for request in designer.requests]
+    assert asked == [
+        *[(Operator.FRESH, [])] * 4,
+        # after 1, 4, 2: the best is 1-02, the runner-up 1-03
+        (Operator.IMPROVE, ["1-02"]),
+        (Operator.RETUNE_WEIGHTS, ["1-02"]),
+        (Operator.MUTATE_STRUCTURE, ["1-02"]),
+        (Operator.CROSSOVER, ["1-02", "1-03"]),
+        # after 3, 0, 3.5, 2, all below 4: the best is still 1-02, the runner-up is now 2-03 with 3.5
+        (Operator.IMPROVE, ["1-02"]),
+        (Operator.RETUNE_WEIGHTS, ["1-02"]),
+        (Operator.MUTATE_STRUCTURE, ["1-02"]),
+        (Operator.CROSSOVER, ["1-02", "2-03"]),
+    ]
+    best, runner_up = designer.requests[11].parents
+    assert (best.source, best.fitness, runner_up.source, runner_up.fitness) == (reward(2), 4.0, reward(7), 3.5)
+    for parent in (best, runner_up):
+        archived = run.archive.attempt(parent.id)
+        assert archived is not None
+        assert parent.diagnosis is not None
+        assert parent.diagnosis == archived.diagnosis
+        assert parent.diagnosis.fitness == parent.fitness
+    assert [event.best.id for event in events if isinstance(event, IterationEnded)] == ["1-02"] * 3
+    # 4, 3.7, 3.5, 3, then the two with 2 and the two with 1 in the order in which they came, 0.5, 0, -1
+    assert [attempt.id for attempt in trained] == [
+        *["1-02", "3-04", "2-03", "2-01", "1-03", "2-04", "1-01", "3-03", "3-02", "2-02", "3-01"]
+    ]
+
+
+# ── one after the other, or at once ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run: MakeRun) -> None:
+    run = make_run(iterations=2, samples=3)
+    designer = ScriptedDesigner([reward(weight) for weight in range(6)])
+    trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
+    await ScriptedSearch(run, designer, trials).engine.search()
+    assert [request.siblings for request in designer.requests] == [
+        (),
+        (reward(0),),
+        (reward(0), reward(1)),
+        (),  # a new generation
+        (reward(3),),
+        (reward(3), reward(4)),
+    ]
+
+
+async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_the_next(make_run: MakeRun) -> None:
+    first_in_training = asyncio.Event()
+
+    class WaitingDesigner(ScriptedDesigner):
+        async def propose(self, request: DesignRequest) -> Proposal:
+            proposal = await super().propose(request)
+            if len(self.requests) == 2:
+                await first_in_training.wait()
+            return proposal
+
+    class TellingTrials(TableTrials):
+        async def run(self, request: TrialRequest) -> Trial:
+            first_in_training.set()
+            return await super().run(request)
+
+    run = make_run(iterations=1, samples=2)
+    designer = WaitingDesigner([reward(1), reward(2)])
+    trials = TellingTrials({reward(1): 1.0, reward(2): 2.0})
+    async with asyncio.timeout(10):
+        trained = await ScriptedSearch(run, designer, trials).engine.search()
+    assert [attempt.id for attempt in trained] == ["1-02", "1-01"]
+
+
+async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(make_run: MakeRun) -> None:
+    together = asyncio.Barrier(3)  # nobody passes before all three have been asked
+
+    class MeetingDesigner(ScriptedDesigner):
+        async def propose(self, request: DesignRequest) -> Proposal:
+            proposal = await super().propose(request)
+            await together.wait()
+            return proposal
+
+    run = make_run(iterations=2, samples=3)
+    designer = MeetingDesigner([reward(weight) for weight in range(6)], concurrent=True)
+    trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
+    async with asyncio.timeout(10):
+        await ScriptedSearch(run, designer, trials).engine.search()
+    assert [request.siblings for request in designer.requests] == [()] * 6
+    # whoever is asked n-th of a generation has its n-th place
+    assert rows(run) == [
+        ("1-01", "trained", reward(0), 0.0),
+        ("1-02", "trained", reward(1), 1.0),
+        ("1-03", "trained", reward(2), 2.0),
+        ("2-01", "trained", reward(3), 3.0),
+        ("2-02", "trained", reward(4), 4.0),
+        ("2-03", "trained", reward(5), 5.0),
+    ]
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+async def test_a_designer_that_cannot_go_on_ends_the_search_with_its_own_words(
+    make_run: MakeRun, concurrent: bool
+) -> None:
+    class Penniless(ScriptedDesigner):
+        async def propose(self, request: DesignRequest) -> Proposal:
+            if len(self.requests) == 2:
+                raise EurekaError("the budget is spent", "raise it")
+            return await super().propose(request)
+
+    run = make_run(iterations=2, samples=2)
+    designer = Penniless([reward(1), reward(2)], concurrent=concurrent)
+    with pytest.raises(EurekaError, match=r"^the budget is spent\n"):
+        await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0, reward(2): 2.0})).engine.search()
+    assert rows(run) == [("1-01", "trained", reward(1), 1.0), ("1-02", "trained", reward(2), 2.0)]

@@ -1,0 +1,145 @@
+"""A search that is killed at any point and resumed ends as the one that was not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_search import (
+    IMPORTING,
+    MISSPELT,
+    Fuse,
+    Killed,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.records import Stage
+from eureka_agent.report.events import AttemptEnded
+
+MakeRun = Callable[..., Run]
+
+SETTINGS = {
+    "iterations": 2,
+    "samples": 2,
+    "revisions": 1,
+    "retry_rounds": 1,
+    "finalists": 2,
+    "final_seeds": 2,
+}
+SCRIPT = [IMPORTING, reward(1), reward(2), MISSPELT, reward(4), reward(5)]
+MENDED = {IMPORTING: "import sys\n", MISSPELT: reward(3)}
+TABLE: dict[str | tuple[str, int], float | str] = {
+    reward(1): "went NaN",
+    reward(2): 2.0,
+    reward(3): 5.0,
+    reward(4): 3.0,
+    reward(5): 7.0,
+    reward(100): 6.0,  # human
+    reward(200): 1.0,  # sparse
+}
+ATTEMPTS = [
+    ("1-01", "rejected", IMPORTING, None),
+    ("1-01-r1", "rejected", "import sys\n", None),
+    ("1-02", "failed", reward(1), None),
+    ("1-03", "trained", reward(2), 2.0),  # the first generation's second round
+    ("1-04", "rejected", MISSPELT, None),
+    ("1-04-r1", "trained", reward(3), 5.0),
+    ("2-01", "trained", reward(4), 3.0),
+    ("2-02", "trained", reward(5), 7.0),
+]
+TRAINED_ONCE = Counter(["1-02", "1-03", "1-04-r1", "2-01", "2-02"])
+TRAINED_FROM_BOTH_SEEDS = Counter(["1-04-r1", "2-02", "human", "sparse"] * 2)  # 7 and 5 are the best two
+SCORES = [("1-04-r1", 5.0), ("2-02", 7.0), ("human", 6.0), ("sparse", 1.0)]
+POINTS = {
+    "propose": 6,
+    "revise": 2,
+    "judge": 8,
+    "trial": 13,  # 5 attempts, 2 finalists and 2 baselines from 2 seeds
+    "trained": 13,
+    "ended": 8,  # an attempt's last stage has just been archived
+}
+"""Every point at which the search is killed, by kind, with how often an unbroken search passes it."""
+
+
+def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
+    """A process's worth of fresh objects. What the archive has is not asked for again, so the script goes on where it ends."""
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
+
+    def observe(event: Any) -> None:
+        if isinstance(event, AttemptEnded):
+            fuse("ended")
+
+    return ScriptedSearch(run, designer, TableTrials(TABLE, fuse), fuse=fuse, observer=observe)
+
+
+def final_rows(run: Run) -> list[tuple[str, float | None]]:
+    """Name and fitness of every final training, by name."""
+    return [
+        (training.name, None if training.outcome is None else training.outcome.fitness)
+        for training in run.archive.trainings()
+    ]
+
+
+async def test_the_unbroken_search_passes_every_point_as_often_as_it_is_killed_there(make_run: MakeRun) -> None:
+    run, fuse = make_run(**SETTINGS), Fuse()
+    search = search_with(run, fuse)
+    await search.see_through()
+    assert rows(run) == ATTEMPTS
+    assert Counter(search.trials.labels) == TRAINED_ONCE + TRAINED_FROM_BOTH_SEEDS
+    assert final_rows(run) == [row for row in SCORES for _ in range(2)]
+    assert fuse.calls == POINTS
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(kind, number) for kind, times in POINTS.items() for number in range(1, times + 1)]
+)
+async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
+    run = make_run(**SETTINGS)
+    fuse = Fuse(kind, number)
+    killed = False
+    try:
+        await search_with(run, fuse).see_through()
+    except* Killed:
+        killed = True
+    assert killed
+
+    resumed = open_run(run.folder)
+    attempts = resumed.archive.attempts()
+    known = Counter(attempt.id for attempt in attempts if attempt.outcome is not None or attempt.stage is Stage.FAILED)
+    known += Counter(training.name for training in resumed.archive.trainings())
+    fuse = Fuse()
+    search = search_with(resumed, fuse)
+    await search.see_through()
+
+    assert rows(resumed) == ATTEMPTS
+    assert final_rows(resumed) == [row for row in SCORES for _ in range(2)]
+    assert Counter(search.trials.labels) == TRAINED_ONCE + TRAINED_FROM_BOTH_SEEDS - known
+    assert fuse.calls["judge"] == 8 - sum(attempt.stage is not Stage.PROPOSED for attempt in attempts)
+    assert fuse.calls["propose"] == 6 - sum(attempt.revision == 0 for attempt in attempts)
+    assert fuse.calls["revise"] == 2 - sum(attempt.revision == 1 for attempt in attempts)
+
+
+async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(make_run: MakeRun) -> None:
+    whole = search_with(make_run(**SETTINGS), Fuse())
+    await whole.see_through()
+    seeds = {attempt.id: attempt.seed for attempt in whole.run.archive.attempts()}
+    for proposed in range(6):
+        run = make_run(**SETTINGS)
+        try:
+            await search_with(run, Fuse("propose", proposed + 1)).see_through()
+        except* Killed:
+            assert sum(attempt.revision == 0 for attempt in run.archive.attempts()) == proposed
+        resumed = search_with(open_run(run.folder), Fuse())
+        await resumed.see_through()
+        assert resumed.designer.requests == whole.designer.requests[proposed:]
+        assert {attempt.id: attempt.seed for attempt in run.archive.attempts()} == seeds
