@@ -132,8 +132,8 @@ def test_a_job_s_name_is_taken_while_it_is_there(make_trainer: MakeTrainer, poin
 
 
 def test_more_minibatches_than_samples_are_refused(point_task: Task) -> None:
-    settings = TrainingSettings(num_envs=2, horizon=3, minibatches=7)
-    with pytest.raises(SettingsError, match="7 minibatches of 6 samples"):
+    settings = TrainingSettings(horizon=1, minibatches=17)  # with the default of 16 environments
+    with pytest.raises(SettingsError, match="17 minibatches of 16 samples"):
         Trainer(PointMass, point_task, settings, 1)
 
 
