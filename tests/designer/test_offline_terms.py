@@ -11,7 +11,7 @@ from reward_values import evaluate
 
 from eureka_agent.designer.offline.genome import Genome
 from eureka_agent.designer.offline.operands import Operand
-from eureka_agent.designer.offline.render import render
+from eureka_agent.designer.offline.render import recover, render
 from eureka_agent.designer.offline.terms import (
     Alive,
     Approach,
@@ -51,6 +51,15 @@ def test_progress_turns_its_sign_and_is_capped(boat: TaskDescription) -> None:
     term = Progress(name="backward", weight=2.0, operand=SURGE, sign=-1, cap=3.0)
     # −1 m/s backward is worth 2·1; −9 m/s is cut at 3: 2·3; 0.5 m/s forward costs 2·0.5
     assert component(term, boat, hull_velocity=[[-1, 7, 7], [-9, 0, 0], [0.5, 0, 0]]) == pytest.approx([2.0, 6.0, -1.0])
+
+
+def test_boosted_progress_pays_the_last_bit_of_speed_most(boat: TaskDescription) -> None:
+    term = Progress(name="forward", weight=2.0, operand=SURGE, cap=4.0, boost=0.5)
+    # 2 · v · (1 + 0.5 |v|): at 1 m/s 3, at 2 m/s 8, at −1 m/s −3, and 9 m/s is cut at 4: 2 · 4 · 3 = 24
+    values = component(term, boat, hull_velocity=[[1, 0, 0], [2, 0, 0], [-1, 0, 0], [9, 0, 0]])
+    assert values == pytest.approx([3.0, 8.0, -3.0, 24.0])
+    names = [each.name for each in boat.variables]
+    assert recover(render(Genome(terms=(term,)), "sail", names), names) == Genome(terms=(term,))
 
 
 def test_distance_falls_to_one_over_e_at_its_temperature(boat: TaskDescription) -> None:

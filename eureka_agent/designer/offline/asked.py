@@ -18,6 +18,7 @@ from eureka_agent.designer.offline.terms import (
     Tracking,
 )
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, quantities
+from eureka_agent.designer.offline.words import stem_set
 
 _HEADINGS = {
     (0, 1): "forward",
@@ -27,6 +28,9 @@ _HEADINGS = {
     (2, 1): "upward",
     (2, -1): "downward",
 }
+_FAST = stem_set("fast faster fastest quick quickly speed sprint race")
+_BOOST, _BOOST_ODDS = 0.15, 0.4
+"""How much more than in proportion speed pays (s/m, per m/s), and how often a proposal tries it."""
 _LENGTH_SCALE = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 """A distance that matters, by unit, where a variable has no range."""
 
@@ -81,10 +85,11 @@ def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
             note,
         )
     cap = chosen.reading.limit() or 20.0
-    return Asked(
-        (Progress(name=name, weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, cap=rounded(cap)),),
-        note,
-    )
+    progress = Progress(name=name, weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, cap=rounded(cap))
+    if stem_set(" ".join(intent.words)) & _FAST and dice.includes(_BOOST_ODDS):
+        progress = progress.model_copy(update={"boost": dice.around(_BOOST)})
+        note = f"{note} Fast is asked for, so speed pays more than in proportion."
+    return Asked((progress,), note)
 
 
 def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:

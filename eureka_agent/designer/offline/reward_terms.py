@@ -9,7 +9,10 @@ from eureka_agent.designer.offline.term_base import TermBase, distance_code
 
 
 class Progress(TermBase):
-    """Speed in the wanted direction, per `scale`; forwards counts up, backwards counts down."""
+    """Speed in the wanted direction, per `scale`; forwards counts up, backwards counts down.
+
+    With a `boost` it grows faster than the speed, v · (1 + boost · |v|), so that the last bit of speed is worth more than the first.
+    """
 
     kind: Literal["progress"] = "progress"
     operand: Operand
@@ -18,7 +21,11 @@ class Progress(TermBase):
     """Speed that is worth 1."""
     cap: float = 20.0
     """Speed beyond which nothing is gained."""
-    tunable: ClassVar[tuple[str, ...]] = ("cap",)
+    boost: float = 0.0
+    tunable: ClassVar[tuple[str, ...]] = ("cap", "boost")
+
+    def parameters(self) -> tuple[str, ...]:
+        return self.tunable if self.boost else ("cap",)
 
     def operands(self) -> tuple[Operand, ...]:
         return (self.operand,)
@@ -26,11 +33,15 @@ class Progress(TermBase):
     def value(self, scope: Scope) -> str:
         cap = self.constant(scope, "cap")
         speed = f"{self.operand.code()}.clamp(-{cap}, {cap})"
+        if self.boost:
+            speed = scope.local(f"{self.name}_velocity", speed)
+            speed = f"{speed} * (1.0 + {self.constant(scope, 'boost')} * {speed}.abs())"
         value = f"{'-' if self.sign < 0 else ''}{speed}"
         return value if self.scale == 1.0 else f"{value} / {self.constant(scope, 'scale')}"
 
     def describe(self) -> str:
-        return f"speed in the wanted direction, {'minus ' if self.sign < 0 else ''}{self.operand.code()}"
+        more = ", the faster the more" if self.boost else ""
+        return f"speed in the wanted direction, {'minus ' if self.sign < 0 else ''}{self.operand.code()}{more}"
 
 
 class Level(TermBase):
