@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,13 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
 FILE_NAME = "archive.sqlite"
+
+
+def resume_command(run: Path) -> str:
+    """What to type to go on with a run, as one line for any shell."""
+    return shlex.join(["eureka", "resume", str(run)])
+
+
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -41,7 +49,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
     hint = "free some space" if full else "check the folder's permissions and the disk"
     run = next((parent for parent in (folder, *folder.parents) if (parent / FILE_NAME).is_file()), None)
-    then = "try again" if run is None else f"`eureka resume {run}`"
+    then = "try again" if run is None else f"`{resume_command(run)}`"
     return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
 
 

@@ -19,8 +19,7 @@ from typing import IO, Any
 import yaml
 
 from eureka_agent import __version__
-from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
-from eureka_agent.archive.files import dump_json as dump_json
+from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, storage_errors
 from eureka_agent.archive.files import write_text
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.records import RunStatus, TaskDescription
@@ -194,7 +193,7 @@ def locked(folder: Path) -> Iterator[None]:
             handle.seek(0)
             raise RunFolderError(
                 f"the run {folder.name!r} is being worked on by process {handle.read().strip() or 'unknown'}",
-                f"wait for it, or stop it and `eureka resume {folder}`",
+                f"wait for it, or stop it and `{resume_command(folder)}`",
             )
         handle.truncate(0)
         handle.write(str(os.getpid()))

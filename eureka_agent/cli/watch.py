@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli.output import print_json
 from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
@@ -136,8 +136,3 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
     else:
         console.print(render_end(run_report(finished)))
     return finished
-
-
-def resume_command(folder: Path) -> str:
-    """What to type to go on with a run, as one line for any shell."""
-    return shlex.join(["eureka", "resume", str(folder)])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, versions
 from eureka_agent.critic.critic import Critic
@@ -147,7 +148,7 @@ async def _work(
                 await _search(run, wall, dry_runner, designer, observer, workers)
             status = RunStatus.FINISHED
         except asyncio.CancelledError:
-            status, message = RunStatus.STOPPED, f"stopped; go on with: eureka resume {run.folder}"
+            status, message = RunStatus.STOPPED, f"go on with: {resume_command(run.folder)}"
             raise
         except EurekaError as error:
             message = str(error)
