@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -38,7 +39,9 @@ def save(renderable: RenderableType, path: Path, title: str) -> None:
         record=True, width=WIDTH, height=HEIGHT, force_terminal=True, file=io.StringIO(), color_system="truecolor"
     )
     console.print(renderable)
-    path.write_text(console.export_svg(title=title))
+    # the reader's own fixed-width font: a page must not fetch one from elsewhere
+    picture = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title=title), flags=re.DOTALL)
+    path.write_text(picture.replace("Fira Code", "ui-monospace, monospace"), encoding="utf-8")
 
 
 def main() -> None:

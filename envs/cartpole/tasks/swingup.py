@@ -24,5 +24,5 @@ task = Task(
     success_fitness=6.0,
     options={"start_angle": math.pi, "start_spread": 0.2, "ends_on_fall": False},
     human_reward="rewards/swingup_human.py",
-    training=TrainingBudget(env_steps=150_000, num_envs=16, overrides={"entropy_coefficient": 0.005}),
+    training=TrainingBudget(env_steps=300_000, num_envs=16, overrides={"entropy_coefficient": 0.005}),
 )
