@@ -25,6 +25,7 @@ REQUIRED_PACKAGES = (
     "mujoco-core",
     "mujoco-studio",
     "gymnasium",
+    "imageio",
     "numpy",
     "pydantic",
     "rich",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from eureka_agent.archive.database import FILE_NAME, resume_command
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.wall import STDERR_NAME
 from eureka_agent.worker.messages import CURRENT_JOB_BYTES, CURRENT_JOB_FILE
@@ -46,13 +47,15 @@ def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Turn an OSError in the block, such as a full disk's, into an EurekaError that names `path`."""
+    """Turn an OSError in the block, such as a full disk's, into an EurekaError that names `path` and, inside a run, how to go on with it."""
     try:
         yield
     except OSError as error:
+        run = next((parent for parent in path.parents if (parent / FILE_NAME).is_file()), None)
+        then = "" if run is None else f", then `{resume_command(run)}`"
         raise EurekaError(
             f"cannot write {str(path)!r}: {error.strerror or error}",
-            "free disk space, or check the folder's permissions",
+            f"free disk space, or check the folder's permissions{then}",
         ) from None
 
 
