@@ -30,6 +30,11 @@ def resume_command(run: Path) -> str:
     return shlex.join(["eureka", "resume", str(run)])
 
 
+def run_of(path: Path) -> Path | None:
+    """The run folder that a path lies in, or is; None outside of one."""
+    return next((folder for folder in (path, *path.parents) if (folder / FILE_NAME).is_file()), None)
+
+
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -48,7 +53,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
     hint = "free some space" if full else "check the folder's permissions and the disk"
-    run = next((parent for parent in (folder, *folder.parents) if (parent / FILE_NAME).is_file()), None)
+    run = run_of(folder)
     then = "try again" if run is None else f"`{resume_command(run)}`"
     return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
 

@@ -63,10 +63,6 @@ class Run:
         status = RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
         return RunStatus.STOPPED if status is RunStatus.RUNNING and not is_held(self.folder) else status
 
-    def set_status(self, status: RunStatus) -> None:
-        """Record where the run stands."""
-        self.archive.set_fact("status", status.value)
-
     @property
     def sentence(self) -> str:
         """The task in plain words that this run works on."""

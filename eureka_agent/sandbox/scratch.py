@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from eureka_agent.archive.database import FILE_NAME, resume_command
+from eureka_agent.archive.database import resume_command, run_of
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.wall import STDERR_NAME
 from eureka_agent.worker.messages import CURRENT_JOB_BYTES, CURRENT_JOB_FILE
@@ -51,7 +51,7 @@ def storing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        run = next((parent for parent in path.parents if (parent / FILE_NAME).is_file()), None)
+        run = run_of(path)
         then = "" if run is None else f", then `{resume_command(run)}`"
         raise EurekaError(
             f"cannot write {str(path)!r}: {error.strerror or error}",
