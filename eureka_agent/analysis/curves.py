@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.records import CheckpointRecord, CurvePoint, Evaluation, Outcome, TaskDescription
+from eureka_agent.summaries import summarize
 
 Array = npt.NDArray[np.float64]
 
@@ -69,28 +70,7 @@ def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ..
     """At most ten checkpoints of equal parts of the points."""
     count = min(REFLECTION_CHECKPOINTS, len(points))
     parts = [points[len(points) * index // count : len(points) * (index + 1) // count] for index in range(count)]
-    return tuple(_checkpoint(part) for part in parts)
-
-
-def _checkpoint(part: Sequence[CurvePoint]) -> CheckpointRecord:
-    episodes = sum(point.episodes for point in part)
-    names = dict.fromkeys(name for point in part for name in point.components)
-    return CheckpointRecord(
-        env_steps=part[-1].env_steps,
-        fitness=_weighted([(point.fitness, point.episodes) for point in part]),
-        episode_length=_weighted([(point.episode_length, point.episodes) for point in part]),
-        episodes=episodes,
-        reward=_mean([point.reward for point in part]),
-        components={
-            name: _mean([point.components[name] for point in part if name in point.components]) for name in names
-        },
-    )
-
-
-def _weighted(values: list[tuple[float | None, int]]) -> float | None:
-    known = [(value, weight) for value, weight in values if value is not None and weight > 0]
-    total = sum(weight for _, weight in known)
-    return sum(value * weight for value, weight in known) / total if total else None
+    return tuple(summarize(part) for part in parts)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -15,15 +15,15 @@ from eureka_agent.records import Outcome, TaskDescription
 from eureka_agent.settings import TrainingSettings
 
 CACHE_FOLDER = ".cache"
-_CODE_THAT_TRAINS = ("training", "simulation", "worker")
+_CODE_THAT_TRAINS = ("training/*.py", "simulation/*.py", "worker/*.py", "summaries.py")
 
 
 def _code_fingerprint() -> str:
     """SHA-256 over the modules that a training's result depends on."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    for folder in _CODE_THAT_TRAINS:
-        for path in sorted((package / folder).glob("*.py")):
+    for pattern in _CODE_THAT_TRAINS:
+        for path in sorted(package.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -1,0 +1,32 @@
+"""Curve points summed up: the trainer's checkpoints, and the analyzer's where a training broke off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eureka_agent.records import CheckpointRecord, CurvePoint
+
+
+def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
+    """The points of one checkpoint: means over episodes, and over steps (iterations are of one length)."""
+    episodes = sum(point.episodes for point in points)
+    names = dict.fromkeys(name for point in points for name in point.components)
+    return CheckpointRecord(
+        env_steps=points[-1].env_steps,
+        fitness=_episode_mean([(point.fitness, point.episodes) for point in points]),
+        episode_length=_episode_mean([(point.episode_length, point.episodes) for point in points]),
+        episodes=episodes,
+        reward=_mean([point.reward for point in points]),
+        components={
+            name: _mean([point.components[name] for point in points if name in point.components]) for name in names
+        },
+    )
+
+
+def _episode_mean(values: list[tuple[float | None, int]]) -> float | None:
+    episodes = sum(count for value, count in values if value is not None)
+    return sum(value * count for value, count in values if value is not None) / episodes if episodes else None
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
