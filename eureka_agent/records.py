@@ -291,6 +291,18 @@ class Stage(StrEnum):
     TRAINED = "trained"
 
 
+class Repeat(Record):
+    """An attempt's reward trained once more from another seed, to tell a good reward from a lucky training."""
+
+    iteration: int
+    """The generation after which it was made."""
+    seed: int
+    outcome: Outcome | None
+    failure: str = ""
+    """Why there is no outcome."""
+    retries: int = 0
+
+
 class Attempt(Record):
     """A proposal with whatever of verdict, outcome and diagnosis it got to."""
 
@@ -310,12 +322,22 @@ class Attempt(Record):
     verdict: Verdict | None = None
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
+    """Of its first training."""
+    repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""
 
     @property
+    def fitness_per_seed(self) -> tuple[float, ...]:
+        """Fitness of its trainings that did not fail, the first one first."""
+        outcomes = (self.outcome, *(repeat.outcome for repeat in self.repeats))
+        return tuple(outcome.fitness for outcome in outcomes if outcome is not None and outcome.fitness is not None)
+
+    @property
     def fitness(self) -> float | None:
-        return self.outcome.fitness if self.outcome is not None else None
+        """Mean over its trainings in the search; None where none came to an end."""
+        values = self.fitness_per_seed
+        return sum(values) / len(values) if values else None
 
 
 class Score(Record):

@@ -70,6 +70,12 @@ class SearchSettings(TrainingSettings):
     revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
     retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
+    confirm: int = Field(
+        4,
+        ge=0,
+        description="best attempts that are trained again after every generation, each once in a search; 0: none",
+    )
+    confirm_seeds: int = Field(1, gt=0, description="further seeds of an attempt that is trained again")
     finalists: int = Field(
         3, ge=0, description="best attempts trained again with fresh seeds; 0: none, and no baselines"
     )

@@ -19,6 +19,11 @@ def attempt_folder(run: Path, attempt_id: str) -> Path:
     return run / ATTEMPTS / attempt_id
 
 
+def repeat_folder(run: Path, attempt_id: str, seed: int) -> Path:
+    """`attempts/<id>/seed-<seed>`: the files of a training that confirms the attempt."""
+    return attempt_folder(run, attempt_id) / f"seed-{seed}"
+
+
 def training_folder(run: Path, name: str, seed: int) -> Path:
     """`finals/<attempt>/seed-<seed>`, or `baselines/<human or sparse>/seed-<seed>`."""
     parent = BASELINES_FOLDER if name in BASELINES else FINALS

@@ -17,6 +17,8 @@ class ParentSummary:
     fitness: float | None
     diagnosis: Diagnosis | None
     reasoning: str
+    fitness_per_seed: tuple[float, ...] = ()
+    """Of its trainings in the search; `fitness` is their mean."""
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,10 @@ def _winner(report: RunReport) -> list[str]:
     operator = wording.words(best.proposal.operator.value)
     score = report.best_score
     if score is None or score.mean is None:
+        seeds = "one seed" if len(best.fitness_per_seed) == 1 else f"{len(best.fitness_per_seed)} seeds"
         return [
             f"The best reward function is attempt {best.id} ({operator}) with a fitness of {_fitness(report, best.fitness)} "
-            "in the search, from one seed: it was not trained again, so this number favours luck."
+            f"in the search, from {seeds}: it was not trained again from fresh ones, so this number favours luck."
         ]
     failed = sum(value is None for value in score.fitness)
     failures = f", {wording.plural(failed, 'of them failed', 'of them failed')}" if failed else ""

@@ -44,6 +44,9 @@ class Standing:
     id: str
     operator: str
     fitness: float
+    """Mean over its trainings in the search."""
+    seeds: int
+    """Trainings that this is the mean of."""
     episode_length: float | None
     remark: str
     """The diagnosis's first finding."""
@@ -76,7 +79,14 @@ def standing(attempt: Attempt) -> Standing:
     assert attempt.fitness is not None
     lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
     length = next((value for value in reversed(lengths) if value is not None), None)
-    return Standing(attempt.id, attempt.proposal.operator.value, attempt.fitness, length, remark(attempt))
+    return Standing(
+        id=attempt.id,
+        operator=attempt.proposal.operator.value,
+        fitness=attempt.fitness,
+        seeds=len(attempt.fitness_per_seed),
+        episode_length=length,
+        remark=remark(attempt),
+    )
 
 
 def remark(attempt: Attempt) -> str:

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, TaskDescription
 from eureka_agent.settings import SearchSettings
 
-TrainingKind = Literal["search", "final", "human", "sparse"]
-"""Why a training runs: a candidate of the search, a finalist with a fresh seed, or one of the two baselines."""
+TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
+"""Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh seed, or one of the two baselines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +102,25 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfirmationStarted:
+    """The best attempts so far are trained again, so that none of them leads by luck."""
+
+    iteration: int
+    attempts: tuple[Attempt, ...]
+    trainings: int
+    """Those still to be made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRepeated:
+    """One more training of an attempt ended: its fitness is the mean over one more seed."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
 class IterationEnded:
-    """All attempts of an iteration reached their last stage."""
+    """All attempts of an iteration reached their last stage, and the best so far were confirmed."""
 
     iteration: int
     best: Attempt | None
@@ -154,6 +171,8 @@ Event = (
     | TrainingEnded
     | TrainingRetried
     | AttemptEnded
+    | ConfirmationStarted
+    | AttemptRepeated
     | IterationEnded
     | FinalStarted
     | Scored

@@ -153,7 +153,7 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
         )
     return (
         fenced("\n".join(lines))
-        + "\n\nEach bar is an iteration's best attempt, from one seed; `all` draws its attempts from worst to best."
+        + "\n\nEach bar is an iteration's best attempt, by the mean of its trainings; `all` draws its attempts from worst to best."
     )
 
 
@@ -167,11 +167,12 @@ def _attempts(attempts: Sequence[Attempt]) -> str:
             ", ".join(attempt.proposal.parents),
             attempt.stage.value,
             wording.number(attempt.fitness),
+            str(len(attempt.fitness_per_seed) or ""),
             remark(attempt),
         ]
         for attempt in attempts
     ]
-    return table(["attempt", "operator", "parents", "stage", "fitness", "reason or first finding"], rows)
+    return table(["attempt", "operator", "parents", "stage", "fitness", "seeds", "reason or first finding"], rows)
 
 
 def _rejected(attempts: Sequence[Attempt]) -> str:

@@ -152,11 +152,13 @@ def leaderboard_lines(leaderboard: list[Standing], width: int, room: int) -> lis
     """The best attempts so far."""
     shown, hidden = _cut(leaderboard, room - 2)
     wide = width >= WIDE
+    several = any(entry.seeds > 1 for entry in shown)
     columns = [
         Column("rank", 4, right=True),
         Column("attempt", 8, "bold"),
         Column("operator", 16 if wide else 9),
         Column("fitness", 9, "green", right=True),
+        *([Column("seeds", 5, right=True)] if several else []),
         Column("length", 6, right=True),
         Column("what the analyzer says", 0, "dim"),
     ]
@@ -169,6 +171,7 @@ def leaderboard_lines(leaderboard: list[Standing], width: int, room: int) -> lis
                 entry.id,
                 operator if wide else operator.split()[0],
                 wording.number(entry.fitness),
+                *([str(entry.seeds)] if several else []),
                 wording.MISSING if entry.episode_length is None else f"{entry.episode_length:.0f}",
                 entry.remark,
             ]

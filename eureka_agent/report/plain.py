@@ -13,6 +13,8 @@ from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.events import (
     AttemptEnded,
+    AttemptRepeated,
+    ConfirmationStarted,
     Event,
     FinalStarted,
     IterationEnded,
@@ -92,7 +94,15 @@ def event_line(event: Event, view: SearchView) -> str:
             return _judged(event.attempt)
         case AttemptEnded():
             return _attempt_ended(event.attempt)
-        case TrainingEnded() if event.kind != "search":
+        case ConfirmationStarted():
+            names = ", ".join(attempt.id for attempt in event.attempts)
+            trainings = wording.plural(event.trainings, "training")
+            return f"the best so far are trained again from other seeds: {names} ({trainings})"
+        case AttemptRepeated():
+            attempt = event.attempt
+            seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
+            return f"{attempt.id} trained again: fitness {wording.number(attempt.fitness)} over {seeds}"
+        case TrainingEnded() if event.kind not in ("search", "repeat"):
             result = f"failed: {event.failure}" if event.failure else f"fitness {wording.number(event.fitness)}"
             what = (
                 f"final training of {event.label}" if event.kind == "final" else f"training of the {event.label} reward"

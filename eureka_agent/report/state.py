@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import bisect
 from collections import defaultdict, deque
 
+from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView, first_error, standing
 from eureka_agent.report.events import (
     AttemptEnded,
+    AttemptRepeated,
+    ConfirmationStarted,
     Event,
     FinalStarted,
     IterationEnded,
@@ -33,7 +35,7 @@ KEPT_NOTICES = 5
 
 
 class SearchView:
-    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the leaderboard's insertion."""
+    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the leaderboard."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -53,8 +55,12 @@ class SearchView:
         self.trainings_done = 0
         self._finished_steps = 0
         self._attempts: dict[str, Attempt] = {}
+        self._trained: dict[str, Attempt] = {}
         self._ended_attempts: set[str] = set()
         self._plans: dict[int, int] = {}
+        self._repeats = 0
+        """Made or under way."""
+        self._confirmed_iterations: set[int] = set()
         self._trained_samples: defaultdict[int, set[int]] = defaultdict(set)
         self._trained_here: set[str] = set()
         self._first_progress: tuple[float, int] | None = None
@@ -71,9 +77,13 @@ class SearchView:
         settings = self.run.settings
         unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
         search = sum(self._plans.values()) + (0 if self.phase == "final trainings" else unplanned)
+        if self.phase != "final trainings":
+            to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
+            search += to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
+        search += self._repeats
         finals = sum(final.planned for final in self.finals.values())
         if not any(final.kind == "final" for final in self.finals.values()):
-            finals += min(settings.finalists, search) * settings.final_seeds
+            finals += min(settings.finalists, sum(self._plans.values()) + unplanned) * settings.final_seeds
         return search + finals
 
     @property
@@ -139,8 +149,15 @@ class SearchView:
                 self._training_ended(event)
             case AttemptEnded():
                 self._attempt_ended(event.attempt)
+            case ConfirmationStarted():
+                self.phase = f"{self.phase}, the best again"
+                self._confirmed_iterations.add(event.iteration)
+                self._repeats += event.trainings
+            case AttemptRepeated():
+                self._rank(event.attempt)
             case IterationEnded():
                 self._plans[event.iteration] = len(self._trained_samples[event.iteration])
+                self._confirmed_iterations.add(event.iteration)
             case FinalStarted():
                 self._final_started(event)
             case Scored():
@@ -192,6 +209,8 @@ class SearchView:
             role = attempt.proposal.operator.value if attempt is not None else ""
             if attempt is not None:
                 self._trained_samples[attempt.iteration].add(attempt.sample)
+        elif event.kind == "repeat":
+            role = "again"
         else:
             final = self._final(event.label, event.kind)
             final.queued += 1
@@ -233,7 +252,7 @@ class SearchView:
         self.trainings_done += 1
         if event.kind == "search":
             self._trained_here.add(event.label)
-        else:
+        elif event.kind != "repeat":
             final = self._final(event.label, event.kind)
             final.ended += 1
             final.fitness.append(event.fitness)
@@ -250,8 +269,18 @@ class SearchView:
             if attempt.id not in self._trained_here:  # before this process began
                 self.trainings_done += 1
                 self._finished_steps += attempt.outcome.env_steps if attempt.outcome is not None else 0
+        for repeat in attempt.repeats:  # an attempt ends before it is repeated: these are of an earlier process
+            self._repeats += 1
+            self.trainings_done += 1
+            self._finished_steps += repeat.outcome.env_steps if repeat.outcome is not None else 0
+        self._rank(attempt)
+
+    def _rank(self, attempt: Attempt) -> None:
+        """Put an attempt where it belongs on the leaderboard."""
+        self._attempts[attempt.id] = attempt
         if attempt.fitness is not None:
-            bisect.insort(self.leaderboard, standing(attempt), key=lambda entry: -entry.fitness)
+            self._trained[attempt.id] = attempt
+            self.leaderboard = [standing(trained) for trained in ranked(list(self._trained.values()))]
 
     def _final_started(self, event: FinalStarted) -> None:
         self.phase = "final trainings"

@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
+from eureka_agent.records import Attempt, CurvePoint, Repeat, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import verdict
 from eureka_agent.report.entries import remark
@@ -140,6 +140,7 @@ def render_attempts(attempts: Sequence[Attempt]) -> Table:
     table.add_column("parents", no_wrap=True)
     table.add_column("stage", no_wrap=True)
     table.add_column("fitness", justify="right", no_wrap=True)
+    table.add_column("seeds", justify="right", no_wrap=True)
     table.add_column("reason or first finding", ratio=1)
     for attempt in attempts:
         table.add_row(
@@ -148,6 +149,7 @@ def render_attempts(attempts: Sequence[Attempt]) -> Table:
             " ".join(attempt.proposal.parents),
             Text(attempt.stage.value, STAGE_STYLES[attempt.stage]),
             wording.number(attempt.fitness),
+            str(len(attempt.fitness_per_seed) or ""),
             Text(remark(attempt), overflow="ellipsis", no_wrap=True),
         )
     return table
@@ -166,7 +168,9 @@ def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: 
         (attempt.stage.value, STAGE_STYLES[attempt.stage]),
         f"  {_outcome_words(attempt)}",
     )
-    parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim"), Text()]
+    parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim")]
+    parts += [Text(_repeat_words(repeat), style="dim") for repeat in attempt.repeats]
+    parts.append(Text())
     if attempt.reason:
         parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
     parts.append(_source_panel(attempt, whole=True))
@@ -196,6 +200,13 @@ def _outcome_words(attempt: Attempt) -> str:
     spread = f"over {wording.plural(outcome.evaluation_episodes, 'episode')}"
     success = f", {outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
     return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}"
+
+
+def _repeat_words(repeat: Repeat) -> str:
+    result = (
+        f"failed: {repeat.failure}" if repeat.outcome is None else f"fitness {wording.number(repeat.outcome.fitness)}"
+    )
+    return f"trained again after iteration {repeat.iteration + 1} from seed {repeat.seed}: {result}"
 
 
 def render_curves(points: Sequence[CurvePoint]) -> Table:

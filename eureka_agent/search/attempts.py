@@ -6,12 +6,19 @@ import asyncio
 from collections.abc import Sequence
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder, write_diagnosis, write_proposal, write_verdict
+from eureka_agent.archive.artefacts import (
+    TRAJECTORIES,
+    attempt_folder,
+    repeat_folder,
+    write_diagnosis,
+    write_proposal,
+    write_verdict,
+)
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.records import Attempt, Proposal, Stage
-from eureka_agent.report.events import AttemptEnded, Judged, Observer, Proposed
+from eureka_agent.records import Attempt, Proposal, Repeat, Stage
+from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
@@ -116,6 +123,28 @@ class AttemptRunner:
         self._run.archive.put_attempt(trained)
         self._observer(AttemptEnded(attempt=trained))
         return trained
+
+    async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
+        """Train this attempt's reward once more, after generation `iteration`, unless the archive has that training."""
+        attempt = self._archived(attempt_id)
+        if any(repeat.seed == seed for repeat in attempt.repeats):
+            return
+        folder = repeat_folder(self._run.folder, attempt_id, seed)
+        trial = await self._trials.run(TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder))
+        made = Repeat(
+            iteration=iteration, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
+        )
+        # read again: another of its repeats may have ended meanwhile
+        attempt = self._archived(attempt_id)
+        repeats = sorted((*attempt.repeats, made), key=lambda repeat: repeat.seed)
+        attempt = attempt.model_copy(update={"repeats": tuple(repeats)})
+        self._run.archive.put_attempt(attempt)
+        self._observer(AttemptRepeated(attempt=attempt))
+
+    def _archived(self, attempt_id: str) -> Attempt:
+        attempt = self._run.archive.attempt(attempt_id)
+        assert attempt is not None  # only archived attempts are chosen to be repeated
+        return attempt
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest, FailureSummary, ParentSummary
 from eureka_agent.errors import EurekaError
+from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.events import IterationEnded, IterationStarted, Observer
+from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
+from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.strategy import ProposalPlan, Strategy, ranked
+from eureka_agent.search.strategy import ProposalPlan, Strategy
 
 FAILURES_SHOWN = 4
 """Failures that a designer is reminded of, newest first."""
@@ -43,6 +45,7 @@ class SearchEngine:
         """All generations; returns the trained attempts, best first. Raises SearchFailedError when one comes to nothing."""
         for iteration in range(self._run.settings.iterations):
             await self._iteration(iteration)
+            await self._confirm(iteration)
             best = ranked(self._run.archive.attempts())
             self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
         return ranked(self._run.archive.attempts())
@@ -53,7 +56,7 @@ class SearchEngine:
             first = attempt_round * samples
             history = [
                 attempt
-                for attempt in self._run.archive.attempts()
+                for attempt in known_before(self._run.archive.attempts(), iteration)
                 if (attempt.iteration, attempt.sample) < (iteration, first)
             ]
             self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=samples))
@@ -70,6 +73,29 @@ class SearchEngine:
         raise SearchFailedError(
             f"{what}: {reasons}", f"`eureka show {self._run.folder}` lists the attempts and their findings"
         )
+
+    async def _confirm(self, iteration: int) -> None:
+        """Train the best so far again, so that the next parent is not the luckiest of many single trainings."""
+        settings = self._run.settings
+        attempts = self._run.archive.attempts()
+        chosen = to_confirm(attempts, iteration, settings.confirm)
+        missing = [
+            (attempt.id, seed)
+            for attempt in attempts
+            if attempt.id in chosen
+            for seed in repeat_seeds(attempt, settings.seed, settings.confirm_seeds)
+            if all(repeat.seed != seed for repeat in attempt.repeats)
+        ]
+        if not missing:
+            return
+        repeated = tuple(attempt for attempt in attempts if attempt.id in chosen)
+        self._observer(ConfirmationStarted(iteration=iteration, attempts=repeated, trainings=len(missing)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for attempt_id, seed in missing:
+                    group.create_task(self._attempts.repeat(attempt_id, iteration, seed))
+        except* EurekaError as errors:
+            raise first_error(errors) from None
 
     async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:
         plans = self._strategy.plan(iteration, history, self._run.settings.samples)
@@ -116,7 +142,12 @@ def first_error(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
 
 def _parent(attempt: Attempt) -> ParentSummary:
     return ParentSummary(
-        attempt.id, attempt.proposal.source, attempt.fitness, attempt.diagnosis, attempt.proposal.reasoning
+        attempt.id,
+        attempt.proposal.source,
+        attempt.fitness,
+        attempt.diagnosis,
+        attempt.proposal.reasoning,
+        attempt.fitness_per_seed,
     )
 
 

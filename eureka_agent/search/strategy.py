@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eureka_agent.records import Attempt, Operator, Stage
+from eureka_agent.ranking import ranked
+from eureka_agent.records import Attempt, Operator
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,6 @@ class Strategy(Protocol):
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """`samples` plans for this iteration. `finished` holds every attempt of earlier iterations, failures included."""
         ...
-
-
-def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Trained attempts, best fitness first; equal fitness in the order of iteration and sample."""
-    trained = [attempt for attempt in attempts if attempt.stage is Stage.TRAINED and attempt.fitness is not None]
-    return sorted(
-        trained, key=lambda attempt: (-(attempt.fitness or 0.0), attempt.iteration, attempt.sample, attempt.revision)
-    )
 
 
 class Greedy:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.strategy import ranked
 
 
 def best_attempt(run: Run) -> Attempt | None:
@@ -50,10 +50,12 @@ def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], me
     """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
     searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
     paid = [training for training in trainings if not training.cached]
-    outcomes = [attempt.outcome for attempt in searched] + [training.outcome for training in paid]
+    repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
+    outcomes = [attempt.outcome for attempt in searched]
+    outcomes += [repeat.outcome for repeat in repeats] + [training.outcome for training in paid]
     costs = [message.cost for message in messages]
     return RunCost(
-        search_trainings=len(searched),
+        search_trainings=len(searched) + len(repeats),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
         env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),

@@ -123,7 +123,7 @@ DESCRIPTION = TaskDescription(
     sparse_reward=SOURCE,
     fingerprint="0123456789abcdef0123",
 )
-SETTINGS = SearchSettings(env="jumper", iterations=2, samples=3, finalists=2, final_seeds=3, env_steps=1000)
+SETTINGS = SearchSettings(env="jumper", iterations=2, samples=3, confirm=0, finalists=2, final_seeds=3, env_steps=1000)
 
 
 @pytest.fixture

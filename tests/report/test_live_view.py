@@ -10,9 +10,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from eureka_agent.records import Attempt, CurvePoint, Operator, RunStatus, Score, Stage, TaskDescription
+from eureka_agent.records import Attempt, CurvePoint, Operator, Repeat, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,
+    AttemptRepeated,
+    ConfirmationStarted,
     Event,
     FinalStarted,
     IterationEnded,
@@ -116,6 +118,52 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene, point: Callabl
     assert scene.view.trainings_total == 17  # the rejected proposal will not be trained
     assert [entry.id for entry in scene.view.leaderboard] == ["1-02", "1-01"]
     assert (scene.view.proposed, scene.view.accepted, scene.view.rejected) == (3, 2, 1)
+
+
+def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
+) -> None:
+    scene = Scene(description, settings.model_copy(update={"confirm": 2, "confirm_seeds": 1}), attempt)
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    assert scene.view.trainings_total == 18 + 4  # two after each iteration
+    for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
+        scene.accept(identifier)
+        scene.finish(identifier, fitness)
+    assert [entry.id for entry in scene.view.leaderboard] == ["1-01", "1-02", "1-03"]
+    best = [scene.make(identifier, Stage.TRAINED, fitness) for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0))]
+    scene.send(ConfirmationStarted(iteration=0, attempts=tuple(best), trainings=2))
+    for one, value in zip(best, (2.0, 6.0), strict=True):
+        assert one.outcome is not None
+        scene.send(
+            TrainingQueued(job=f"{one.id}@9", label=one.id, kind="repeat", seed=9),
+            TrainingEnded(job=f"{one.id}@9", label=one.id, kind="repeat", fitness=value),
+        )
+        outcome = one.outcome.model_copy(update={"fitness": value})
+        made = Repeat(iteration=0, seed=9, outcome=outcome)
+        scene.send(AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)})))
+    assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
+    # means of 5 and 6.5, drawn to the median of 5
+    assert [(entry.id, entry.fitness, entry.seeds) for entry in scene.view.leaderboard] == [
+        ("1-02", 6.5, 2),
+        ("1-01", 5.0, 2),
+        ("1-03", 1.0, 1),
+    ]
+    scene.send(IterationEnded(iteration=0, best=None), IterationStarted(iteration=1, round=0, samples=3))
+    scene.send(IterationEnded(iteration=1, best=None))  # nobody new among the best
+    assert scene.view.trainings_total == 18 - 3 + 2  # and none of the second iteration was trained
+
+
+def test_a_resumed_run_counts_what_was_trained_again_before(
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
+) -> None:
+    scene = Scene(description, settings.model_copy(update={"confirm": 1, "iterations": 1}), attempt)
+    before = attempt("1-01", Stage.TRAINED, 8.0)
+    assert before.outcome is not None
+    made = Repeat(iteration=0, seed=9, outcome=before.outcome)
+    scene.send(scene.started, AttemptEnded(attempt=before.model_copy(update={"repeats": (made,)})))
+    scene.send(IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=before))
+    assert (scene.view.trainings_done, scene.view.leaderboard[0].seeds) == (2, 2)
+    assert scene.view.trainings_total == 1 + 1 + 3 + 6  # it, its repeat, its finals, the baselines
 
 
 def test_a_repeated_iteration_adds_its_proposals(scene: Scene) -> None:

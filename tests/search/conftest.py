@@ -134,6 +134,8 @@ def make_run(tmp_path: Path, description: TaskDescription, monkeypatch: pytest.M
     described = description.model_copy(update={"human_reward": reward(100), "sparse_reward": reward(200)})
 
     def make(**settings: Any) -> Run:
-        return create_run(SearchSettings(env="cart", **settings), described, [], parent=tmp_path / "runs")
+        return create_run(
+            SearchSettings(env="cart", **{"confirm": 0, **settings}), described, [], parent=tmp_path / "runs"
+        )
 
     return make

@@ -2,25 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.strategy import BestOfN, Greedy, ranked
-
-
-def test_ranking_takes_negative_fitness_for_what_it_is_and_leaves_failures_out(
-    make_attempt: Callable[..., Attempt],
-) -> None:
-    attempts = [
-        make_attempt(0, 0, -5.0),
-        make_attempt(0, 1, -1.0),
-        make_attempt(0, 2),
-        make_attempt(0, 3, stage=Stage.FAILED),
-    ]
-    assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-01"]
-
-
-def test_equal_fitness_ranks_the_earlier_attempt_first(make_attempt: Callable[..., Attempt]) -> None:
-    attempts = [make_attempt(1, 0, 2.0), make_attempt(0, 3, 2.0), make_attempt(0, 1, 2.0)]
-    assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-04", "2-01"]
+from eureka_agent.records import Attempt, Operator
+from eureka_agent.search.strategy import BestOfN, Greedy
 
 
 def test_the_first_generation_is_fresh() -> None:
