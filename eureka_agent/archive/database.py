@@ -9,9 +9,10 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -23,6 +24,8 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
 FILE_NAME = "archive.sqlite"
+_FULL_BYTES = 256 * 1024
+"""With less than this free a disk counts as full: SQLite needs room for pages and a journal, files for their drafts."""
 
 
 def resume_command(run: Path) -> str:
@@ -52,10 +55,17 @@ def storage_errors(folder: Path) -> Iterator[None]:
 
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
-    hint = "free some space" if full else "check the folder's permissions and the disk"
+    hint = "free some space" if full or _no_room(folder) else "check the folder's permissions and the disk"
     run = run_of(folder)
     then = "try again" if run is None else f"`{resume_command(run)}`"
     return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
+
+
+def _no_room(folder: Path) -> bool:
+    """Whether the disk has no room left. SQLite calls that a full disk or an I/O error, by which of its files it happens to."""
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free < _FULL_BYTES
+    return False
 
 
 def _connect(address: str) -> sqlite3.Connection:

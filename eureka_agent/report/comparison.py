@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eureka_agent.records import RunStatus, Score, Stage
+from eureka_agent.records import BASELINES, RunStatus, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.run_report import RunReport
 
@@ -81,6 +81,24 @@ def compare_scores(ours: Score, theirs: Score) -> str:
     return f"These seeds do not tell it apart from {against}: {interval}."
 
 
+def mean_chosen_apart(finalists: Sequence[Score]) -> float | None:
+    """What choosing the best of several finalists gives when the seed that scores is not among those that choose.
+
+    Every seed in turn is left out, the finalist with the highest mean over the others is taken, and its fitness from that seed counts: a
+    leave-one-out estimate, free of the luck that the highest of several means has. None for one finalist, one seed, or a failed training.
+    """
+    if len(finalists) < 2 or len({score.seeds for score in finalists}) != 1 or len(finalists[0].seeds) < 2:
+        return None
+    rows = [known_fitness(score) for score in finalists]
+    if any(len(row) != len(finalists[0].seeds) for row in rows):
+        return None
+    left_out = []
+    for place in range(len(rows[0])):
+        chosen = max(rows, key=lambda row: sum(row) - row[place])
+        left_out.append(chosen[place])
+    return statistics.fmean(left_out)
+
+
 def known_fitness(score: Score) -> list[float]:
     """Fitness of the seeds whose training did not fail."""
     return [value for value in score.fitness if value is not None]
@@ -112,6 +130,12 @@ def _winner(report: RunReport) -> list[str]:
         f"{wording.plural(len(score.seeds), 'fresh seed')}{failures}, it reaches a fitness of "
         f"{_fitness(report, score.mean, score.std)}. Fitness is {report.description.fitness_doc.rstrip('.')}."
     ]
+    finalists = [entry for entry in report.scores if entry.name not in BASELINES]
+    apart = mean_chosen_apart(finalists)
+    if apart is not None:
+        sentences.append(
+            f"It is the best of {len(finalists)} on these seeds; chosen without the seed that scores it, the mean is {wording.number(apart)}."
+        )
     if best.outcome is not None and best.outcome.success_rate is not None:
         sentences.append(f"In the search {best.outcome.success_rate:.0%} of its policy's episodes solved the task.")
     baselines = {name: found for name in ("sparse", "human") if (found := report.score(name)) is not None}

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.scratch import stderr_tail, storing
+from eureka_agent.sandbox.scratch import stderr_tail
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
 
@@ -54,7 +55,7 @@ class WorkerClient:
     @classmethod
     async def start(cls, wall: Wall, scratch_root: Path, limits: Limits | None = None) -> WorkerClient:
         """A worker with a new scratch folder under `scratch_root`. Raises EurekaError when it cannot be started."""
-        with storing(scratch_root):
+        with storage_errors(scratch_root):
             scratch_root.mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch_root)).resolve()
         handle = await wall.start(scratch, limits or Limits())
@@ -78,7 +79,9 @@ class WorkerClient:
         while True:
             remaining = _LOOK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                event = await asyncio.wait_for(self._events.get(), min(remaining, _LOOK_SECONDS))
+                # not wait_for: up to Python 3.11 it swallows a cancellation that comes together with an event
+                async with asyncio.timeout(min(remaining, _LOOK_SECONDS)):
+                    event = await self._events.get()
                 break
             except TimeoutError:
                 if self._handle.returncode is not None:  # dead, but a process that it left holds its pipe open
@@ -136,7 +139,8 @@ class WorkerClient:
             if self.alive:
                 await self.send(Shutdown())
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._handle.wait(), _FAREWELL_SECONDS)
+                    async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await self._handle.wait()
         finally:
             await asyncio.shield(self._end())
 
@@ -168,7 +172,8 @@ class WorkerClient:
                 await self._events.put(event)
             if not self._violation:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._handle.wait(), _FAREWELL_SECONDS)
+                    async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await self._handle.wait()
             await self._wall.kill(self._handle)  # what will never speak again, and what it started
         finally:
             self._mark_end()

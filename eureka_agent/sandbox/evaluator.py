@@ -7,9 +7,10 @@ import itertools
 import shutil
 from pathlib import Path
 
+from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.records import Evaluation
-from eureka_agent.sandbox.scratch import storing, take_file
+from eureka_agent.sandbox.scratch import take_file
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.worker.messages import Evaluate, Evaluated
@@ -60,7 +61,7 @@ class Evaluator:
             trajectories=None if trajectories is None else recorded.name,
         )
         try:
-            with storing(policy_copy):
+            with storage_errors(scratch):
                 await asyncio.to_thread(shutil.copyfile, policy, policy_copy)
             answer = await self._worker.ask(command, self._timeout_s)
             if trajectories is not None:  # by the name that was asked for, whatever the worker says

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from eureka_agent.archive.database import resume_command, run_of
+from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.wall import STDERR_NAME
 from eureka_agent.worker.messages import CURRENT_JOB_BYTES, CURRENT_JOB_FILE
@@ -37,26 +35,12 @@ def take_file(scratch: Path, name: str, destination: Path, max_bytes: int = MAX_
         data = source.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise _refused(name, f"it has more than {max_bytes} bytes")
-    with storing(destination):
+    with storage_errors(destination.parent):
         destination.parent.mkdir(parents=True, exist_ok=True)
         draft = destination.with_name(f".{destination.name}.draft-{os.getpid()}")
         draft.write_bytes(data)
         os.replace(draft, destination)  # a file that is there is whole
     return destination
-
-
-@contextmanager
-def storing(path: Path) -> Iterator[None]:
-    """Turn an OSError in the block, such as a full disk's, into an EurekaError that names `path` and, inside a run, how to go on with it."""
-    try:
-        yield
-    except OSError as error:
-        run = run_of(path)
-        then = "" if run is None else f", then `{resume_command(run)}`"
-        raise EurekaError(
-            f"cannot write {str(path)!r}: {error.strerror or error}",
-            f"free disk space, or check the folder's permissions{then}",
-        ) from None
 
 
 def stderr_tail(scratch: Path) -> str:

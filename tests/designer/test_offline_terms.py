@@ -152,8 +152,8 @@ def test_penalties_are_means_over_the_entries(boat: TaskDescription) -> None:
     # changes of 1 and 0: (1 + 0)/2
     assert component(smooth, boat, actions=[[1.0, 0.5]], previous_actions=[[0.0, 0.5]]) == pytest.approx([-0.5])
     limit = Limit(name="limit", operand=ACTIONS, low=-1.0, high=1.0, soft=0.8)
-    # 1.0 is 0.2 beyond 0.8 of the range, 0.5 is not: mean 0.1
-    assert component(limit, boat, actions=[[1.0, 0.5]]) == pytest.approx([-0.1])
+    # 1.0 is at the limit and costs 1, 0.5 is below 0.8 of the range, 0.9 is half way from there to the limit
+    assert component(limit, boat, actions=[[1.0, 0.5], [0.9, -0.9]]) == pytest.approx([-0.5, -0.5], abs=1e-6)
 
 
 def test_alive_pays_unless_the_episode_fails(boat: TaskDescription) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.records import RunStatus, Score
-from eureka_agent.report.comparison import compare, compare_scores, student_t_975, verdict
+from eureka_agent.report.comparison import compare, compare_scores, mean_chosen_apart, student_t_975, verdict
 from eureka_agent.report.run_report import RunCost, RunReport
 
 
@@ -48,6 +48,20 @@ def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:
     assert comparison is not None
     assert not comparison.better
     assert not comparison.worse
+
+
+def test_the_mean_of_a_choice_made_without_the_seed_that_scores() -> None:
+    # without seed 0 the others sum to 2 and 9, so b (0); without seed 1 to 10 and 4, so a (1); without seed 2 to 10 and 5, so a (1)
+    a, b = score("a", 9.0, 1.0, 1.0), score("b", 0.0, 5.0, 4.0)
+    assert mean_chosen_apart([a, b]) == pytest.approx(2 / 3)
+    # one that is better from every seed is chosen every time: nothing was luck
+    assert mean_chosen_apart([a, score("c", 10.0, 6.0, 5.0)]) == pytest.approx(7.0)
+
+
+def test_a_choice_among_one_or_from_one_seed_or_with_a_failed_training_has_no_such_mean() -> None:
+    assert mean_chosen_apart([score("a", 9.0, 1.0)]) is None
+    assert mean_chosen_apart([score("a", 9.0), score("b", 1.0)]) is None
+    assert mean_chosen_apart([score("a", 9.0, None), score("b", 1.0, 2.0)]) is None
 
 
 def test_noise_is_called_noise() -> None:

@@ -59,14 +59,14 @@ class Smoothness(TermBase):
 
 
 class Limit(TermBase):
-    """Mean part by which joints are closer to their limits than `soft` of the range."""
+    """How far joints are into the last part of their range, beyond `soft`: 0 there, 1 for one at its limit; the mean over all."""
 
     kind: Literal["limit"] = "limit"
     operand: Operand
     low: float
     high: float
     soft: float = 0.9
-    cap: float = 5.0
+    cap: float = 2.0
     penalty: ClassVar[bool] = True
 
     def operands(self) -> tuple[Operand, ...]:
@@ -75,7 +75,9 @@ class Limit(TermBase):
     def value(self, scope: Scope) -> str:
         middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
         centre, reach = scope.constant(f"{self.name}_centre", middle), scope.constant(f"{self.name}_reach", half)
-        beyond = f"((({self.operand.code()} - {centre}) / {reach}).abs() - {self.constant(scope, 'soft')}).clamp(0.0, {self.cap})"
+        soft = self.constant(scope, "soft")
+        share = scope.local(f"{self.name}_share", f"(({self.operand.code()} - {centre}) / {reach}).abs()")
+        beyond = f"(({share} - {soft}) / (1.0 - {soft})).clamp(0.0, {self.cap})"
         return beyond if self.operand.is_scalar else f"{beyond}.mean(dim=-1)"
 
     def describe(self) -> str:

@@ -208,6 +208,6 @@ def _limits(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
             and reading.name_words & stem_set("joint joints position angle")
         ):
             low, high = (rounded(bound) for bound in reading.spec.range)
-            term = Limit(name="limits", weight=dice.around(0.2), operand=whole(reading), low=low, high=high)
-            found.append(Option(term, 0.15, f"{reading.name} should stay off its limits"))
+            term = Limit(name="limits", weight=dice.around(0.5), operand=whole(reading), low=low, high=high)
+            found.append(Option(term, 0.3, f"{reading.name} should stay off its limits"))
     return found[:1]
