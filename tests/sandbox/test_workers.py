@@ -19,7 +19,7 @@ from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.worker.messages import MAX_LINE_BYTES
+from eureka_agent.worker.messages import MAX_LINE_BYTES, Prepared
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
@@ -170,3 +170,26 @@ async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: P
         assert "Error" in caught.value.message  # Python's own words on what 8 MB were too little for
     finally:
         await client.close()
+
+
+async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_path: Path) -> None:
+    """Else a pool that is closed waits for ever for a worker that serves on."""
+    client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
+    cancelled = 0
+    try:
+        for turns in range(6):  # of the event loop, between the event and the cancellation
+            task = asyncio.create_task(client.receive(20.0))
+            for _ in range(4):
+                await asyncio.sleep(0)
+            client._events.put_nowait(Prepared())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if task.cancel():
+                cancelled += 1
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            while not client._events.empty():
+                client._events.get_nowait()
+    finally:
+        await client.close()
+    assert cancelled > 0
