@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from eureka_agent.errors import SettingsError, did_you_mean
@@ -44,16 +44,6 @@ class TrainingSettings(BaseModel):
     checkpoints: int = Field(
         10, ge=1, description="points of a training at which the policy is kept and the curves are summed up"
     )
-
-    @model_validator(mode="after")
-    def _check_minibatches(self) -> Self:
-        """Every minibatch needs a sample. Without `num_envs` nothing is known yet: the task brings its own."""
-        samples = self.horizon * self.num_envs
-        if "num_envs" in self.model_fields_set and self.minibatches > samples:
-            raise ValueError(
-                f"minibatches is {self.minibatches}, but an update has only horizon x num_envs = {samples} samples"
-            )
-        return self
 
 
 class SearchSettings(TrainingSettings):
@@ -140,11 +130,9 @@ def parse_settings(model: type[SettingsT], values: Mapping[str, Any], origin: st
 
 
 def _problem(error: ErrorDetails, origin: str) -> str:
-    """A validation error as a sentence. It has a place when it is about one setting, and none when about several."""
+    """A validation error as a sentence."""
     cause = error.get("ctx", {}).get("error")
     expected = str(cause) if isinstance(cause, ValueError) else error["msg"]
-    if not error["loc"]:
-        return f"the settings in {origin} do not go together: {expected}"
     key = ".".join(str(part) for part in error["loc"])
     return f"setting {key!r} in {origin} is {error['input']!r}: {expected}"
 
@@ -190,6 +178,16 @@ def _yaml_problem(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem}, line {error.problem_mark.line + 1}"
     return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else " ".join(str(error).split())
+
+
+def check_minibatches(settings: TrainingSettings) -> None:
+    """Every minibatch needs a sample. Raises SettingsError where an update has fewer; ask once all settings are known."""
+    samples = settings.horizon * settings.num_envs
+    if settings.minibatches > samples:
+        raise SettingsError(
+            f"minibatches is {settings.minibatches}, but an update has only horizon x num_envs = {samples} samples",
+            "take fewer minibatches, or a longer horizon, or more environments",
+        )
 
 
 def training_part(settings: SearchSettings) -> TrainingSettings:

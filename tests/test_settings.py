@@ -8,7 +8,16 @@ import pytest
 
 from eureka_agent.cli.options import given_settings
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file, training_part
+from eureka_agent.records import TaskDescription
+from eureka_agent.search.session import effective_settings
+from eureka_agent.settings import (
+    SearchSettings,
+    TrainingSettings,
+    check_minibatches,
+    parse_settings,
+    read_settings_file,
+    training_part,
+)
 
 
 def test_flags_override_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
@@ -63,17 +72,19 @@ def test_a_file_that_holds_no_mapping_is_a_clear_error(tmp_path: Path, content: 
         given_settings(config, {})
 
 
-def test_more_minibatches_than_samples_are_refused_once_the_number_of_environments_is_known() -> None:
+def test_more_minibatches_than_samples_are_refused() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse_settings(SearchSettings, {"num_envs": 1, "horizon": 3}, "the flags")
-    assert caught.value.message == (
-        "the settings in the flags do not go together: "
-        "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
-    )
-    assert parse_settings(SearchSettings, {"num_envs": 1, "horizon": 4}, "the flags").minibatches == 4
-    # 100 minibatches of 2 steps x 64 environments: right, though not with the default of 16 environments
-    assert parse_settings(SearchSettings, {"horizon": 2, "minibatches": 100}, "the flags").horizon == 2
-    assert parse_settings(SearchSettings, {"horizon": 2, "minibatches": 100, "num_envs": 64}, "all").num_envs == 64
+        check_minibatches(TrainingSettings(num_envs=1, horizon=3))
+    assert caught.value.message == "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
+    check_minibatches(TrainingSettings(num_envs=1, horizon=4))
+
+
+def test_what_a_task_brings_decides_whether_the_minibatches_fit(description: TaskDescription) -> None:
+    # 100 minibatches of 2 steps: too many with 16 environments, right with the 64 of the task
+    asked = {"env": "cart", "horizon": 2, "minibatches": 100}
+    with pytest.raises(SettingsError, match="horizon x num_envs = 32 samples"):
+        effective_settings(asked, description.model_copy(update={"num_envs": 16}))
+    assert effective_settings(asked, description.model_copy(update={"num_envs": 64})).minibatches == 100
 
 
 def test_the_sentence_loses_the_spaces_around_it() -> None:

@@ -27,6 +27,7 @@ def evaluate(
 
     from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
     from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.report.wording import plural, plus_minus
     from eureka_agent.search.rescore import evaluation_summary, rescore
 
     opened = open_run(find_run(run))
@@ -46,9 +47,8 @@ def evaluate(
     if output_format == "json":
         print_json(summary)
         return
-    click.echo(
-        f"{opened.description.fitness_doc}: {summary['mean']:.4g} ± {summary['std']:.3g} over {episodes} episodes"
-    )
+    fitness = plus_minus(summary["mean"], summary["std"])
+    click.echo(f"{opened.description.fitness_doc}: {fitness} over {plural(episodes, 'episode')}")
     if summary["success_rate"] is not None:
         click.echo(f"solved: {summary['success_rate']:.0%}")
     ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())

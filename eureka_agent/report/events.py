@@ -185,7 +185,3 @@ class Observer(Protocol):
     """Receives every event, in order, on the engine's thread; must return at once and never raise."""
 
     def __call__(self, event: Event) -> None: ...
-
-
-def ignore(event: Event) -> None:
-    """The observer that shows nothing."""

@@ -21,12 +21,13 @@ class Capacity:
 def plan_capacity(settings: SearchSettings, cores: int | None = None) -> Capacity:
     """Slots for a generation and an even share of the baselines; a worker for each core, as far as there is work.
 
-    The baselines are spread over the generations, so that every phase fills the slots about equally.
+    The baselines are spread over the phases (a generation, and the confirmation of its best), so that each fills the slots about equally.
     """
     cores = cores or len(os.sched_getaffinity(0))
     baselines = 2 * settings.final_seeds if settings.finalists and settings.baselines else 0
     finals = settings.finalists * settings.final_seeds
-    wanted = max(settings.samples + math.ceil(baselines / settings.iterations), finals if settings.finalists else 0, 1)
+    beside = math.ceil(baselines / (settings.iterations * (2 if settings.confirm else 1)))
+    wanted = max(settings.samples + beside, finals, 1)
     workers = min(settings.workers or cores, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
-    return Capacity(workers, slots, max(1, workers * slots - settings.samples))
+    return Capacity(workers, slots, max(1, min(beside, workers * slots - settings.samples)))

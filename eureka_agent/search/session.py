@@ -46,7 +46,7 @@ from eureka_agent.search.resumption import check_resumable, driver_scratch
 from eureka_agent.search.strategy import STRATEGIES, Strategy
 from eureka_agent.search.summary import best_attempt, run_report
 from eureka_agent.search.trial import TrialRunner
-from eureka_agent.settings import SearchSettings, parse_settings, training_part
+from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings, training_part
 
 WORKERS_FOLDER = ".workers"
 """Scratch of a run's workers; emptied when the run ends."""
@@ -58,11 +58,14 @@ GIVEN_FACT = "given_source"
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
     """The settings of a run: what the person asked for, else what the task asks for, else the defaults.
 
-    Environment and task are the ones that were found, so that a resumption from another folder finds them too.
+    Environment and task are the ones that were found, so that a resumption from another folder finds them too. Raises SettingsError
+    for settings that do not go together.
     """
     task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
     found = {"env": description.environment, "task": description.task}
-    return parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
+    settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
+    check_minibatches(settings)
+    return settings
 
 
 async def start(

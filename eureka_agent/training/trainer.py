@@ -12,9 +12,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import SettingsError
 from eureka_agent.records import CurvePoint, Outcome
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import TrainingSettings, check_minibatches
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
@@ -98,12 +97,7 @@ class Trainer:
         reward_timeout: float = REWARD_TIMEOUT,
     ) -> None:
         """`make_environment` gets the number of rows and makes them on `device`."""
-        rows = settings.horizon * settings.num_envs
-        if rows < settings.minibatches:
-            raise SettingsError(
-                f"{settings.minibatches} minibatches of {rows} samples an iteration (horizon {settings.horizon} × num_envs {settings.num_envs})",
-                "set `minibatches` lower, or `horizon` or `num_envs` higher",
-            )
+        check_minibatches(settings)
         self._settings = settings
         self._environment = make_environment(slots * settings.num_envs)
         if self._environment.device.type != torch.device(device).type:
@@ -111,7 +105,7 @@ class Trainer:
         self._fitness = FitnessFunction(task, self._environment.all_variables())
         self._population = Population(self._environment, settings, slots)
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)
-        self._iterations = math.ceil(settings.env_steps / rows)
+        self._iterations = math.ceil(settings.env_steps / (settings.horizon * settings.num_envs))
         self._reward_timeout = reward_timeout
         self._queue: deque[_Job] = deque()
         self._members: dict[int, _Member] = {}

@@ -5,10 +5,12 @@ from eureka_agent.settings import SearchSettings
 
 
 def test_a_default_search_on_two_cores_fills_its_slots() -> None:
-    # a phase holds 8 candidates + 6 baselines / 2 iterations = 11 trainings, the finals 9: 11 on 2 workers are 6 each
+    # a generation has 8 candidates and a quarter of the 6 baselines beside them, 10 trainings; the finals are 9
     capacity = plan_capacity(SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3), cores=2)
-    assert (capacity.workers, capacity.slots) == (2, 6)
-    assert capacity.baseline_slots == 12 - 8
+    assert (capacity.workers, capacity.slots, capacity.baseline_slots) == (2, 5, 2)
+    # without confirmations there are half as many phases: 8 and 3 are 11, on 2 workers 6 each
+    capacity = plan_capacity(SearchSettings(iterations=2, samples=8, confirm=0, finalists=3, final_seeds=3), cores=2)
+    assert (capacity.workers, capacity.slots, capacity.baseline_slots) == (2, 6, 3)
 
 
 def test_a_single_training_takes_one_worker_with_one_slot() -> None:

@@ -178,6 +178,9 @@ def test_a_run_is_evaluated_again_from_its_folder(unbroken: dict[str, Any], shar
     assert scored["episodes"] == 16
     assert 0.0 <= scored["mean"] <= 5.0  # an episode has 50 steps of 0.1 s
     assert scored == shared_eureka.json("evaluate", unbroken["run"], "--episodes", "16", "--seed", "3")
+    one = shared_eureka("evaluate", unbroken["run"], "--episodes", "1")  # which has no spread
+    assert " over 1 episode\n" in one
+    assert "±" not in one
 
 
 def test_a_changed_environment_is_not_resumed(

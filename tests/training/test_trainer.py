@@ -133,7 +133,9 @@ def test_a_job_s_name_is_taken_while_it_is_there(make_trainer: MakeTrainer, poin
 
 def test_more_minibatches_than_samples_are_refused(point_task: Task) -> None:
     settings = TrainingSettings(horizon=1, minibatches=17)  # with the default of 16 environments
-    with pytest.raises(SettingsError, match="17 minibatches of 16 samples"):
+    with pytest.raises(
+        SettingsError, match="minibatches is 17, but an update has only horizon x num_envs = 16 samples"
+    ):
         Trainer(PointMass, point_task, settings, 1)
 
 
