@@ -19,15 +19,18 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     The best of many single trainings is as much lucky as good. So every mean is drawn towards the median of all attempts, as if each
     had been trained once more with that result: (n · mean + median) / (n + 1) after n trainings. This is the estimate of a normal
     prior (James and Stein 1961) whose spread between rewards equals that between the seeds of one reward. Where all were trained
-    equally often it changes no order.
+    equally often it changes no order. A training that failed counts as the worst of all: a reward that breaks from some seeds must not be
+    ahead of one that is mediocre there.
     """
     trained = _trained(attempts)
     if not trained:
         return []
     usual = statistics.median(attempt.fitness for attempt in trained if attempt.fitness is not None)
+    worst = min(value for attempt in trained for value in attempt.fitness_per_seed)
 
     def expected(attempt: Attempt) -> float:
-        values = attempt.fitness_per_seed
+        failed = sum(repeat.outcome is None for repeat in attempt.repeats)
+        values = (*attempt.fitness_per_seed, *[worst] * failed)
         return (sum(values) + usual) / (len(values) + 1)
 
     return sorted(trained, key=lambda attempt: (-expected(attempt), *_place(attempt)))

@@ -63,9 +63,9 @@ class SearchSettings(TrainingSettings):
     confirm: int = Field(
         4,
         ge=0,
-        description="best attempts that are trained again after every generation, each once in a search; 0: none",
+        description="best attempts so far that are trained from further seeds after every generation; 0: none",
     )
-    confirm_seeds: int = Field(1, gt=0, description="further seeds of an attempt that is trained again")
+    confirm_seeds: int = Field(1, gt=0, description="further seeds of each of them")
     finalists: int = Field(
         3, ge=0, description="best attempts trained again with fresh seeds; 0: none, and no baselines"
     )

@@ -63,3 +63,11 @@ def test_a_repeat_that_disappoints_costs_the_lead(make_attempt: Callable[..., At
     other = make_attempt(0, 1, 14.0)  # (14 + 12) / 2 = 13
     others = [make_attempt(0, sample, fitness) for sample, fitness in ((2, 12.0), (3, 11.0), (4, 10.0))]
     assert ranked([fallen, other, *others])[0].id == "1-02"
+
+
+def test_a_training_that_failed_counts_as_the_worst(make_attempt: Callable[..., Attempt]) -> None:
+    fragile = repeated(make_attempt(0, 0, 20.0), None)  # with the worst of 2: (20 + 2 + 10) / 3 = 10.7
+    steady = repeated(make_attempt(0, 1, 12.0), 12.0)  # (24 + 10) / 3 = 11.3
+    others = [make_attempt(0, 2, 10.0), make_attempt(0, 3, 2.0), make_attempt(0, 4, 9.0)]
+    assert ranked([fragile, steady, *others])[0].id == "1-02"
+    assert fragile.fitness == 20.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eureka_agent.records import Attempt, Score
+from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report.run_report import RunCost, RunReport
 
 
@@ -102,10 +102,9 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         "stage": attempt.stage.value,
         "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
-        "fitness_per_seed": [finite(value) for value in attempt.fitness_per_seed],
+        "trainings": _trainings(attempt),
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
         "seed": attempt.seed,
-        "repeat_seeds": [repeat.seed for repeat in attempt.repeats],
         "retries": attempt.retries,
         "created": attempt.created,
         "findings": [finding.model_dump(mode="json") for finding in verdict.findings] if verdict is not None else [],
@@ -113,6 +112,16 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         if diagnosis is not None
         else [],
     }
+
+
+def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
+    """Every training of an attempt in the search, the first one first; `fitness` is null where it failed."""
+    if attempt.stage not in (Stage.TRAINED, Stage.FAILED):
+        return []
+    outcomes = [(attempt.seed, attempt.outcome), *((repeat.seed, repeat.outcome) for repeat in attempt.repeats)]
+    return [
+        {"seed": seed, "fitness": None if outcome is None else finite(outcome.fitness)} for seed, outcome in outcomes
+    ]
 
 
 def attempt_in_full_to_json(attempt: Attempt) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eureka_agent.records import BASELINES, RunStatus, Score, Stage
+from eureka_agent.records import RunStatus, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.run_report import RunReport
 
@@ -94,8 +94,10 @@ def mean_chosen_apart(finalists: Sequence[Score]) -> float | None:
         return None
     left_out = []
     for place in range(len(rows[0])):
-        chosen = max(rows, key=lambda row: sum(row) - row[place])
-        left_out.append(chosen[place])
+        others = [math.fsum(row[:place] + row[place + 1 :]) for row in rows]
+        best = max(others)
+        # equals are taken equally: the seed left out must not decide among them
+        left_out.append(statistics.fmean(row[place] for row, sum_ in zip(rows, others, strict=True) if sum_ == best))
     return statistics.fmean(left_out)
 
 
@@ -130,14 +132,16 @@ def _winner(report: RunReport) -> list[str]:
         f"{wording.plural(len(score.seeds), 'fresh seed')}{failures}, it reaches a fitness of "
         f"{_fitness(report, score.mean, score.std)}. Fitness is {report.description.fitness_doc.rstrip('.')}."
     ]
-    finalists = [entry for entry in report.scores if entry.name not in BASELINES]
-    apart = mean_chosen_apart(finalists)
+    apart = mean_chosen_apart(report.finalists)
     if apart is not None:
         sentences.append(
-            f"It is the best of {len(finalists)} on these seeds; chosen without the seed that scores it, the mean is {wording.number(apart)}."
+            f"It is the best of {len(report.finalists)} finalists on these seeds, which favours luck: taking the best of them by the other "
+            f"seeds gives {_fitness(report, apart)} on the one left out."
         )
     if best.outcome is not None and best.outcome.success_rate is not None:
-        sentences.append(f"In the search {best.outcome.success_rate:.0%} of its policy's episodes solved the task.")
+        sentences.append(
+            f"In the search {best.outcome.success_rate:.0%} of its first policy's episodes solved the task."
+        )
     baselines = {name: found for name in ("sparse", "human") if (found := report.score(name)) is not None}
     sentences += [compare_scores(score, baseline) for baseline in baselines.values()]
     if score.human_normalized is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, TaskDescription
+from eureka_agent.records import Attempt, CurvePoint, Repeat, RunStatus, Score, TaskDescription
 from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
@@ -113,9 +113,10 @@ class ConfirmationStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRepeated:
-    """One more training of an attempt ended: its fitness is the mean over one more seed."""
+    """One more training of an attempt ended; its fitness is the mean over the trainings that did not fail."""
 
     attempt: Attempt
+    repeat: Repeat
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,6 +101,7 @@ def _best(report: RunReport) -> str:
     best = report.best
     if best is None:
         return ""
+    first = "first " if best.repeats else ""
     parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
     if best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{_quoted(best.proposal.reasoning)}")
@@ -110,14 +111,14 @@ def _best(report: RunReport) -> str:
             + (f" Try: {one_line(finding.advice).rstrip('.')}." if finding.advice else "")
             for finding in best.diagnosis.findings
         )
-        parts.append(f"What the analyzer saw in its training:\n\n{findings}")
+        parts.append(f"What the analyzer saw in its {first}training:\n\n{findings}")
     elif best.diagnosis is not None:
-        parts.append("The analyzer found nothing wrong in its training.")
+        parts.append(f"The analyzer found nothing wrong in its {first}training.")
     if best.diagnosis is not None and any(value is not None for value in best.diagnosis.fitness_values):
         values = [value for value in best.diagnosis.fitness_values if value is not None]
         curve = sparkline(best.diagnosis.fitness_values, BAR_WIDTH)
         parts.append(
-            f"Fitness over its training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
+            f"Fitness over its {first}training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
             f"highest {wording.number(max(values))}."
         )
     return "\n\n".join(parts)
@@ -204,7 +205,8 @@ def _baselines(report: RunReport) -> str:
 
 
 def _cost(report: RunReport) -> str:
-    retries = sum(attempt.retries for attempt in report.attempts)
+    repeats = [repeat for attempt in report.attempts for repeat in attempt.repeats]
+    retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
     return cost_sentence(report) + restarts
 
@@ -239,7 +241,7 @@ def _files(report: RunReport) -> str:
         f"Everything is in `{report.folder}`:\n\n"
         "- `best/`: `reward.py` and `policy.safetensors` of the best reward function\n"
         f"{best}"
-        "- `attempts/<id>/`: every attempt, rejected ones included\n"
+        "- `attempts/<id>/`: every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n"
         "- `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the baselines\n"
         "- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was searched and how\n\n"
         f"`eureka show {report.folder}` prints this; `tensorboard --logdir {report.folder}` draws the curves."

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from rich.console import Console
 
-from eureka_agent.records import Attempt, Stage
+from eureka_agent.records import Attempt, Repeat, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.events import (
@@ -99,9 +99,7 @@ def event_line(event: Event, view: SearchView) -> str:
             trainings = wording.plural(event.trainings, "training")
             return f"the best so far are trained again from other seeds: {names} ({trainings})"
         case AttemptRepeated():
-            attempt = event.attempt
-            seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
-            return f"{attempt.id} trained again: fitness {wording.number(attempt.fitness)} over {seeds}"
+            return _repeated(event.attempt, event.repeat)
         case TrainingEnded() if event.kind not in ("search", "repeat"):
             result = f"failed: {event.failure}" if event.failure else f"fitness {wording.number(event.fitness)}"
             what = (
@@ -158,6 +156,14 @@ def _attempt_ended(attempt: Attempt) -> str:
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
     return ""
+
+
+def _repeated(attempt: Attempt, repeat: Repeat) -> str:
+    if repeat.outcome is None:
+        return f"{attempt.id} trained again: failed: {repeat.failure}"
+    seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
+    mean = f"{wording.number(attempt.fitness)} over {seeds}"
+    return f"{attempt.id} trained again: fitness {wording.number(repeat.outcome.fitness)}; mean {mean}"
 
 
 def _origin(attempt: Attempt) -> str:

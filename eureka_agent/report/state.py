@@ -77,10 +77,9 @@ class SearchView:
         settings = self.run.settings
         unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
         search = sum(self._plans.values()) + (0 if self.phase == "final trainings" else unplanned)
-        if self.phase != "final trainings":
-            to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
-            search += to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
-        search += self._repeats
+        to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
+        # at most: who was confirmed before is not again
+        search += self._repeats + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
         finals = sum(final.planned for final in self.finals.values())
         if not any(final.kind == "final" for final in self.finals.values()):
             finals += min(settings.finalists, sum(self._plans.values()) + unplanned) * settings.final_seeds

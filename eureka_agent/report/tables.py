@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from eureka_agent.records import Attempt, CurvePoint, Repeat, RunStatus, Score, Stage, Verdict
+from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import verdict
 from eureka_agent.report.entries import remark
@@ -169,7 +169,8 @@ def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: 
         f"  {_outcome_words(attempt)}",
     )
     parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim")]
-    parts += [Text(_repeat_words(repeat), style="dim") for repeat in attempt.repeats]
+    if attempt.repeats:
+        parts += [Text(_training_words(attempt, place), style="dim") for place in range(1 + len(attempt.repeats))]
     parts.append(Text())
     if attempt.reason:
         parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
@@ -197,16 +198,24 @@ def _outcome_words(attempt: Attempt) -> str:
     outcome = attempt.outcome
     if outcome is None or outcome.fitness is None:
         return ""
+    if attempt.repeats:
+        return f"fitness {wording.number(attempt.fitness)} over {wording.plural(len(attempt.fitness_per_seed), 'seed')}"
     spread = f"over {wording.plural(outcome.evaluation_episodes, 'episode')}"
     success = f", {outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
     return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}"
 
 
-def _repeat_words(repeat: Repeat) -> str:
+def _training_words(attempt: Attempt, place: int) -> str:
+    """One of an attempt's trainings; 0 is the first one, to which curves and diagnosis belong."""
+    if place == 0:
+        fitness = wording.number(attempt.outcome.fitness) if attempt.outcome is not None else wording.MISSING
+        return f"first training, seed {attempt.seed}: fitness {fitness} (curves and diagnosis below)"
+    repeat = attempt.repeats[place - 1]
     result = (
         f"failed: {repeat.failure}" if repeat.outcome is None else f"fitness {wording.number(repeat.outcome.fitness)}"
     )
-    return f"trained again after iteration {repeat.iteration + 1} from seed {repeat.seed}: {result}"
+    again = f", started again {wording.plural(repeat.retries, 'time')}" if repeat.retries else ""
+    return f"trained again after iteration {repeat.iteration + 1}, seed {repeat.seed}: {result}{again}"
 
 
 def render_curves(points: Sequence[CurvePoint]) -> Table:

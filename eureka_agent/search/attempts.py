@@ -139,7 +139,7 @@ class AttemptRunner:
         repeats = sorted((*attempt.repeats, made), key=lambda repeat: repeat.seed)
         attempt = attempt.model_copy(update={"repeats": tuple(repeats)})
         self._run.archive.put_attempt(attempt)
-        self._observer(AttemptRepeated(attempt=attempt))
+        self._observer(AttemptRepeated(attempt=attempt, repeat=made))
 
     def _archived(self, attempt_id: str) -> Attempt:
         attempt = self._run.archive.attempt(attempt_id)

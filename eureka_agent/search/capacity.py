@@ -21,13 +21,15 @@ class Capacity:
 def plan_capacity(settings: SearchSettings, cores: int | None = None) -> Capacity:
     """Slots for a generation and an even share of the baselines; a worker for each core, as far as there is work.
 
-    The baselines are spread over the phases (a generation, and the confirmation of its best), so that each fills the slots about equally.
+    The baselines are spread over the phases (a generation, and the confirmation of its best), so that none runs long for them alone.
     """
     cores = cores or len(os.sched_getaffinity(0))
     baselines = 2 * settings.final_seeds if settings.finalists and settings.baselines else 0
     finals = settings.finalists * settings.final_seeds
     beside = math.ceil(baselines / (settings.iterations * (2 if settings.confirm else 1)))
-    wanted = max(settings.samples + beside, finals, 1)
+    candidates = settings.samples * settings.iterations
+    repeats = min(settings.confirm, candidates) * settings.confirm_seeds if candidates > 1 else 0
+    wanted = max(settings.samples + beside, repeats + beside, finals, 1)
     workers = min(settings.workers or cores, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
     return Capacity(workers, slots, max(1, min(beside, workers * slots - settings.samples)))

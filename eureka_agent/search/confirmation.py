@@ -1,4 +1,4 @@
-"""Which attempts are trained again before one of them is a parent or a finalist, and what was known when that was decided."""
+"""Which attempts are trained again before parents or finalists are taken, and what was known when that was decided."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def known_before(attempts: Sequence[Attempt], iteration: int) -> list[Attempt]:
 def to_confirm(attempts: Sequence[Attempt], iteration: int, count: int) -> list[str]:
     """Ids of those among the `count` best after `iteration` that have been trained only once, best first.
 
-    None where a single attempt was trained: there is nothing to choose from.
+    The best by plain mean, since a high one that rests on a single training is what needs a second look. None where a single attempt was
+    trained: there is nothing to choose from.
     """
     known = by_fitness(known_before([attempt for attempt in attempts if attempt.iteration <= iteration], iteration))
     return [attempt.id for attempt in known[:count] if not attempt.repeats] if len(known) > 1 else []

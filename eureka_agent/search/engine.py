@@ -46,7 +46,7 @@ class SearchEngine:
         for iteration in range(self._run.settings.iterations):
             await self._iteration(iteration)
             await self._confirm(iteration)
-            best = ranked(self._run.archive.attempts())
+            best = ranked(self._known_after(iteration))
             self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
         return ranked(self._run.archive.attempts())
 
@@ -74,21 +74,27 @@ class SearchEngine:
             f"{what}: {reasons}", f"`eureka show {self._run.folder}` lists the attempts and their findings"
         )
 
+    def _known_after(self, iteration: int) -> list[Attempt]:
+        """The attempts up to this generation as they were at its end, also when a resumed run passes it again."""
+        return [
+            attempt
+            for attempt in known_before(self._run.archive.attempts(), iteration + 1)
+            if attempt.iteration <= iteration
+        ]
+
     async def _confirm(self, iteration: int) -> None:
-        """Train the best so far again, so that the next parent is not the luckiest of many single trainings."""
+        """Train the best so far again, so that luck in a single training leads the search less often."""
         settings = self._run.settings
-        attempts = self._run.archive.attempts()
-        chosen = to_confirm(attempts, iteration, settings.confirm)
+        attempts = {attempt.id: attempt for attempt in self._run.archive.attempts()}
+        repeated = tuple(attempts[each] for each in to_confirm(list(attempts.values()), iteration, settings.confirm))
         missing = [
             (attempt.id, seed)
-            for attempt in attempts
-            if attempt.id in chosen
+            for attempt in repeated
             for seed in repeat_seeds(attempt, settings.seed, settings.confirm_seeds)
             if all(repeat.seed != seed for repeat in attempt.repeats)
         ]
         if not missing:
             return
-        repeated = tuple(attempt for attempt in attempts if attempt.id in chosen)
         self._observer(ConfirmationStarted(iteration=iteration, attempts=repeated, trainings=len(missing)))
         try:
             async with asyncio.TaskGroup() as group:

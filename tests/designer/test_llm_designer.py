@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 import jinja2
 import pytest
@@ -110,6 +111,16 @@ def test_every_operator_has_a_prompt_with_its_parents(description: TaskDescripti
     assert ("fitness unknown" in content) is bool(parents)
     assert "# What to do" in content
     assert not re.search(r"\{[{%]|[}%]\}", content), "no template syntax is left"
+
+
+def test_the_prompt_tells_how_far_a_parents_trainings_differ(description: TaskDescription) -> None:
+    twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0))
+    content = opening(design_request(description, Operator.IMPROVE, twice))[1].content
+    assert "attempt 1-01, fitness 5, the mean of 2 trainings from different seeds (8, 2)\n\n```python" in content
+    assert "What its first training showed:" in content
+    once = opening(design_request(description, Operator.IMPROVE, replace(twice, fitness_per_seed=(8.0,))))[1].content
+    assert "attempt 1-01, fitness 5\n\n```python" in once
+    assert "What its training showed:" in once
 
 
 def test_prompts_differ_between_operators(description: TaskDescription) -> None:

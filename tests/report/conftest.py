@@ -17,6 +17,7 @@ from eureka_agent.records import (
     Operator,
     Outcome,
     Proposal,
+    Repeat,
     RunStatus,
     Score,
     Stage,
@@ -129,6 +130,25 @@ SETTINGS = SearchSettings(env="jumper", iterations=2, samples=3, confirm=0, fina
 @pytest.fixture
 def point() -> Callable[..., CurvePoint]:
     return make_point
+
+
+def confirmed(attempt: Attempt, *fitness: float | None) -> Attempt:
+    """The attempt trained again after its generation, from seeds 11, 12, …; None is a training that failed."""
+    assert attempt.outcome is not None
+    repeats = tuple(
+        Repeat(iteration=attempt.iteration, seed=seed, outcome=None, failure="the reward is NaN", retries=1)
+        if value is None
+        else Repeat(
+            iteration=attempt.iteration, seed=seed, outcome=attempt.outcome.model_copy(update={"fitness": value})
+        )
+        for seed, value in enumerate(fitness, 11)
+    )
+    return attempt.model_copy(update={"repeats": repeats})
+
+
+@pytest.fixture
+def confirm() -> Callable[..., Attempt]:
+    return confirmed
 
 
 @pytest.fixture

@@ -58,6 +58,11 @@ def test_the_mean_of_a_choice_made_without_the_seed_that_scores() -> None:
     assert mean_chosen_apart([a, score("c", 10.0, 6.0, 5.0)]) == pytest.approx(7.0)
 
 
+def test_the_seed_left_out_does_not_decide_among_equals() -> None:
+    # without seed 2 both have 20: half 10, half 4; without the others a is chosen
+    assert mean_chosen_apart([score("a", 10.0, 10.0, 10.0), score("b", 10.0, 10.0, 4.0)]) == pytest.approx(27 / 3)
+
+
 def test_a_choice_among_one_or_from_one_seed_or_with_a_failed_training_has_no_such_mean() -> None:
     assert mean_chosen_apart([score("a", 9.0, 1.0)]) is None
     assert mean_chosen_apart([score("a", 9.0), score("b", 1.0)]) is None

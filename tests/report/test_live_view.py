@@ -140,7 +140,7 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
         )
         outcome = one.outcome.model_copy(update={"fitness": value})
         made = Repeat(iteration=0, seed=9, outcome=outcome)
-        scene.send(AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)})))
+        scene.send(AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)}), repeat=made))
     assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
     # means of 5 and 6.5, drawn to the median of 5
     assert [(entry.id, entry.fitness, entry.seeds) for entry in scene.view.leaderboard] == [
@@ -365,6 +365,23 @@ def test_live_view_leaves_its_last_picture(scene: Scene) -> None:
 
 
 # ── log lines elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_plain_lines_tell_of_what_is_trained_again(scene: Scene, confirm: Callable[..., Attempt]) -> None:
+    console = Console(file=io.StringIO(), width=40)
+    log = PlainLog(console, scene.clock)
+    once = scene.make("1-01", Stage.TRAINED, 8.0)
+    again, broken = confirm(once, 2.0), confirm(once, 2.0, None)
+    log(scene.started)
+    log(ConfirmationStarted(iteration=0, attempts=(once,), trainings=2))
+    log(AttemptRepeated(attempt=again, repeat=again.repeats[0]))
+    log(AttemptRepeated(attempt=broken, repeat=broken.repeats[1]))
+    lines = [line.partition("] ")[2] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert lines[1:] == [
+        "the best so far are trained again from other seeds: 1-01 (2 trainings)",
+        "1-01 trained again: fitness 2.00; mean 5.00 over 2 seeds",
+        "1-01 trained again: failed: the reward is NaN",
+    ]
 
 
 def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoint]) -> None:

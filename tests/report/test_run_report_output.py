@@ -200,6 +200,47 @@ def test_brackets_in_a_task_or_finding_are_not_markup(report: RunReport) -> None
     assert strange in printed(render_runs([replace(report, sentence=strange)]), 160)
 
 
+def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
+    attempt: Callable[..., Attempt], confirm: Callable[..., Attempt]
+) -> None:
+    again = confirm(attempt("1-01", Stage.TRAINED, 8.0), 2.0, None)
+    text = printed(render_attempt(again))
+    assert "fitness 5.00 over 2 seeds" in text
+    assert "first training, seed 7: fitness 8.00" in text
+    assert "trained again after iteration 1, seed 11: fitness 2.00" in text
+    assert "trained again after iteration 1, seed 12: failed: the reward is NaN, started again 1 time" in text
+    content = attempt_in_full_to_json(again)
+    assert content["fitness"] == 5.0
+    assert content["trainings"] == [
+        {"seed": 7, "fitness": 8.0},
+        {"seed": 11, "fitness": 2.0},
+        {"seed": 12, "fitness": None},
+    ]
+    assert attempt_in_full_to_json(attempt("1-02", Stage.REJECTED, reason="C102"))["trainings"] == []
+
+
+def test_the_tables_say_how_many_seeds_a_fitness_rests_on(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+    assert report.best is not None
+    best = confirm(report.best, 3.5)  # 2.5 and 3.5
+    attempts = tuple(best if attempt.id == best.id else attempt for attempt in report.attempts)
+    again = replace(report, attempts=attempts, best=best)
+    text = markdown(again)
+    assert "| 2-01 | improve | 1-01 | trained | 3.00 | 2 |" in text
+    assert "| 1-01 | fresh |  | trained | 1.50 | 1 |" in text
+    assert "The analyzer found nothing wrong in its first training." in text
+    (row,) = (line for line in printed(render_run(again)).splitlines() if line.split()[:2] == ["2-01", "improve"])
+    assert row.split()[:6] == ["2-01", "improve", "1-01", "trained", "3.00", "2"]
+    assert "with a fitness of 3.00 m in the search, from 2 seeds" in " ".join(
+        markdown(replace(again, scores=())).split()
+    )
+
+
+def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+    assert "1 training started again because a worker died." in markdown(report)  # of a candidate
+    again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
+    assert "2 trainings started again because a worker died." in markdown(again)
+
+
 def test_runs_are_one_line_each(report: RunReport) -> None:
     text = printed(render_runs([report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]), 120)
     lines = text.splitlines()

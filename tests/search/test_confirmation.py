@@ -8,7 +8,8 @@ from typing import Any
 
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
-from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.records import Attempt
 from eureka_agent.report.events import AttemptRepeated, ConfirmationStarted, IterationEnded
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import run_report
@@ -86,3 +87,27 @@ async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(mak
     trials = TableTrials({reward(1): 1.0})
     await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.search()
     assert [request.kind for request in trials.requests] == ["search"]
+
+
+async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_resumed(make_run: MakeRun) -> None:
+    """Of the first generation 1-01 is confirmed and falls back; after the second 1-02 leads, is confirmed and falls back too."""
+    run = make_run(iterations=3, samples=2, confirm=1, confirm_seeds=1)
+    sources = [reward(weight) for weight in range(1, 7)]
+    table: dict[str | tuple[str, int], float | str] = dict(zip(sources, (5.0, 4.0, 1.0, 0.5, 0.4, 0.3), strict=True))
+    table[again(sources[0], "1-01")] = -5.0
+    table[again(sources[1], "1-02")] = -10.0
+    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.search()
+    expected = {"1-01": [(0, -5.0)], "1-02": [(1, -10.0)], "2-01": [(2, 1.0)]}
+    assert repeats(run) == expected
+    trained_nothing = TableTrials({})
+    resumed = open_run(run.folder)
+    best = await ScriptedSearch(resumed, ScriptedDesigner([]), trained_nothing).engine.search()
+    assert trained_nothing.requests == []
+    assert repeats(resumed) == expected
+    assert best[0].id == "2-01"
+
+
+def test_an_attempt_that_was_stored_before_there_were_repeats_is_read(make_attempt: Callable[..., Attempt]) -> None:
+    stored = make_attempt(0, 0, 2.5).model_dump(mode="json")
+    del stored["repeats"]
+    assert Attempt.model_validate(stored).fitness == 2.5

@@ -98,7 +98,7 @@ def trained_in(runs: Path) -> int:
 
 def without_repeats(entry: dict[str, Any]) -> dict[str, Any]:
     """An attempt without what another training of it changes."""
-    return {key: value for key, value in entry.items() if key not in ("fitness", "fitness_per_seed", "repeat_seeds")}
+    return {key: value for key, value in entry.items() if key not in ("fitness", "trainings")}
 
 
 @pytest.mark.parametrize("trained", [1, 4])
@@ -117,9 +117,9 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     # only what the archive knows of counts as trained: a policy is written a moment before its record
     folders = [folder / "attempts" / attempt for attempt in before]
     folders += [
-        folder / "attempts" / attempt / f"seed-{seed}"
+        folder / "attempts" / attempt / f"seed-{training['seed']}"
         for attempt, entry in before.items()
-        for seed in entry["repeat_seeds"]
+        for training in entry["trainings"][1:]
     ]
     policies = {each: (each / "policy.safetensors").stat().st_mtime_ns for each in folders}
     eureka("resume", str(folder))
@@ -128,8 +128,7 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     after = {entry["id"]: entry for entry in resumed["attempts"]}
     assert len(before) >= trained
     for attempt, entry in before.items():
-        seeds = len(entry["fitness_per_seed"])
-        assert after[attempt]["fitness_per_seed"][:seeds] == entry["fitness_per_seed"]
+        assert after[attempt]["trainings"][: len(entry["trainings"])] == entry["trainings"]
         assert without_repeats(after[attempt]) == without_repeats(entry)
     assert {each: (each / "policy.safetensors").stat().st_mtime_ns for each in folders} == policies
 

@@ -67,6 +67,7 @@ class Limit(TermBase):
     high: float
     soft: float = 0.9
     cap: float = 2.0
+    """Largest cost of one joint, before the weight: a hard push takes it a little beyond its limit."""
     penalty: ClassVar[bool] = True
 
     def operands(self) -> tuple[Operand, ...]:
