@@ -45,7 +45,9 @@ def main() -> dict[str, dict[str, list[float]]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=["hopper", "ant"], metavar="TASK")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11), metavar="N")
-    parser.add_argument("--env-steps", type=int, help="samples of one training (default: 300,000 on hopper, else 500,000)")
+    parser.add_argument(
+        "--env-steps", type=int, help="samples of one training (default: 300,000 on hopper, else 500,000)"
+    )
     parser.add_argument("--quick", action="store_true", help="two seeds of 20,000 steps: shows only that it runs")
     arguments = parser.parse_args()
     start()
