@@ -107,6 +107,11 @@ class Quadcopter(VecTask):
         self._inertia = torch.tensor(INERTIA, device=self.device).unsqueeze(-1)
         self._up = torch.tensor((0.0, 0.0, 1.0), device=self.device).unsqueeze(-1)
 
+    def row_tensors(self) -> dict[str, Tensor]:
+        """With the craft's state, whose batch is its last dimension."""
+        craft = ("position", "velocity", "angular_velocity", "goal", "orientation", "thrusts")
+        return {**super().row_tensors(), **{name: getattr(self, name).T for name in craft}}
+
     def pre_physics_step(self, actions: Tensor) -> None:
         self.thrusts = HOVER_THRUST * (1.0 + actions.T)
 

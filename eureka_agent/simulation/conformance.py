@@ -8,6 +8,7 @@ from functools import partial
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation import conformance_checks as checks
+from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
@@ -27,7 +28,8 @@ _CHECKS: tuple[tuple[str, Callable[[Subject], None]], ...] = (
     ("finite under extreme actions", checks.extreme_actions),
     ("variable ranges", checks.value_ranges),
     ("same seed, same trajectory", checks.same_seed),
-    ("rows are independent", checks.row_independence),
+    ("rows are independent", rows.row_independence),
+    ("rows are taken up again", rows.restored_rows),
     ("fitness", checks.fitness),
     ("human reward", checks.human_reward),
     ("sparse reward", checks.sparse_reward),

@@ -20,7 +20,6 @@ ROWS = 8
 RANDOM_STEPS = 120
 EXTREME_STEPS = 40
 COMPARED_STEPS = 30
-ROW_TOLERANCE = 1e-4
 RANGE_TOLERANCE = 0.1
 
 
@@ -194,28 +193,6 @@ def same_seed(subject: Subject) -> None:
                 f"{', '.join(different) or 'the observations'} differ in step {index}",
                 "draw random numbers from self.random, which is seeded per row",
             )
-
-
-def row_independence(subject: Subject) -> None:
-    """A row alone and the same row among others have the same trajectory."""
-    row, seed = 5, torch.tensor([123])
-    many, alone = subject.make(ROWS, seed=0), subject.make(1, seed=1)
-    many.seed_rows(torch.tensor([row]), seed)
-    alone.seed_rows(torch.tensor([0]), seed)
-    many.reset()
-    alone.reset()
-    actions = random_actions(ROWS, many.num_actions, COMPARED_STEPS, seed=3)
-    pairs = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
-    for index, (among, single) in enumerate(pairs):
-        pairs_of_values = [("observations", among.observations, single.observations)]
-        pairs_of_values += [(name, value, single.values[name]) for name, value in among.values.items()]
-        for name, one, other in pairs_of_values:
-            if not torch.allclose(one[row], other[0], rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE):
-                raise Nonconforming(
-                    f"{name} of a row is the same alone and among {ROWS} rows",
-                    f"{one[row].tolist()!r} against {other[0].tolist()!r} in step {index}",
-                    "let no operation mix rows, and draw random numbers with self.random.uniform(env_ids, count)",
-                )
 
 
 # ── fitness and baselines ───────────────────────────────────────────────────────────────────────────────────────────

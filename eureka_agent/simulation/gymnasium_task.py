@@ -59,6 +59,7 @@ class GymnasiumTask(VecTask):
     info_keys: ClassVar[tuple[str, ...]] = ()
     """Numbers in `info` that are variables; found by itself."""
     termination_causes = ("terminated", "not_finite")
+    restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Read what the class needs from one copy of the environment. Raises EnvironmentLoadError."""

@@ -20,6 +20,11 @@ UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
 
 _INSTABILITIES = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+_STATE_FIELDS = (
+    *("qpos", "qvel", "act", "ctrl", "qacc_warmstart", "time", "mocap_pos", "mocap_quat"),
+    *("userdata", "eq_active", "qfrc_applied", "xfrc_applied", "plugin_state", "history"),
+)
+"""What MuJoCo's next step depends on (mjtState's integration state)."""
 _AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
@@ -99,6 +104,12 @@ class MujocoTask(VecTask):
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         self._sensor_values.copy_(self._sensordata)
+
+    def row_tensors(self) -> dict[str, Tensor]:
+        """With MuJoCo's own state in place of views of its outputs, which the next step computes from it."""
+        own = super().row_tensors()
+        del own["_sensordata"]
+        return {**own, **{f"physics.{name}": self._view(name) for name in _STATE_FIELDS}}
 
     def compute_termination(self) -> dict[str, Tensor]:
         """`compute_failures`, and rows whose physics broke."""

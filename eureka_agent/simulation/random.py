@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -39,6 +41,15 @@ class RowRandom:
         place = torch.arange(len(env_ids), dtype=torch.int64, device=self._seeds.device)
         self._seeds[env_ids] = _hash(_hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT)
         self._counters[env_ids] = 0
+
+    def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
+        """Where the streams of the rows `env_ids` are."""
+        return {"seeds": self._seeds[env_ids].clone(), "counters": self._counters[env_ids].clone()}
+
+    def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
+        """Go on with streams where `row_state` found them."""
+        self._seeds[env_ids] = state["seeds"].to(self._seeds)
+        self._counters[env_ids] = state["counters"].to(self._counters)
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids), count)`, float32."""

@@ -52,6 +52,8 @@ class VecTask(ABC):
     """Seconds between two control steps."""
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
     """Names that `compute_termination` may give, for reports."""
+    restorable: ClassVar[bool] = True
+    """Whether `row_state` holds all that a row's future depends on. Where it does not, a training that was interrupted starts over."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes its own state tensors."""
@@ -170,6 +172,34 @@ class VecTask(ABC):
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
+
+    def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
+        """Copies of all that the future of the rows `env_ids` (int64) depends on, first dimension `len(env_ids)`.
+
+        These are the rows of `row_tensors`, and their random streams. To be called between two steps, after `reset_done`.
+        """
+        state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
+        return {**state, **{f"random.{name}": value for name, value in self.random.row_state(env_ids).items()}}
+
+    def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
+        """Put rows where `row_state` took them from, here or in another instance, whatever their places: they go on bit for bit."""
+        for name, value in self.row_tensors().items():
+            value[env_ids] = state[name].to(value)
+        self.random.load_row_state(
+            env_ids,
+            {name.removeprefix("random."): value for name, value in state.items() if name.startswith("random.")},
+        )
+
+    def row_tensors(self) -> dict[str, Tensor]:
+        """The live tensors that make up the state, the environments in their first dimension: those attributes that have one row each.
+
+        A subclass with state elsewhere, or with another layout, adds it here (as views), or sets `restorable = False`.
+        """
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor) and value.dim() > 0 and len(value) == self.num_envs
+        }
 
     def reset(self) -> dict[str, Tensor]:
         """Start a new episode in every row. Isaac Gym's `reset`."""

@@ -27,6 +27,10 @@ class StackedAdam:
         self._second[member] = 0.0
         self._steps[member] = 0.0
 
+    def member_tensors(self) -> dict[str, Tensor]:
+        """All that it knows, a row a member; live."""
+        return {"first": self._first, "second": self._second, "steps": self._steps}
+
     def step(self, first: int, end: int, learning_rate: Tensor, gradient_scale: Tensor) -> None:
         """One update of the members `first` to `end` (not included) with their gradients times `gradient_scale`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -32,6 +32,28 @@ class CheckpointKeeper:
         """Index of the checkpoint with the highest fitness; the last one where none has any."""
         self.policy: dict[str, Tensor] = {}
         """The policy at the best checkpoint."""
+
+    @property
+    def iterations(self) -> int:
+        """Those taken in so far."""
+        return self._seen
+
+    @property
+    def recent(self) -> tuple[CurvePoint, ...]:
+        """Points since the last checkpoint."""
+        return tuple(self._points)
+
+    def resume(
+        self,
+        iterations: int,
+        records: Sequence[CheckpointRecord],
+        best: int,
+        recent: Sequence[CurvePoint],
+        policy: Mapping[str, Tensor],
+    ) -> None:
+        """Go on from what another keeper of the same training had."""
+        self._seen, self._points = iterations, list(recent)
+        self.records, self.best, self.policy = list(records), best, dict(policy)
 
     @property
     def finished(self) -> bool:

@@ -28,33 +28,33 @@ class RunningFitness:
     def __init__(self, shape: tuple[int, ...], reduction: FitnessReduction, device: torch.device | str) -> None:
         self.reduction: FitnessReduction = reduction
         self.length = torch.zeros(shape, device=device)
-        self._value = torch.zeros(shape, device=device)
+        self.value = torch.zeros(shape, device=device)
 
     def select(self, members: int) -> RunningFitness:
         """The leading members' part, as a view."""
         part = object.__new__(RunningFitness)
-        part.reduction, part.length, part._value = self.reduction, self.length[:members], self._value[:members]
+        part.reduction, part.length, part.value = self.reduction, self.length[:members], self.value[:members]
         return part
 
     def add(self, fitness: Tensor) -> None:
         """Take in one step."""
         if self.reduction == "last":
-            self._value.copy_(fitness)
+            self.value.copy_(fitness)
         elif self.reduction == "max":
             # an episode's first step has nothing to be compared with
-            self._value.copy_(torch.where(self.length > 0, torch.maximum(self._value, fitness), fitness))
+            self.value.copy_(torch.where(self.length > 0, torch.maximum(self.value, fitness), fitness))
         else:
-            self._value += fitness
+            self.value += fitness
         self.length += 1.0
 
     def result(self) -> Tensor:
         """Fitness of every episode up to here; the next call of `add` may change it."""
-        return self._value / self.length.clamp(min=1.0) if self.reduction == "mean" else self._value
+        return self.value / self.length.clamp(min=1.0) if self.reduction == "mean" else self.value
 
     def restart(self, ended: Tensor) -> None:
         """Begin a new episode where `ended` (bool)."""
         going_on = ~ended
-        self._value *= going_on
+        self.value *= going_on
         self.length *= going_on
 
 
@@ -73,6 +73,10 @@ class EpisodeTracker:
         """A new training: its first episodes begin shortened."""
         self._running.restart(_row_mask(self._full, member))
         self._full[member] = False
+
+    def member_tensors(self) -> dict[str, Tensor]:
+        """All that it knows, a row a member; live."""
+        return {"full": self._full, "length": self._running.length, "value": self._running.value}
 
     def update(self, fitness: Tensor, ended: Tensor) -> EndedEpisodes:
         """Take in an iteration of the first members. Shape of both: (members, steps, num_envs)."""

@@ -24,6 +24,10 @@ class ObservationStatistics:
         self.variance[member] = 1.0
         self._count[member] = 0.0
 
+    def member_tensors(self) -> dict[str, Tensor]:
+        """All that it knows, a row a member; live."""
+        return {"mean": self.mean, "variance": self.variance, "count": self._count}
+
     def update(self, observations: Tensor) -> None:
         """Take in an iteration's observations of the first members. Shape: (members, rows, size).
 
@@ -67,8 +71,17 @@ class ReturnStatistics:
         self._iterations = torch.zeros(members, 1, device=device)
 
     def reset(self, member: int) -> None:
-        for tensor in (self.mean, self.deviation, self._square, self._iterations):
+        for tensor in self.member_tensors().values():
             tensor[member] = 0.0
+
+    def member_tensors(self) -> dict[str, Tensor]:
+        """All that it knows, a row a member; live."""
+        return {
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "square": self._square,
+            "iterations": self._iterations,
+        }
 
     def update(self, returns: Tensor) -> tuple[Tensor, Tensor]:
         """Take in an iteration's returns, shape (members, rows); gives the scale and shift that correct a value head, (members, 1).

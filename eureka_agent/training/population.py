@@ -6,7 +6,7 @@ Nothing here knows of jobs or rewards' sources, and nothing mixes members: a mem
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -72,6 +72,38 @@ class Population:
         longest = self._environment.max_episode_length
         progress = torch.randint(longest, (self._settings.num_envs,), generator=generator, device=generator.device)
         self.collector.start_member(member, seed, progress)
+
+    def member_state(self, member: int) -> dict[str, Tensor]:
+        """Copies, on the CPU, of all that a member's next iteration depends on; between two iterations."""
+        state = {name: value[member] for name, value in self._member_tensors().items()}
+        state["generator"] = self._generators[member].get_state()
+        state |= {f"rows.{name}": value for name, value in self.collector.member_state(member).items()}
+        return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
+
+    def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Put a member where `member_state` took one from, whatever its slot: it goes on bit for bit."""
+        for name, value in self._member_tensors().items():
+            value[member] = state[name].to(value)
+        self._generators[member].set_state(state["generator"])
+        rows = {name.removeprefix("rows."): value for name, value in state.items() if name.startswith("rows.")}
+        self.collector.load_member_state(member, rows)
+
+    def _member_tensors(self) -> dict[str, Tensor]:
+        """Everything that has a row a member; live."""
+        parts = {
+            "adam": self._adam,
+            "observations": self.observation_statistics,
+            "returns": self._return_statistics,
+        }
+        return {
+            "parameters": self.networks.parameters,
+            "learning_rate": self._learning_rate,
+            **{
+                f"{part}.{name}": value
+                for part, owner in parts.items()
+                for name, value in owner.member_tensors().items()
+            },
+        }
 
     def clear(self, member: int) -> None:
         """Leave a slot empty: finite numbers, no actions."""

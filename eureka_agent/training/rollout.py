@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -71,15 +71,33 @@ class RolloutCollector:
     def start_member(self, member: int, seed: int, progress: Tensor) -> None:
         """New episodes in a member's rows, at `progress` (int64, shape (num_envs,)) control steps of their length."""
         environment = self._environment
-        rows = torch.arange(member * self._num_envs, (member + 1) * self._num_envs, device=environment.device)
+        rows = self._rows(member)
         environment.seed_rows(rows, torch.full_like(rows, seed))
         environment.reset_rows(rows)
         environment.progress_buf[rows] = progress
         environment.compute_observations()
+        self._remember(rows)
+
+    def member_state(self, member: int) -> dict[str, Tensor]:
+        """Where a member's environments are, between two rollouts."""
+        return self._environment.row_state(self._rows(member))
+
+    def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Go on in a member's rows from where `member_state` found some."""
+        rows = self._rows(member)
+        self._environment.load_row_state(rows, state)
+        self._remember(rows)
+
+    def _rows(self, member: int) -> Tensor:
+        first = member * self._num_envs
+        return torch.arange(first, first + self._num_envs, device=self._environment.device)
+
+    def _remember(self, rows: Tensor) -> None:
+        """Between two rollouts, what the next step calls `previous_…` are the values of the current state."""
         if self._previous:
-            fresh = environment.read_variables()
+            current = self._environment.read_variables()
             for name, value in self._previous.items():
-                value[rows] = fresh[name][rows]
+                value[rows] = current[name][rows]
 
     def clear_member(self, member: int) -> None:
         """Leave a member's rows alone: they act with zeros until a new member starts there."""

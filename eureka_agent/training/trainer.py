@@ -23,6 +23,7 @@ from eureka_agent.training.episodes import EpisodeTracker
 from eureka_agent.training.population import Population
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.rollout import Rollout
+from eureka_agent.training.snapshot import Snapshot, TrainingRecord
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 REWARD_TIMEOUT = 5.0
@@ -68,6 +69,7 @@ class _Job:
     name: str
     reward: RewardFunction
     seed: int
+    snapshot: Snapshot | None
 
 
 @dataclass
@@ -75,6 +77,7 @@ class _Member:
     job: _Job
     keeper: CheckpointKeeper
     began: float
+    """On the clock of `time.perf_counter`; earlier by what it trained before it was taken up again."""
     env_steps: int = 0
 
 
@@ -123,11 +126,39 @@ class Trainer:
         """Something is queued or running."""
         return bool(self._queue or self._members)
 
-    def submit(self, job: str, reward: RewardFunction, seed: int) -> None:
-        """Queue a training; it takes the next free slot when an iteration starts."""
+    @property
+    def restorable(self) -> bool:
+        """Whether `snapshot` can be asked for: not where the environment's state cannot be read."""
+        return self._environment.restorable
+
+    def running(self) -> tuple[str, ...]:
+        """Names of the trainings that have a slot, in the order of the slots."""
+        return tuple(self._members[slot].job.name for slot in sorted(self._members))
+
+    def snapshot(self, job: str) -> Snapshot:
+        """The state of a running training, between two iterations. Raises KeyError when it does not run."""
+        slot = next((slot for slot, member in self._members.items() if member.job.name == job), None)
+        if slot is None:
+            raise KeyError(job)
+        member = self._members[slot]
+        keeper = member.keeper
+        record = TrainingRecord(
+            seed=member.job.seed,
+            iterations=keeper.iterations,
+            env_steps=member.env_steps,
+            seconds=time.perf_counter() - member.began,
+            checkpoints=tuple(keeper.records),
+            best_checkpoint=keeper.best,
+            recent=keeper.recent,
+        )
+        episodes = {f"episodes.{name}": row[slot].cpu() for name, row in self._episodes.member_tensors().items()}
+        return Snapshot(record, {**self._population.member_state(slot), **episodes}, dict(keeper.policy))
+
+    def submit(self, job: str, reward: RewardFunction, seed: int, snapshot: Snapshot | None = None) -> None:
+        """Queue a training; it takes the next free slot when an iteration starts, and goes on from `snapshot` where there is one."""
         if any(job == other.name for other in (*self._queue, *(member.job for member in self._members.values()))):
             raise ValueError(f"job {job!r} is already queued or running")
-        self._queue.append(_Job(job, reward, seed))
+        self._queue.append(_Job(job, reward, seed, snapshot))
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training. Nothing happens when there is none of this name."""
@@ -177,11 +208,22 @@ class Trainer:
             if not self._queue:
                 return
             if slot not in self._members:
-                job = self._queue.popleft()
-                self._population.start(slot, job.seed)
-                self._episodes.reset(slot)
-                keeper = CheckpointKeeper(self._iterations, self._settings.checkpoints)
-                self._members[slot] = _Member(job, keeper, time.perf_counter())
+                self._begin(slot, self._queue.popleft())
+
+    def _begin(self, slot: int, job: _Job) -> None:
+        keeper = CheckpointKeeper(self._iterations, self._settings.checkpoints)
+        self._population.start(slot, job.seed)
+        self._episodes.reset(slot)
+        member = self._members[slot] = _Member(job, keeper, time.perf_counter())
+        if job.snapshot is None:
+            return
+        record, state, policy = job.snapshot.record, job.snapshot.state, job.snapshot.policy
+        job.snapshot = None  # its memory is free again
+        self._population.load_member_state(slot, state)
+        for name, rows in self._episodes.member_tensors().items():
+            rows[slot] = state[f"episodes.{name}"].to(rows)
+        keeper.resume(record.iterations, record.checkpoints, record.best_checkpoint, record.recent, policy)
+        member.env_steps, member.began = record.env_steps, member.began - record.seconds
 
     def _free(self, slot: int) -> None:
         del self._members[slot]

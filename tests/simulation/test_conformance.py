@@ -22,8 +22,14 @@ def failures(results: list[CheckResult]) -> dict[str, CheckResult]:
 def test_a_good_folder_passes_every_check(write_folder: WriteFolder) -> None:
     results = check_environment(str(write_folder()))
     assert failures(results) == {}
-    assert len({result.name for result in results}) == len(results) == 17
+    assert len({result.name for result in results}) == len(results) == 18
 
+
+HIDDEN_STATE = [
+    (ENV, "self.limit = limit", "self.limit, self.hidden = limit, [None]"),
+    (ENV, "self.velocity", "self.hidden[0]"),
+]
+"""The velocity is kept where `row_tensors` does not look."""
 
 BROKEN = {
     "missing import": (
@@ -104,6 +110,7 @@ BROKEN = {
         "differ in step 0",
     ),
     "mixed rows": ([(ENV, "0.1 * self.velocity", "0.1 * self.velocity.mean()")], "rows are independent", "against"),
+    "hidden state": (HIDDEN_STATE, "rows are taken up again", "steps later"),
     "fitness's argument": ([(TASK, "fitness(position,", "fitness(positon,")], "fitness", "'positon'"),
     "fitness's shape": (
         [(TASK, "return position - previous_position", "return (position - previous_position).mean()")],
@@ -141,6 +148,11 @@ def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
     assert actual in failed[check].actual
     assert failed[check].expected
     assert failed[check].hint
+
+
+def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: WriteFolder) -> None:
+    said = (ENV, "control_dt = 0.1", "control_dt = 0.1\n    restorable = False")
+    assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}
 
 
 def test_an_unknown_environment_or_task_is_a_failed_check(write_folder: WriteFolder) -> None:

@@ -1,0 +1,67 @@
+"""A training between two iterations, as a file: what it needs to go on, bit for bit, in another slot or process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import CheckpointRecord, CurvePoint, Record
+
+_STATE, _POLICY, _KEY = "state.", "policy.", "training"
+
+
+class TrainingRecord(Record):
+    """The numbers of a training that are no tensors."""
+
+    seed: int
+    iterations: int
+    """Made so far."""
+    env_steps: int
+    seconds: float
+    """Wall seconds so far."""
+    checkpoints: tuple[CheckpointRecord, ...]
+    best_checkpoint: int
+    recent: tuple[CurvePoint, ...] = Field(default=())
+    """Points since the last checkpoint."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A training's state."""
+
+    record: TrainingRecord
+    state: Mapping[str, Tensor]
+    """Of the member: `Population.member_state`, and the episodes under way."""
+    policy: Mapping[str, Tensor]
+    """Of the best checkpoint; empty before the first one."""
+
+
+def save_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot. Raises OSError."""
+    tensors = {f"{_STATE}{name}": value for name, value in snapshot.state.items()}
+    tensors |= {f"{_POLICY}{name}": value for name, value in snapshot.policy.items()}
+    save_file(tensors, path, {_KEY: snapshot.record.model_dump_json()})
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read what `save_snapshot` wrote; nothing is unpickled. Raises RunFolderError for another file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
+    except (OSError, SafetensorError, ValidationError) as error:
+        raise RunFolderError(
+            f"cannot read the snapshot {str(path)!r}: {error}", "delete it: the training then starts over"
+        ) from None
+    return Snapshot(
+        record,
+        {name.removeprefix(_STATE): value for name, value in tensors.items() if name.startswith(_STATE)},
+        {name.removeprefix(_POLICY): value for name, value in tensors.items() if name.startswith(_POLICY)},
+    )

@@ -1,0 +1,144 @@
+"""A training that is interrupted between two iterations and goes on elsewhere ends as the one that was not, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from training_environments import CENTRE_REWARD, SLOW_REWARD, run
+
+from eureka_agent.errors import RunFolderError
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import load_environment
+from eureka_agent.task import Task
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.snapshot import Snapshot, load_snapshot, save_snapshot
+from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+
+MakeTrainer = Callable[..., Trainer]
+LoadReward = Callable[..., RewardFunction]
+
+
+def assert_same_end(events: list[TrainerEvent], reference: list[TrainerEvent]) -> None:
+    finished, expected = events[-1], reference[-1]
+    assert isinstance(finished, MemberFinished)
+    assert isinstance(expected, MemberFinished)
+    seconds = {"seconds": 0.0}
+    assert finished.outcome.model_copy(update=seconds) == expected.outcome.model_copy(update=seconds)
+    for name, tensor in expected.policy.items():
+        assert torch.equal(tensor, finished.policy[name]), name
+
+
+def points(events: list[TrainerEvent]) -> list[object]:
+    return [event.point for event in events if isinstance(event, MemberProgress)]
+
+
+def interrupted(trainer: Trainer, job: str, iterations: int, path: Path) -> tuple[list[TrainerEvent], Snapshot]:
+    """The job's events of the first iterations, and its state after them as a file brings it back."""
+    events = [event for _ in range(iterations) for event in trainer.iterate() if event.job == job]
+    save_snapshot(path, trainer.snapshot(job))
+    return events, load_snapshot(path)
+
+
+# 8 iterations with checkpoints after the 3rd, 6th and 8th: before the first one, on one, between two, and before the last
+@pytest.mark.parametrize("iterations", [1, 3, 5, 7])
+def test_it_goes_on_in_another_slot_among_others(
+    make_trainer: MakeTrainer, point_reward: LoadReward, tmp_path: Path, iterations: int
+) -> None:
+    settings = {"env_steps": 8 * 128, "checkpoints": 3}
+    alone = make_trainer(1, **settings)
+    alone.submit("reference", point_reward(SLOW_REWARD), 7)
+    reference = run(alone)["reference"]
+
+    first = make_trainer(3, **settings)
+    first.submit("other", point_reward(), 1)
+    first.submit("reference", point_reward(SLOW_REWARD), 7)
+    before, snapshot = interrupted(first, "reference", iterations, tmp_path / "snapshot")
+    assert snapshot.record.iterations == iterations
+    assert snapshot.record.env_steps == iterations * 128
+
+    second = make_trainer(5, **settings)
+    for seed in range(3):
+        second.submit(f"other-{seed}", point_reward(CENTRE_REWARD), seed)
+    second.iterate()
+    second.submit("reference", point_reward(SLOW_REWARD), 7, snapshot)
+    after = run(second)["reference"]
+    assert points(before) + points(after) == points(reference)
+    assert_same_end(after, reference)
+
+
+def test_taking_a_snapshot_changes_nothing(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+    plain, looked_at = make_trainer(1), make_trainer(1)
+    for trainer in (plain, looked_at):
+        trainer.submit("job", point_reward(), 3)
+    reference, events = run(plain)["job"], []
+    while looked_at.busy:
+        events += looked_at.iterate()
+        if looked_at.running():
+            looked_at.snapshot("job")
+    assert points(events) == points(reference)
+    assert_same_end(events, reference)
+
+
+def test_only_a_running_training_has_a_state(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+    trainer = make_trainer(1)
+    trainer.submit("first", point_reward(), 1)
+    trainer.submit("queued", point_reward(), 2)
+    trainer.iterate()
+    assert trainer.running() == ("first",)
+    with pytest.raises(KeyError):
+        trainer.snapshot("queued")
+
+
+def test_another_file_is_no_snapshot(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"not a snapshot")
+    with pytest.raises(RunFolderError, match="cannot read the snapshot"):
+        load_snapshot(tmp_path / "broken")
+    with pytest.raises(RunFolderError, match="cannot read the snapshot"):
+        load_snapshot(tmp_path / "missing")
+
+
+def trainer_of(environment: str, task_name: str, slots: int) -> tuple[Trainer, Callable[[], RewardFunction]]:
+    loaded = load_environment(environment)
+    _, task = loaded.task(task_name)
+    source = loaded.reward_source(task, "human")
+    assert source is not None
+    settings = {"env_steps": 4 * 512, "num_envs": 16, "checkpoints": 2}
+
+    def reward() -> RewardFunction:
+        variables = loaded.environment_class.all_variables()
+        return RewardFunction.from_source(source, variables, allow_private=True)
+
+    return Trainer(lambda rows: loaded.make(task, rows), task, _settings(task, settings), slots), reward
+
+
+def _settings(task: Task, changes: dict[str, int]) -> TrainingSettings:
+    return TrainingSettings.model_validate({**task.training.overrides, **changes})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "task"), [("cartpole", "swingup"), ("quadcopter", "hover"), ("hopper", "run"), ("ant", "run")]
+)
+def test_built_in_environments_go_on_where_they_were(environment: str, task: str, tmp_path: Path) -> None:
+    alone, reward = trainer_of(environment, task, 1)
+    alone.submit("reference", reward(), 7)
+    reference = run(alone)["reference"]
+    first, _ = trainer_of(environment, task, 2)
+    first.submit("reference", reward(), 7)
+    before, snapshot = interrupted(first, "reference", 3, tmp_path / "snapshot")
+    second, _ = trainer_of(environment, task, 3)
+    for seed in range(2):
+        second.submit(f"other-{seed}", reward(), seed)
+    second.submit("reference", reward(), 7, snapshot)
+    after = run(second)["reference"]
+    assert points(before) + points(after) == points(reference)
+    assert_same_end(after, reference)
+
+
+def test_gymnasium_environments_cannot_be_taken_up_again() -> None:
+    loaded = load_environment("gymnasium:Pendulum-v1")
+    assert not loaded.environment_class.restorable
+    assert load_environment("ant").environment_class.restorable
