@@ -84,6 +84,12 @@ class SearchSettings(TrainingSettings):
         le=DAY_SECONDS,
         description="seconds without a sign of life after which a training worker is killed",
     )
+    snapshot_interval: float = Field(
+        20.0,
+        gt=0,
+        le=DAY_SECONDS,
+        description="seconds between two saved states of a training, from which it can go on",
+    )
 
     @field_validator("env", "task", "sentence", "model", "base_url")
     @classmethod

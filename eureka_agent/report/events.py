@@ -88,10 +88,20 @@ class TrainingEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRetried:
-    """A training starts again from its first step, because its worker died."""
+    """A training is started again because its worker died: from its last saved state (`TrainingResumed` follows) or its first step."""
 
     job: str
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResumed:
+    """A training that waits will go on from a saved state: of an interrupted run, or of a worker that died."""
+
+    job: str
+    label: str
+    points: tuple[CurvePoint, ...]
+    """Its curve up to there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +181,7 @@ Event = (
     | TrainingProgress
     | TrainingEnded
     | TrainingRetried
+    | TrainingResumed
     | AttemptEnded
     | ConfirmationStarted
     | AttemptRepeated

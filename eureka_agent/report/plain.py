@@ -28,6 +28,7 @@ from eureka_agent.report.events import (
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
+    TrainingResumed,
     TrainingRetried,
 )
 from eureka_agent.report.lines import to_ascii
@@ -108,6 +109,9 @@ def event_line(event: Event, view: SearchView) -> str:
             return f"{what} ended: {result}"
         case TrainingRetried():
             return view.notices[-1].text
+        case TrainingResumed():
+            steps = event.points[-1].env_steps if event.points else 0
+            return f"training of {event.label} goes on at {wording.count(steps)} env steps"
         case IterationEnded():
             best = event.best
             summary = (

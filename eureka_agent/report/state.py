@@ -25,6 +25,7 @@ from eureka_agent.report.events import (
     TrainingKind,
     TrainingProgress,
     TrainingQueued,
+    TrainingResumed,
     TrainingRetried,
 )
 
@@ -144,6 +145,8 @@ class SearchView:
                 self._progress(event, now)
             case TrainingRetried():
                 self._retried(event)
+            case TrainingResumed():
+                self._resumed(event)
             case TrainingEnded():
                 self._training_ended(event)
             case AttemptEnded():
@@ -242,6 +245,18 @@ class SearchView:
             self._rate_marks.clear()
         label = training.label if training is not None else event.job
         self.notices.append(Notice(text=f"training of {label} starts again: {event.reason}", level="warning"))
+
+    def _resumed(self, event: TrainingResumed) -> None:
+        training = self.queued.get(event.job)
+        if training is None:
+            return
+        before = training.env_steps
+        training.add(event.points)
+        self._running_steps += training.env_steps - before
+        if self._first_progress is not None:  # these steps took none of the time since
+            begin, steps = self._first_progress
+            self._first_progress = (begin, steps + training.env_steps - before)
+        self._rate_marks.clear()
 
     def _training_ended(self, event: TrainingEnded) -> None:
         training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.training_worker import (
     ProgressObserver,
@@ -44,16 +45,22 @@ class TrainingPool:
         scratch_root: Path,
         on_progress: ProgressObserver = lambda job, points: None,
         on_retry: Callable[[str, str], None] = lambda job, reason: None,
+        on_resume: ProgressObserver = lambda job, points: None,
         timeout_s: float = 120.0,
         limits: Limits | None = None,
+        snapshots: SnapshotStore | None = None,
+        snapshot_s: float = 20.0,
     ) -> None:
         """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed."""
         limits = limits or shared_limits(workers)
-        self._setup = WorkerSetup(wall, environment, task, settings, scratch_root, limits, timeout_s)
+        self._setup = WorkerSetup(
+            wall, environment, task, settings, scratch_root, limits, timeout_s, snapshots, snapshot_s
+        )
         self._slots = slots
         self._max_workers = workers
         self._on_progress = on_progress
         self._on_retry = on_retry
+        self._on_resume = on_resume
         self._order = itertools.count(1)
         self._waiting: list[TrainingJob] = []
         self._suspects: asyncio.Queue[TrainingJob] = asyncio.Queue()
@@ -62,7 +69,7 @@ class TrainingPool:
         self._quarantine: asyncio.Task[None] | None = None
 
     async def train(self, job: str, source: str, seed: int, trusted: bool = False, priority: int = 0) -> TrainingResult:
-        """Train one reward. A failure of the reward's, or of its workers, is part of the result.
+        """Train one reward, from its last saved state where there is one. A failure of the reward's, or of its workers, is part of the result.
 
         Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.
         A cancelled call gives its slot back.
@@ -70,6 +77,7 @@ class TrainingPool:
         result = asyncio.get_running_loop().create_future()
         command = Train(job=job, source=source, seed=seed, trusted=trusted)
         entry = TrainingJob(command, result, (priority, next(self._order)))
+        self._take_up(entry)
         self._waiting.append(entry)
         self._dispatch()
         try:
@@ -151,12 +159,12 @@ class TrainingPool:
             del worker.jobs[name]
             if entry.result.done():
                 continue
-            entry.points.clear()
             if not known and entry.retries >= _MAX_RETRIES:
                 _fail(entry, f"its worker died twice; the last time: {error.message}")
                 continue
             entry.retries += 1
             self._on_retry(name, error.message.splitlines()[0])
+            self._take_up(entry)
             if name == suspect:
                 self._suspects.put_nowait(entry)
                 if self._quarantine is None or self._quarantine.done():
@@ -192,6 +200,14 @@ class TrainingPool:
                 entry.result.cancel()  # nothing happens to one that is done
 
     # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_up(self, entry: TrainingJob) -> None:
+        """Have a job go on from its last saved state, or start from its first step where there is none."""
+        store, job = self._setup.snapshots, entry.command.job
+        saved = None if store is None else store.find(job)
+        entry.state, entry.points = (None, []) if saved is None else (saved.state, list(saved.points))
+        if saved is not None:
+            self._on_resume(job, saved.points)
 
     async def _forget(self, entry: TrainingJob) -> None:
         if entry in self._waiting:

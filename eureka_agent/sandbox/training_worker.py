@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.messages import Cancel, Fault, Prepare, Prepared, Progress, Train, Trained, TrainingFailed
+from eureka_agent.worker.messages import (
+    Cancel,
+    Fault,
+    Prepare,
+    Prepared,
+    Progress,
+    Saved,
+    Train,
+    Trained,
+    TrainingFailed,
+)
 
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
@@ -45,6 +58,8 @@ class TrainingJob:
     order: tuple[int, int]
     """Priority, then the order in which it was asked for: what is smaller goes first."""
     points: list[CurvePoint] = field(default_factory=list)
+    state: Path | None = None
+    """Saved state from which it goes on; `points` begins with the points that belong to it."""
     retries: int = 0
 
 
@@ -60,6 +75,10 @@ class WorkerSetup:
     limits: Limits
     timeout_s: float
     """Seconds without a sign of life after which a worker is killed."""
+    snapshots: SnapshotStore | None = None
+    """Where states of trainings under way are kept; None: nowhere."""
+    snapshot_s: float = 20.0
+    """Time between two of them: what a kill costs at most."""
 
 
 class TrainingWorker:
@@ -86,7 +105,7 @@ class TrainingWorker:
         setup = self._setup
         self._client = await WorkerClient.start(setup.wall, setup.scratch_root, setup.limits)
         await self._client.open(setup.environment, setup.task)
-        await self._client.send(Prepare(settings=setup.settings, slots=self.slots))
+        await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
         try:
             event = await self._client.receive(START_SECONDS)
         except TimeoutError:
@@ -106,8 +125,15 @@ class TrainingWorker:
     async def give(self, job: TrainingJob) -> None:
         """Send a reserved job to the worker, unless it was taken back meanwhile."""
         assert self._client is not None
-        if self.jobs.get(job.command.job) is job:
-            await self._client.send(job.command)
+        if self.jobs.get(job.command.job) is not job:
+            return
+        command = job.command
+        if job.state is not None:
+            name = f"resumed-{job.order[1]}.safetensors"
+            with storage_errors(self._client.scratch):
+                shutil.copyfile(job.state, self._client.scratch / name)
+            command = command.model_copy(update={"snapshot": name})
+        await self._client.send(command)
 
     async def take_back(self, job: TrainingJob) -> None:
         """Have the worker drop a job that nobody waits for any more."""
@@ -133,6 +159,8 @@ class TrainingWorker:
                 continue
             if isinstance(event, Progress):
                 self._take_progress(event)
+            elif isinstance(event, Saved):
+                await self._take_saved(event)
             elif isinstance(event, Trained):
                 await self._take_trained(event)
                 on_slot_free()
@@ -162,6 +190,18 @@ class TrainingWorker:
             if job is not None:
                 job.points += points
                 self._on_progress(name, points)
+
+    async def _take_saved(self, event: Saved) -> None:
+        """Keep a training's state. Its points go first: a state without them would be of no use."""
+        assert self._client is not None
+        job, store = self.jobs.get(event.job), self._setup.snapshots
+        if job is not None and store is not None and event.iterations == len(job.points):
+            store.put_points(event.job, job.points)
+            try:
+                await asyncio.to_thread(take_file, self._client.scratch, event.snapshot, store.state_path(event.job))
+            except ScratchFileError as error:
+                raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
+            (self._client.scratch / event.snapshot).unlink(missing_ok=True)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None

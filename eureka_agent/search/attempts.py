@@ -96,9 +96,8 @@ class AttemptRunner:
 
     async def _train(self, attempt: Attempt) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
-        trial = await self._trials.run(
-            TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
-        )
+        request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
+        trial = await self._trials.run(request)
         trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
@@ -121,6 +120,7 @@ class AttemptRunner:
         )
         write_diagnosis(self._run.folder, trained)
         self._run.archive.put_attempt(trained)
+        self._trials.settle(request)
         self._observer(AttemptEnded(attempt=trained))
         return trained
 
@@ -130,7 +130,8 @@ class AttemptRunner:
         if any(repeat.seed == seed for repeat in attempt.repeats):
             return
         folder = repeat_folder(self._run.folder, attempt_id, seed)
-        trial = await self._trials.run(TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder))
+        request = TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder)
+        trial = await self._trials.run(request)
         made = Repeat(
             iteration=iteration, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
         )
@@ -139,6 +140,7 @@ class AttemptRunner:
         repeats = sorted((*attempt.repeats, made), key=lambda repeat: repeat.seed)
         attempt = attempt.model_copy(update={"repeats": tuple(repeats)})
         self._run.archive.put_attempt(attempt)
+        self._trials.settle(request)
         self._observer(AttemptRepeated(attempt=attempt, repeat=made))
 
     def _archived(self, attempt_id: str) -> Attempt:

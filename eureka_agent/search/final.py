@@ -97,11 +97,13 @@ class FinalTrainings:
     ) -> FinalTraining:
         folder = training_folder(self._run.folder, name, seed)
         priority = BASELINE_PRIORITY if trusted else 0
-        trial = await self._trials.run(TrialRequest(name, kind, source, seed, folder, trusted, priority))
+        request = TrialRequest(name, kind, source, seed, folder, trusted, priority)
+        trial = await self._trials.run(request)
         training = FinalTraining(
             name=name, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
         )
         self._run.archive.put_training(training)
+        self._trials.settle(request)
         return training
 
 

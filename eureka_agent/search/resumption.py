@@ -23,6 +23,7 @@ FREE_SETTINGS = frozenset(
         "sandbox",
         "dry_run_timeout",
         "training_timeout",
+        "snapshot_interval",
     }
 )
 """Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""

@@ -14,6 +14,7 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, versions
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
@@ -30,6 +31,7 @@ from eureka_agent.report.events import (
     RunStarted,
     TrainingEnded,
     TrainingProgress,
+    TrainingResumed,
     TrainingRetried,
 )
 from eureka_agent.report.markdown import write_report
@@ -150,6 +152,7 @@ async def _work(
             async with AsyncExitStack() as workers:
                 await _search(run, wall, dry_runner, designer, observer, workers)
             status = RunStatus.FINISHED
+            SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
             status, message = RunStatus.STOPPED, f"go on with: {resume_command(run.folder)}"
             raise
@@ -195,6 +198,7 @@ async def _search(
     capacity = plan_capacity(settings)
     scratch = run.folder / WORKERS_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+    snapshots = SnapshotStore(run.folder)
     pool = TrainingPool(
         wall=wall,
         environment=settings.env,
@@ -205,12 +209,19 @@ async def _search(
         scratch_root=scratch,
         on_progress=lambda job, points: observer(TrainingProgress(job=job, points=tuple(points))),
         on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
+        on_resume=lambda job, points: observer(
+            TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
+        ),
         timeout_s=settings.training_timeout,
+        snapshots=snapshots,
+        snapshot_s=settings.snapshot_interval,
     )
     stack.push_async_callback(pool.close)
     evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator")
     stack.push_async_callback(evaluator.close)
-    trials = TrialRunner(pool, evaluator, settings.evaluation_episodes, description.success_fitness, observer)
+    trials = TrialRunner(
+        pool, evaluator, snapshots, settings.evaluation_episodes, description.success_fitness, observer
+    )
     attempts = AttemptRunner(run, designer, Critic(description, dry_runner), trials, observer)
     engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer)
     cache = BaselineCache(run.folder.parent, description, training_part(settings), settings.evaluation_episodes)

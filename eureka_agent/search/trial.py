@@ -7,6 +7,7 @@ from pathlib import Path
 
 from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
 from eureka_agent.archive.files import copy_file, write_file
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
@@ -59,12 +60,14 @@ class TrialRunner:
         self,
         pool: TrainingPool,
         evaluator: Evaluator,
+        snapshots: SnapshotStore,
         evaluation_episodes: int,
         success_fitness: float | None,
         observer: Observer,
     ) -> None:
         self._pool = pool
         self._evaluator = evaluator
+        self._snapshots = snapshots
         self._episodes = evaluation_episodes
         self._success_fitness = success_fitness
         self._observer = observer
@@ -91,6 +94,10 @@ class TrialRunner:
             )
         )
         return trial
+
+    def settle(self, request: TrialRequest) -> None:
+        """What came of a trial is in the archive: the states that its training was saved at are needed no more."""
+        self._snapshots.drop(request.job)
 
     async def _score(self, request: TrialRequest, outcome: Outcome, trial: Trial) -> Trial:
         seed = derive_seed("evaluation", request.seed)

@@ -91,18 +91,14 @@ class Population:
     def _member_tensors(self) -> dict[str, Tensor]:
         """Everything that has a row a member; live."""
         parts = {
-            "adam": self._adam,
-            "observations": self.observation_statistics,
-            "returns": self._return_statistics,
+            "adam": self._adam.member_tensors(),
+            "observations": self.observation_statistics.member_tensors(),
+            "returns": self._return_statistics.member_tensors(),
         }
         return {
             "parameters": self.networks.parameters,
             "learning_rate": self._learning_rate,
-            **{
-                f"{part}.{name}": value
-                for part, owner in parts.items()
-                for name, value in owner.member_tensors().items()
-            },
+            **{f"{part}.{name}": value for part, tensors in parts.items() for name, value in tensors.items()},
         }
 
     def clear(self, member: int) -> None:

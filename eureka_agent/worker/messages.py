@@ -50,16 +50,20 @@ class Prepare(Record):
     type: Literal["prepare"] = "prepare"
     settings: TrainingSettings
     slots: int
+    snapshot_s: float
+    """Time between two saved states of a training."""
 
 
 class Train(Record):
-    """Queue one training; it starts when a slot is free. Answered by `Progress`…, then `Trained` or `TrainingFailed`."""
+    """Queue one training; it starts when a slot is free. Answered by `Progress` and `Saved`…, then `Trained` or `TrainingFailed`."""
 
     type: Literal["train"] = "train"
     job: str
     source: str
     seed: int
     trusted: bool = False
+    snapshot: str | None = None
+    """Safetensors file that a `Saved` named, relative to the scratch folder: the training goes on from there."""
 
 
 class Cancel(Record):
@@ -120,6 +124,17 @@ class Progress(Record):
     """Wall seconds since the worker began, by part: physics, policy, reward, update, rest."""
 
 
+class Saved(Record):
+    """A training's state is in a file, from which it can go on. Every point up to there has been sent."""
+
+    type: Literal["saved"] = "saved"
+    job: str
+    snapshot: str
+    """Safetensors file, relative to the scratch folder."""
+    iterations: int
+    """Made so far: as many points belong to it."""
+
+
 class Trained(Record):
     type: Literal["trained"] = "trained"
     job: str
@@ -156,7 +171,7 @@ class Fault(Record):
 
 
 Event = Annotated[
-    Opened | DryRunDone | Prepared | Progress | Trained | TrainingFailed | Evaluated | Fault,
+    Opened | DryRunDone | Prepared | Progress | Saved | Trained | TrainingFailed | Evaluated | Fault,
     Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task
@@ -107,7 +106,7 @@ class Worker:
         if isinstance(command, DryRun):
             return self._dry_runner_for(self._loaded, self._task).run(command)
         if isinstance(command, Prepare):
-            return self._prepare(self._loaded, self._task, command.settings, command.slots)
+            return self._prepare(self._loaded, self._task, command)
         if isinstance(command, Evaluate):
             if self._ran_generated_code:
                 raise EurekaError("this worker has loaded a reward: it does not score", "score in a worker of its own")
@@ -138,8 +137,10 @@ class Worker:
             self._dry_runner = DryRunner(recorded, variables, self._channel.descriptors())
         return self._dry_runner
 
-    def _prepare(self, loaded: LoadedEnvironment, task: Task, settings: TrainingSettings, slots: int) -> Prepared:
+    def _prepare(self, loaded: LoadedEnvironment, task: Task, command: Prepare) -> Prepared:
         if self._population is not None and self._population.busy:
             raise EurekaError("'prepare' came while a training runs", "wait for it, or cancel it")
-        self._population = Population(loaded, task, settings, slots, self._device, self._scratch)
+        self._population = Population(
+            loaded, task, command.settings, command.slots, self._device, self._scratch, command.snapshot_s
+        )
         return Prepared()

@@ -16,10 +16,11 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.task import Task
 from eureka_agent.training.policy import save_policy
 from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.snapshot import load_snapshot, save_snapshot
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer
 from eureka_agent.worker.current_job import CurrentJob
-from eureka_agent.worker.messages import Event, Progress, Train, Trained, TrainingFailed
+from eureka_agent.worker.messages import Event, Progress, Saved, Train, Trained, TrainingFailed
 
 PROGRESS_SECONDS = 0.5
 LOADING_SECONDS = 5.0
@@ -49,14 +50,16 @@ class Population:
         slots: int,
         device: str,
         scratch: Path,
+        snapshot_s: float,
     ) -> None:
         """Makes the trainer. Raises EurekaError for an environment that cannot be made."""
         self._variables = loaded.environment_class.all_variables()
         self._scratch = scratch
+        self._snapshot_s = snapshot_s
         self._current_job = CurrentJob(scratch)
         self._points: dict[str, list[CurvePoint]] = {}
-        self._last_progress = time.monotonic()
-        self._policies_written = 0
+        self._last_progress = self._last_snapshots = time.monotonic()
+        self._policies_written = self._snapshots_written = 0
         self._trainer = Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device), task, settings, slots, device
         )
@@ -67,7 +70,7 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; the failure when its source cannot even be loaded."""
+        """Queue a training; the failure when its source cannot even be loaded. Raises RunFolderError for a broken snapshot."""
         try:
             with self._current_job.marked(command.job), time_limit(LOADING_SECONDS):
                 reward = MarkedReward.from_source(command.source, self._variables, allow_private=command.trusted)
@@ -75,9 +78,10 @@ class Population:
             return TrainingFailed(job=command.job, code="contract", reason=error.message, env_steps=0)
         except TimeLimitError as error:
             return TrainingFailed(job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0)
+        snapshot = None if command.snapshot is None else load_snapshot(self._scratch / command.snapshot)
         assert isinstance(reward, MarkedReward)
         reward.current_job, reward.job = self._current_job, command.job
-        self._trainer.submit(command.job, reward, command.seed)
+        self._trainer.submit(command.job, reward, command.seed, snapshot)
         return None
 
     def cancel(self, job: str) -> None:
@@ -112,10 +116,26 @@ class Population:
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
                 )
-        # a job's points come before its end
-        if ended or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
+        saved = self._saved()
+        # a job's points come before its end, and before a state that holds them
+        if ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
             yield self._progress()
+        yield from saved
         yield from ended
+
+    def _saved(self) -> list[Saved]:
+        """States of all running trainings, when it is time again."""
+        if not self._trainer.restorable or time.monotonic() - self._last_snapshots < self._snapshot_s:
+            return []
+        events = []
+        for job in self._trainer.running():
+            self._snapshots_written += 1
+            name = f"snapshot-{self._snapshots_written}.safetensors"
+            snapshot = self._trainer.snapshot(job)
+            save_snapshot(self._scratch / name, snapshot)
+            events.append(Saved(job=job, snapshot=name, iterations=snapshot.record.iterations))
+        self._last_snapshots = time.monotonic()
+        return events
 
     def _progress(self) -> Progress:
         points = {job: tuple(points) for job, points in self._points.items()}

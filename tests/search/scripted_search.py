@@ -110,6 +110,9 @@ class TableTrials:
             return Trial(None, (), None, result, 0)
         return Trial(outcome_of(result), (), None, "", 0)
 
+    def settle(self, request: TrialRequest) -> None:
+        """Nothing was saved."""
+
     @property
     def labels(self) -> list[str]:
         """What was trained, in order."""

@@ -107,7 +107,7 @@ def test_train_needs_a_population(worker: RawWorker) -> None:
 
 
 def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None:
-    assert worker.ask(Prepare(settings=SETTINGS, slots=1)) == Prepared()
+    assert worker.ask(Prepare(settings=SETTINGS, slots=1, snapshot_s=60.0)) == Prepared()
     progress = worker.ask(Train(job="prints", source=PRINTS, seed=0))
     assert isinstance(progress, Progress)
     trained = worker.read()

@@ -1,0 +1,137 @@
+"""Trainings whose worker or whole search is killed go on from their last saved state and end as if nothing had been."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.records import CurvePoint
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.settings import TrainingSettings
+
+pytestmark = pytest.mark.slow
+
+ITERATIONS = 60
+SETTINGS = TrainingSettings(
+    env_steps=ITERATIONS * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2, checkpoints=4
+)
+REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+ProcessesOf = Callable[[Path], list[int]]
+
+
+class Watched:
+    """A pool that saves after every iteration, and what it tells."""
+
+    def __init__(self, folder: Path, store: SnapshotStore | None) -> None:
+        self.points = 0
+        self.halfway = asyncio.Event()
+        self.resumed: list[tuple[str, int]] = []
+        self.retried: list[str] = []
+        self.pool = TrainingPool(
+            ProcessWall(),
+            "cartpole",
+            "balance",
+            SETTINGS,
+            2,
+            1,
+            folder,
+            on_progress=self._progress,
+            on_retry=lambda job, reason: self.retried.append(job),
+            on_resume=lambda job, points: self.resumed.append((job, len(points))),
+            snapshots=store,
+            snapshot_s=0.001,
+        )
+
+    def _progress(self, job: str, points: Sequence[CurvePoint]) -> None:
+        self.points += len(points)
+        if self.points >= ITERATIONS // 3:
+            self.halfway.set()
+
+
+def numbers(result: TrainingResult) -> tuple[object, ...]:
+    """What must not depend on interruptions."""
+    assert result.outcome is not None, result.failure_reason
+    assert result.policy is not None
+    policy = {name: value.tobytes() for name, value in load_file(result.policy).items()}
+    return result.points, result.outcome.model_copy(update={"seconds": 0.0}), policy
+
+
+@pytest.fixture
+async def undisturbed(tmp_path: Path) -> tuple[object, ...]:
+    watched = Watched(tmp_path / "undisturbed", None)
+    try:
+        return numbers(await watched.pool.train("job", REWARD, 5))
+    finally:
+        await watched.pool.close()
+
+
+async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_state(
+    tmp_path: Path, undisturbed: tuple[object, ...], processes_of: ProcessesOf
+) -> None:
+    store = SnapshotStore(tmp_path)
+    watched = Watched(tmp_path / "workers", store)
+    try:
+        training = asyncio.create_task(watched.pool.train("job", REWARD, 5))
+        async with asyncio.timeout(60):
+            await watched.halfway.wait()
+        (worker,) = processes_of(tmp_path / "workers")
+        os.kill(worker, signal.SIGKILL)
+        result = await training
+        assert numbers(result) == undisturbed
+    finally:
+        await watched.pool.close()
+    assert result.retries == 1
+    assert watched.retried == ["job"]
+    (job, points), *more = watched.resumed
+    assert (job, more) == ("job", [])
+    assert 0 < points < ITERATIONS
+
+
+async def test_another_process_goes_on_where_the_first_one_was_stopped(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
+    training = asyncio.create_task(first.pool.train("job", REWARD, 5))
+    async with asyncio.timeout(60):
+        await first.halfway.wait()
+    training.cancel()
+    await asyncio.wait({training})
+    await first.pool.close()
+
+    store = SnapshotStore(tmp_path)
+    second = Watched(tmp_path / "second", store)
+    try:
+        result = await second.pool.train("job", REWARD, 5)
+        assert numbers(result) == undisturbed
+    finally:
+        await second.pool.close()
+    ((job, points),) = second.resumed
+    assert job == "job"
+    assert 0 < points < ITERATIONS
+    assert result.retries == 0
+    # only what is settled is forgotten
+    assert store.find("job") is not None
+    store.drop("job")
+    assert list((tmp_path / ".snapshots").iterdir()) == []
+
+
+async def test_a_state_that_cannot_be_read_means_the_first_step(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    store = SnapshotStore(tmp_path)
+    store.put_points("job", ())
+    store.state_path("job").write_bytes(b"half a file")
+    watched = Watched(tmp_path / "workers", store)
+    try:
+        assert numbers(await watched.pool.train("job", REWARD, 5)) == undisturbed
+    finally:
+        await watched.pool.close()
+    assert watched.resumed == []
