@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -59,9 +59,17 @@ class MemberFailed:
     env_steps: int
 
 
+@dataclass(frozen=True)
+class MemberPaused:
+    """A training that waits, without a slot, for `proceed` or `cancel`."""
+
+    job: str
+    env_steps: int
+
+
 _Result = TypeVar("_Result")
 
-TrainerEvent = MemberProgress | MemberFinished | MemberFailed
+TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberPaused
 
 
 @dataclass
@@ -70,6 +78,8 @@ class _Job:
     reward: RewardFunction
     seed: int
     snapshot: Snapshot | None
+    pauses: tuple[int, ...]
+    """Env steps at which it is to pause, those that are left."""
 
 
 @dataclass
@@ -112,6 +122,7 @@ class Trainer:
         self._reward_timeout = reward_timeout
         self._queue: deque[_Job] = deque()
         self._members: dict[int, _Member] = {}
+        self._paused: dict[str, _Job] = {}
         self._slots = slots
         self.timers: dict[str, float] = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
         """Wall seconds of all iterations, by part."""
@@ -123,7 +134,7 @@ class Trainer:
 
     @property
     def busy(self) -> bool:
-        """Something is queued or running."""
+        """Something is queued or running; what is paused waits for others."""
         return bool(self._queue or self._members)
 
     @property
@@ -151,17 +162,40 @@ class Trainer:
             best_checkpoint=keeper.best,
             recent=keeper.recent,
         )
-        episodes = {f"episodes.{name}": row[slot].cpu() for name, row in self._episodes.member_tensors().items()}
+        rows = self._episodes.member_tensors()
+        episodes = {f"episodes.{name}": row[slot].to("cpu", copy=True) for name, row in rows.items()}
         return Snapshot(record, {**self._population.member_state(slot), **episodes}, dict(keeper.policy))
 
-    def submit(self, job: str, reward: RewardFunction, seed: int, snapshot: Snapshot | None = None) -> None:
-        """Queue a training; it takes the next free slot when an iteration starts, and goes on from `snapshot` where there is one."""
-        if any(job == other.name for other in (*self._queue, *(member.job for member in self._members.values()))):
-            raise ValueError(f"job {job!r} is already queued or running")
-        self._queue.append(_Job(job, reward, seed, snapshot))
+    def submit(
+        self,
+        job: str,
+        reward: RewardFunction,
+        seed: int,
+        snapshot: Snapshot | None = None,
+        pauses: Sequence[int] = (),
+    ) -> None:
+        """Queue a training; it takes the next free slot when an iteration starts, and goes on from `snapshot` where there is one.
+
+        After the first iteration that reaches one of `pauses` (env steps) it gives its slot back and waits. Only a `restorable` trainer can
+        do that.
+        """
+        if pauses and not self.restorable:
+            raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
+        known = (*self._queue, *self._paused.values(), *(member.job for member in self._members.values()))
+        if any(job == other.name for other in known):
+            raise ValueError(f"job {job!r} is already queued, paused or running")
+        done = 0 if snapshot is None else snapshot.record.env_steps
+        self._queue.append(_Job(job, reward, seed, snapshot, tuple(steps for steps in pauses if steps > done)))
+
+    def proceed(self, job: str) -> None:
+        """Let a paused training go on, before what is queued. Nothing happens when there is none of this name."""
+        paused = self._paused.pop(job, None)
+        if paused is not None:
+            self._queue.appendleft(paused)
 
     def cancel(self, job: str) -> None:
-        """Drop a queued or running training. Nothing happens when there is none of this name."""
+        """Drop a queued, paused or running training. Nothing happens when there is none of this name."""
+        self._paused.pop(job, None)
         self._queue = deque(queued for queued in self._queue if queued.name != job)
         for slot, member in list(self._members.items()):
             if member.job.name == job:
@@ -289,6 +323,11 @@ class Trainer:
                 training_fitness=member.keeper.records[member.keeper.best].fitness,
             )
             events.append(MemberFinished(name, outcome, member.keeper.policy))
+            self._free(slot)
+        elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
+            events.append(MemberPaused(name, member.env_steps))
+            left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
+            self._paused[name] = _Job(name, member.job.reward, member.job.seed, self.snapshot(name), left)
             self._free(slot)
         return events
 

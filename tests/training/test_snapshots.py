@@ -15,7 +15,7 @@ from eureka_agent.simulation.loading import load_environment
 from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, save_snapshot
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer, TrainerEvent
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
@@ -142,3 +142,44 @@ def test_gymnasium_environments_cannot_be_taken_up_again() -> None:
     loaded = load_environment("gymnasium:Pendulum-v1")
     assert not loaded.environment_class.restorable
     assert load_environment("ant").environment_class.restorable
+
+
+def test_a_paused_training_gives_its_slot_away_and_ends_as_if_it_had_not(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    settings = {"env_steps": 8 * 128, "checkpoints": 4}
+    alone = make_trainer(1, **settings)
+    alone.submit("reference", point_reward(SLOW_REWARD), 7)
+    reference = run(alone)["reference"]
+
+    trainer = make_trainer(1, **settings)
+    trainer.submit("reference", point_reward(SLOW_REWARD), 7, pauses=(256, 600))
+    trainer.submit("other", point_reward(), 1)
+    first = run(trainer)  # until nothing runs: the other one has taken the slot and is done
+    assert isinstance(first["other"][-1], MemberFinished)
+    assert first["reference"][-1] == MemberPaused("reference", 256)
+    with pytest.raises(ValueError, match="already queued, paused or running"):
+        trainer.submit("reference", point_reward(), 1)
+    trainer.proceed("reference")
+    second = run(trainer)["reference"]
+    assert second[-1] == MemberPaused("reference", 640)  # the first iteration that has 600
+    trainer.proceed("reference")
+    trainer.proceed("never heard of")
+    third = run(trainer)["reference"]
+    assert points([*first["reference"], *second, *third]) == points(reference)
+    assert_same_end(third, reference)
+
+
+def test_a_training_that_is_taken_up_behind_a_pause_does_not_pause_there(
+    make_trainer: MakeTrainer, point_reward: LoadReward, tmp_path: Path
+) -> None:
+    first = make_trainer(1)
+    first.submit("job", point_reward(), 7)
+    _, snapshot = interrupted(first, "job", 2, tmp_path / "snapshot")
+    second = make_trainer(1)
+    second.submit("job", point_reward(), 7, snapshot, pauses=(256, 384))
+    events = run(second)["job"]
+    assert events[-1] == MemberPaused("job", 384)
+    second.cancel("job")
+    second.proceed("job")
+    assert not second.busy
