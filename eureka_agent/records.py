@@ -64,6 +64,8 @@ class TaskDescription(Record):
     sparse_reward: str | None
     fingerprint: str
     """SHA-256 over the environment folder's files: what a cached baseline depends on."""
+    restorable: bool = False
+    """Whether a training can pause, and be taken up again after an interruption."""
 
     def public_variables(self) -> tuple[VariableSpec, ...]:
         """The variables that a proposed reward may read."""
@@ -288,6 +290,8 @@ class Stage(StrEnum):
     """By the critic; waiting for or in training."""
     FAILED = "failed"
     """In training."""
+    STOPPED = "stopped"
+    """In training, clearly behind the others of its generation."""
     TRAINED = "trained"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
@@ -60,6 +60,10 @@ class SearchSettings(TrainingSettings):
     revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
     retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
+    racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
+    rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        (0.4, 0.7), description="parts of a training after which candidates are compared"
+    )
     confirm: int = Field(
         4,
         ge=0,

@@ -7,6 +7,21 @@ from collections.abc import Sequence
 from eureka_agent.records import CheckpointRecord, CurvePoint
 
 
+def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
+    """The iterations (from 1) after which a checkpoint is due, evenly spaced; the last one is the last iteration.
+
+    Fewer than `checkpoints` where there are fewer iterations.
+    """
+    count = min(iterations, checkpoints)
+    return tuple(-(-iterations * (index + 1) // count) for index in range(count))
+
+
+def checkpoints_of(points: Sequence[CurvePoint], iterations: int, checkpoints: int) -> tuple[CheckpointRecord, ...]:
+    """The checkpoints that a training of so many iterations has behind it, as its trainer sums them up."""
+    due = [iteration for iteration in checkpoint_iterations(iterations, checkpoints) if iteration <= len(points)]
+    return tuple(summarize(points[begin:end]) for begin, end in zip([0, *due[:-1]], due, strict=True))
+
+
 def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
     """The points of one checkpoint: means over episodes, and over steps (iterations are of one length)."""
     episodes = sum(point.episodes for point in points)

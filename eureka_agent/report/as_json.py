@@ -116,7 +116,7 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
 
 def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
     """Every training of an attempt in the search, the first one first; `fitness` is null where it failed."""
-    if attempt.stage not in (Stage.TRAINED, Stage.FAILED):
+    if attempt.stage not in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
         return []
     outcomes = [(attempt.seed, attempt.outcome), *((repeat.seed, repeat.outcome) for repeat in attempt.repeats)]
     return [

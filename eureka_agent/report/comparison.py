@@ -153,14 +153,14 @@ def _winner(report: RunReport) -> list[str]:
 
 
 def _how_attempts_stand(report: RunReport) -> str:
-    """How many attempts were rejected, failed or are under way."""
+    """How many attempts were rejected, failed, were stopped or are under way."""
     counts = Counter(attempt.stage for attempt in report.attempts)
-    rejected, failed = counts[Stage.REJECTED], counts[Stage.FAILED]
     parts = {
-        "rejected by the critic": rejected,
-        "failed in training": failed,
-        "not done": len(report.attempts) - rejected - failed,
+        "rejected by the critic": counts[Stage.REJECTED],
+        "failed in training": counts[Stage.FAILED],
+        "stopped in training": counts[Stage.STOPPED],
     }
+    parts["not done"] = len(report.attempts) - sum(parts.values())
     amount = wording.plural(len(report.attempts), "attempt")
     return f"of {amount}, " + ", ".join(f"{number} {what}" for what, number in parts.items() if number)
 

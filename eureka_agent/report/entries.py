@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eureka_agent.records import Attempt, CurvePoint, Score
+from eureka_agent.records import Attempt, CurvePoint, Score, Stage
 from eureka_agent.report.events import TrainingKind
 from eureka_agent.report.sparkline import History
 
@@ -54,12 +54,12 @@ class Standing:
 
 @dataclass(frozen=True)
 class Discarded:
-    """One attempt that the critic threw out, or that failed in training."""
+    """One attempt that the critic threw out, that failed in training, or that was stopped there."""
 
     id: str
     operator: str
     reason: str
-    by_critic: bool
+    stage: Stage
 
 
 @dataclass

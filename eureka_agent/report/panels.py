@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 
+from eureka_agent.records import Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
 from eureka_agent.report.events import Notice
@@ -94,6 +95,8 @@ def budget_lines(view: SearchView, now: float, width: int, *, ascii_only: bool =
         phase.append((f" · {view.rejected} thrown out by the critic", ""))
     if view.failed:
         phase.append((f" · {view.failed} failed in training", "yellow"))
+    if view.stopped:
+        phase.append((f" · {view.stopped} stopped early", "dim"))
     return [
         phase,
         [(fit(" · ".join(part for part in parts if part), width).rstrip(), "")],
@@ -207,12 +210,12 @@ def _final_cells(final: SeedScores) -> list[str]:
 
 def discarded_lines(view: SearchView, discarded: list[Discarded], width: int, room: int) -> list[Line]:
     """The last attempts that came to nothing, and why."""
-    title = f"thrown out by the critic: {view.rejected}" + (
-        f", failed in training: {view.failed}" if view.failed else ""
-    )
+    title = f"thrown out by the critic: {view.rejected}"
+    title += f", failed in training: {view.failed}" if view.failed else ""
+    title += f", stopped early: {view.stopped}" if view.stopped else ""
     lines = [_heading(title, width)]
     for entry in discarded[: max(0, room - 1)]:
-        style = "red" if entry.by_critic else "yellow"
+        style = "red" if entry.stage is Stage.REJECTED else "yellow" if entry.stage is Stage.FAILED else "dim"
         lines.append([("  ", ""), (fit(entry.id, 10), style), (fit(entry.reason, max(1, width - 12)).rstrip(), "")])
     return lines
 

@@ -159,6 +159,9 @@ def _attempt_ended(attempt: Attempt) -> str:
             )
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
+        case Stage.STOPPED:
+            steps = attempt.outcome.env_steps if attempt.outcome is not None else 0
+            return f"{attempt.id} stopped at {wording.count(steps)} env steps: {attempt.reason}"
     return ""
 
 

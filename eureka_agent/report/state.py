@@ -47,6 +47,7 @@ class SearchView:
         self.accepted = 0
         self.rejected = 0
         self.failed = 0
+        self.stopped = 0
         self.queued: dict[str, TrainingView] = {}
         self.running: dict[str, TrainingView] = {}
         self.leaderboard: list[Standing] = []
@@ -199,11 +200,13 @@ class SearchView:
         by_critic = attempt.stage is Stage.REJECTED
         if by_critic:
             self.rejected += 1
+        elif attempt.stage is Stage.STOPPED:
+            self.stopped += 1
         else:
             self.failed += 1
         self._ended_attempts.add(attempt.id)
         reason = (first_error(attempt) or attempt.reason) if by_critic else attempt.reason
-        self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, by_critic))
+        self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage))
 
     def _queued(self, event: TrainingQueued) -> None:
         attempt = self._attempts.get(event.label)
@@ -275,10 +278,10 @@ class SearchView:
         if attempt.id in self._ended_attempts:
             return
         self._meet(attempt)
-        if attempt.stage in (Stage.REJECTED, Stage.FAILED):
+        if attempt.stage in (Stage.REJECTED, Stage.FAILED, Stage.STOPPED):
             self._discard(attempt)
         self._ended_attempts.add(attempt.id)
-        if attempt.stage in (Stage.TRAINED, Stage.FAILED):
+        if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
             self._trained_samples[attempt.iteration].add(attempt.sample)
             if attempt.id not in self._trained_here:  # before this process began
                 self.trainings_done += 1

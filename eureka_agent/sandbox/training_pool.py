@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.training_worker import (
+    PauseObserver,
     ProgressObserver,
     TrainingJob,
     TrainingResult,
@@ -68,15 +69,27 @@ class TrainingPool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._quarantine: asyncio.Task[None] | None = None
 
-    async def train(self, job: str, source: str, seed: int, trusted: bool = False, priority: int = 0) -> TrainingResult:
+    async def train(
+        self,
+        job: str,
+        source: str,
+        seed: int,
+        trusted: bool = False,
+        priority: int = 0,
+        pauses: tuple[int, ...] = (),
+        on_pause: PauseObserver | None = None,
+    ) -> TrainingResult:
         """Train one reward, from its last saved state where there is one. A failure of the reward's, or of its workers, is part of the result.
+
+        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points so far, says "" or why it is
+        to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
 
         Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.
         A cancelled call gives its slot back.
         """
         result = asyncio.get_running_loop().create_future()
-        command = Train(job=job, source=source, seed=seed, trusted=trusted)
-        entry = TrainingJob(command, result, (priority, next(self._order)))
+        command = Train(job=job, source=source, seed=seed, trusted=trusted, pauses=pauses)
+        entry = TrainingJob(command, result, (priority, next(self._order)), on_pause=on_pause)
         self._take_up(entry)
         self._waiting.append(entry)
         self._dispatch()
@@ -208,6 +221,13 @@ class TrainingPool:
         entry.state, entry.points = (None, []) if saved is None else (saved.state, list(saved.points))
         if saved is not None:
             self._on_resume(job, saved.points)
+            self._tell_of_passed_pauses(entry)
+
+    def _tell_of_passed_pauses(self, entry: TrainingJob) -> None:
+        for steps in entry.command.pauses if entry.on_pause is not None else ():
+            reached = next((at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None)
+            if reached is not None and entry.on_pause is not None:
+                self._in_background(_heard(entry.on_pause(tuple(entry.points[:reached]))))
 
     async def _forget(self, entry: TrainingJob) -> None:
         if entry in self._waiting:
@@ -222,6 +242,11 @@ class TrainingPool:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _heard(decision: Awaitable[str]) -> None:
+    """Tell of a pause that is over: the decision was to go on."""
+    await decision
 
 
 def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:

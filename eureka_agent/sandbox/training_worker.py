@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import (
     Cancel,
     Fault,
+    Paused,
     Prepare,
     Prepared,
+    Proceed,
     Progress,
     Saved,
     Train,
@@ -29,6 +31,7 @@ from eureka_agent.worker.messages import (
     TrainingFailed,
 )
 
+PauseObserver = Callable[[tuple[CurvePoint, ...]], Awaitable[str]]
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
 
@@ -41,7 +44,8 @@ class TrainingResult:
     policy: Path | None
     """Safetensors file of the best checkpoint; it stays until the pool is closed."""
     failure_code: str = ""
-    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"worker-died"` or `"fault"`; empty for an outcome."""
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"worker-died"`, `"fault"`, or `"stopped"` by the
+    caller at a pause; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
     """Times that it was started again because its worker died."""
@@ -61,6 +65,8 @@ class TrainingJob:
     state: Path | None = None
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
     retries: int = 0
+    on_pause: PauseObserver | None = None
+    """Asked at each of the command's pauses with the points so far: why the training is to be stopped, or "" to go on."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ class TrainingWorker:
         self._client: WorkerClient | None = None
         self._timers: dict[str, float] = {}
         self.slots = slots
+        self._paused: dict[str, asyncio.Task[None]] = {}
         self.jobs: dict[str, TrainingJob] = {}
         """Reserved or given to the worker and without a result, by name."""
         self.ready = False
@@ -98,7 +105,12 @@ class TrainingWorker:
     @property
     def free_slots(self) -> int:
         """Trainings that could start at once."""
-        return self.slots - len(self.jobs)
+        return self.slots - self._active
+
+    @property
+    def _active(self) -> int:
+        """Jobs that are not paused."""
+        return len(self.jobs) - len(self._paused)
 
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError for an environment that cannot be loaded."""
@@ -118,7 +130,7 @@ class TrainingWorker:
 
     def reserve(self, job: TrainingJob) -> None:
         """Take a slot for a job that `give` sends."""
-        if not self.jobs and self._client is not None:  # it had nothing to say until now
+        if not self._active and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.command.job] = job
 
@@ -146,11 +158,11 @@ class TrainingWorker:
         assert self._client is not None
         client, timeout_s = self._client, self._setup.timeout_s
         while True:
-            silence = time.monotonic() - client.last_sign_of_life if self.jobs else 0.0
+            silence = time.monotonic() - client.last_sign_of_life if self._active else 0.0
             try:
                 event = await client.receive(max(0.05, timeout_s - silence))
             except TimeoutError:
-                if self.jobs and time.monotonic() - client.last_sign_of_life >= timeout_s:
+                if self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                     await client.kill()
                     raise WorkerDiedError(
                         f"the worker gave no sign of life for {timeout_s:g} s and was killed",
@@ -161,6 +173,9 @@ class TrainingWorker:
                 self._take_progress(event)
             elif isinstance(event, Saved):
                 await self._take_saved(event)
+            elif isinstance(event, Paused):
+                self._ask(event.job)
+                on_slot_free()
             elif isinstance(event, Trained):
                 await self._take_trained(event)
                 on_slot_free()
@@ -173,12 +188,39 @@ class TrainingWorker:
                 self._finish(event.job, None, failure=("fault", event.message))
                 on_slot_free()
 
+    def _ask(self, name: str) -> None:
+        """Let whoever asked for a pause decide; meanwhile the job has no slot."""
+        job = self.jobs.get(name)
+        if job is not None and job.on_pause is not None and name not in self._paused:
+            self._paused[name] = asyncio.create_task(self._decide(job, job.on_pause(tuple(job.points))))
+
+    async def _decide(self, job: TrainingJob, decision: Awaitable[str]) -> None:
+        name = job.command.job
+        try:
+            stop = await decision
+        except Exception as error:  # noqa: BLE001  (whoever waits for the training must hear of it)
+            if not job.result.done():
+                job.result.set_exception(error)
+            return
+        finally:
+            self._paused.pop(name, None)
+        if not self._active and self._client is not None:  # it had nothing to say until now
+            self._client.last_sign_of_life = time.monotonic()
+        if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
+            return
+        await self._client.send(Cancel(job=name) if stop else Proceed(job=name))
+        if stop:
+            self._finish(name, None, failure=("stopped", stop))
+
     def suspect(self) -> str:
         """Name of the job whose reward was running when the worker ended; empty when none was."""
         return job_under_way(self._client.scratch) if self._client is not None else ""
 
     async def close(self) -> None:
         """End the process."""
+        for task in list(self._paused.values()):
+            task.cancel()
+        self._paused.clear()
         client, self._client = self._client, None
         if client is not None:
             await client.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.archive.artefacts import (
@@ -17,12 +19,13 @@ from eureka_agent.archive.artefacts import (
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.records import Attempt, Proposal, Repeat, Stage
+from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Outcome, Proposal, Repeat, Stage
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
+from eureka_agent.search.racing import Race
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
-ENDED = (Stage.REJECTED, Stage.FAILED, Stage.TRAINED)
+ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages after which nothing more happens to an attempt."""
 
 
@@ -46,13 +49,18 @@ class AttemptRunner:
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
         return known or self._propose(iteration, sample, 0, await self._designer.propose(request))
 
-    async def finish(self, attempt: Attempt, request: DesignRequest) -> Attempt:
-        """Take the attempt, and its revisions after rejections, to an end; returns the last of them."""
+    async def finish(self, attempt: Attempt, request: DesignRequest, race: Race | None = None) -> Attempt:
+        """Take the attempt, and its revisions after rejections, to an end; returns the last of them.
+
+        In a race it may be stopped; one that has ended before tells the others how far it had come.
+        """
         while True:
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
             if attempt.stage is Stage.ACCEPTED:
-                attempt = await self._train(attempt)
+                attempt = await self._train(attempt, race)
+            elif race is not None and attempt.outcome is not None:
+                race.tell(attempt.sample, attempt.outcome.checkpoints)
             if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
                 return attempt
             attempt = await self._revise(attempt, request)
@@ -94,15 +102,20 @@ class AttemptRunner:
             self._observer(AttemptEnded(attempt=judged))
         return judged
 
-    async def _train(self, attempt: Attempt) -> Attempt:
+    async def _train(self, attempt: Attempt, race: Race | None) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
+        if race is not None:
+            request = replace(request, pauses=race.rungs.env_steps, on_pause=partial(_at_rung, race, attempt.sample))
         trial = await self._trials.run(request)
+        outcome = trial.outcome
+        if trial.stopped and race is not None:
+            outcome = _stopped_outcome(race.rungs.checkpoints(trial.points))
         trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose,
-            trial.outcome,
+            outcome,
             trial.points,
             trial.evaluation,
             self._run.description,
@@ -111,10 +124,10 @@ class AttemptRunner:
         )
         trained = attempt.model_copy(
             update={
-                "stage": Stage.FAILED if trial.outcome is None else Stage.TRAINED,
+                "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if outcome is None else Stage.TRAINED,
                 "reason": trial.failure,
                 "retries": trial.retries,
-                "outcome": trial.outcome,
+                "outcome": outcome,
                 "diagnosis": diagnosis,
             }
         )
@@ -149,6 +162,24 @@ class AttemptRunner:
         return attempt
 
 
+async def _at_rung(race: Race, sample: int, points: tuple[CurvePoint, ...]) -> str:
+    return await race.at_rung(sample, race.rungs.checkpoints(points))
+
+
+def _stopped_outcome(checkpoints: tuple[CheckpointRecord, ...]) -> Outcome:
+    """What a training gave that was stopped at a checkpoint: no policy, so no fitness."""
+    known = [(record.fitness, place) for place, record in enumerate(checkpoints) if record.fitness is not None]
+    best = max(known, default=(None, len(checkpoints) - 1))
+    return Outcome(
+        env_steps=checkpoints[-1].env_steps,
+        seconds=0.0,
+        checkpoints=checkpoints,
+        best_checkpoint=best[1],
+        training_fitness=best[0],
+    )
+
+
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Attempts that came to nothing, newest first."""
-    return [attempt for attempt in reversed(attempts) if attempt.stage in (Stage.REJECTED, Stage.FAILED)]
+    came_to_nothing = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
+    return [attempt for attempt in reversed(attempts) if attempt.stage in came_to_nothing]

@@ -16,8 +16,10 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
+from eureka_agent.search.racing import Race, Rungs
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategy import ProposalPlan, Strategy
+from eureka_agent.settings import training_part
 
 FAILURES_SHOWN = 4
 """Failures that a designer is reminded of, newest first."""
@@ -106,24 +108,41 @@ class SearchEngine:
     async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:
         plans = self._strategy.plan(iteration, history, self._run.settings.samples)
         lives: list[asyncio.Task[Attempt]] = []
+        race = self._race(range(first, first + len(plans)), history)
         siblings: list[str] = []
         try:
             async with asyncio.TaskGroup() as group:
                 for sample, plan in enumerate(plans, first):
                     request = self._request(iteration, sample, plan, history, siblings)
                     if self._designer.concurrent:
-                        lives.append(group.create_task(self._life(iteration, sample, request)))
+                        lives.append(group.create_task(self._life(iteration, sample, request, race)))
                         continue
                     # in order, so that each proposal knows the ones before it; the first may be in training by then
                     attempt = await self._attempts.propose(iteration, sample, request)
                     siblings.append(attempt.proposal.source)
-                    lives.append(group.create_task(self._attempts.finish(attempt, request)))
+                    lives.append(group.create_task(self._finish(attempt, request, race)))
         except* EurekaError as errors:
             raise first_error(errors) from None
         return [life.result() for life in lives]
 
-    async def _life(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
-        return await self._attempts.finish(await self._attempts.propose(iteration, sample, request), request)
+    async def _life(self, iteration: int, sample: int, request: DesignRequest, race: Race | None) -> Attempt:
+        return await self._finish(await self._attempts.propose(iteration, sample, request), request, race)
+
+    async def _finish(self, attempt: Attempt, request: DesignRequest, race: Race | None) -> Attempt:
+        try:
+            return await self._attempts.finish(attempt, request, race)
+        finally:
+            if race is not None:
+                await race.leave(attempt.sample)
+
+    def _race(self, samples: range, history: Sequence[Attempt]) -> Race | None:
+        """The generation's race; None where candidates are not to be stopped, or cannot pause."""
+        settings = self._run.settings
+        if not settings.racing or not self._run.description.restorable or len(samples) < 2:
+            return None
+        rungs = Rungs(training_part(settings), settings.rungs)
+        trained = [each.outcome.checkpoints for each in history if each.stage is Stage.TRAINED and each.outcome]
+        return Race(rungs, samples, trained) if rungs.places else None
 
     def _request(
         self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]

@@ -48,7 +48,7 @@ def run_report(run: Run) -> RunReport:
 
 def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:
     """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
-    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
+    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)]
     paid = [training for training in trainings if not training.cached]
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]

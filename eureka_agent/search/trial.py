@@ -16,6 +16,7 @@ from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.scratch import ScratchFileError
 from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.training_worker import PauseObserver
 from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
 
@@ -29,6 +30,8 @@ class Trial:
     evaluation: Evaluation | None
     failure: str
     retries: int
+    stopped: bool = False
+    """At a pause, by whoever asked for the trial; `failure` says why."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class TrialRequest:
     """True for the environment's own baselines: they may read private variables."""
     priority: int = 0
     """Smaller goes first."""
+    pauses: tuple[int, ...] = ()
+    """Env steps at which `on_pause` is asked whether it goes on."""
+    on_pause: PauseObserver | None = None
 
     @property
     def job(self) -> str:
@@ -76,14 +82,21 @@ class TrialRunner:
         """Train and score one reward. What fails in training or scoring is part of the result; only a full disk and the like raise."""
         self._observer(TrainingQueued(job=request.job, label=request.label, kind=request.kind, seed=request.seed))
         result = await self._pool.train(
-            request.job, request.source, request.seed, trusted=request.trusted, priority=request.priority
+            request.job,
+            request.source,
+            request.seed,
+            trusted=request.trusted,
+            priority=request.priority,
+            pauses=request.pauses,
+            on_pause=request.on_pause,
         )
         points = tuple(result.points)
         if points:
             write_file(request.folder / CURVES, lambda draft: write_curves_csv(draft, points))
             events = request.folder / f"{FILE_PREFIX}.{request.label}"
             write_file(events, lambda draft: write_event_file(draft, points))
-        trial = Trial(None, points, None, result.failure_reason, result.retries)
+        stopped = result.failure_code == "stopped"
+        trial = Trial(None, points, None, result.failure_reason, result.retries, stopped)
         if result.outcome is not None and result.policy is not None:
             copy_file(result.policy, request.folder / POLICY)
             trial = await self._score(request, result.outcome, trial)

@@ -118,6 +118,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
         fingerprint=loaded.fingerprint,
+        restorable=loaded.environment_class.restorable,
     )
 
 

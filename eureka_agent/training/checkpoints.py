@@ -7,16 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from torch import Tensor
 
 from eureka_agent.records import CheckpointRecord, CurvePoint
-from eureka_agent.summaries import summarize
-
-
-def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
-    """The iterations (from 1) after which a checkpoint is due, evenly spaced; the last one is the last iteration.
-
-    Fewer than `checkpoints` where there are fewer iterations.
-    """
-    count = min(iterations, checkpoints)
-    return tuple(-(-iterations * (index + 1) // count) for index in range(count))
+from eureka_agent.summaries import checkpoint_iterations, summarize
 
 
 class CheckpointKeeper:

@@ -64,10 +64,19 @@ class Train(Record):
     trusted: bool = False
     snapshot: str | None = None
     """Safetensors file that a `Saved` named, relative to the scratch folder: the training goes on from there."""
+    pauses: tuple[int, ...] = ()
+    """Env steps at which it gives its slot back, says `Paused` and waits for `Proceed` or `Cancel`. Only where the environment is restorable."""
+
+
+class Proceed(Record):
+    """Let a paused training go on, before those that are queued. Not answered."""
+
+    type: Literal["proceed"] = "proceed"
+    job: str
 
 
 class Cancel(Record):
-    """Drop a queued or running training. Not answered."""
+    """Drop a queued, paused or running training. Not answered."""
 
     type: Literal["cancel"] = "cancel"
     job: str
@@ -92,7 +101,9 @@ class Shutdown(Record):
     type: Literal["shutdown"] = "shutdown"
 
 
-Command = Annotated[Open | DryRun | Prepare | Train | Cancel | Evaluate | Shutdown, Field(discriminator="type")]
+Command = Annotated[
+    Open | DryRun | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown, Field(discriminator="type")
+]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 
 # ── events: worker → driver ─────────────────────────────────────────────────────────────────────────────────────────
@@ -135,6 +146,14 @@ class Saved(Record):
     """Made so far: as many points belong to it."""
 
 
+class Paused(Record):
+    """A training has reached one of its pauses. Every point up to there has been sent."""
+
+    type: Literal["paused"] = "paused"
+    job: str
+    env_steps: int
+
+
 class Trained(Record):
     type: Literal["trained"] = "trained"
     job: str
@@ -171,7 +190,7 @@ class Fault(Record):
 
 
 Event = Annotated[
-    Opened | DryRunDone | Prepared | Progress | Saved | Trained | TrainingFailed | Evaluated | Fault,
+    Opened | DryRunDone | Prepared | Progress | Saved | Paused | Trained | TrainingFailed | Evaluated | Fault,
     Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -27,6 +27,7 @@ from eureka_agent.worker.messages import (
     Opened,
     Prepare,
     Prepared,
+    Proceed,
     Shutdown,
     Train,
 )
@@ -113,6 +114,8 @@ class Worker:
             return evaluate(command, self._loaded, self._task, self._device, self._scratch)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
+        if isinstance(command, Proceed):
+            self._population.proceed(command.job)
         if isinstance(command, Cancel):
             self._population.cancel(command.job)
         if isinstance(command, Train):

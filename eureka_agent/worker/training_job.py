@@ -18,9 +18,9 @@ from eureka_agent.training.policy import save_policy
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import load_snapshot, save_snapshot
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer
+from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
 from eureka_agent.worker.current_job import CurrentJob
-from eureka_agent.worker.messages import Event, Progress, Saved, Train, Trained, TrainingFailed
+from eureka_agent.worker.messages import Event, Paused, Progress, Saved, Train, Trained, TrainingFailed
 
 PROGRESS_SECONDS = 0.5
 LOADING_SECONDS = 5.0
@@ -81,11 +81,15 @@ class Population:
         snapshot = None if command.snapshot is None else load_snapshot(self._scratch / command.snapshot)
         assert isinstance(reward, MarkedReward)
         reward.current_job, reward.job = self._current_job, command.job
-        self._trainer.submit(command.job, reward, command.seed, snapshot)
+        self._trainer.submit(command.job, reward, command.seed, snapshot, command.pauses)
         return None
 
+    def proceed(self, job: str) -> None:
+        """Let a paused training go on; nothing happens to one that does not wait."""
+        self._trainer.proceed(job)
+
     def cancel(self, job: str) -> None:
-        """Drop a training, queued or running; nothing happens to one that is not there."""
+        """Drop a training, queued, paused or running; nothing happens to one that is not there."""
         self._points.pop(job, None)
         self._trainer.cancel(job)
 
@@ -112,6 +116,8 @@ class Population:
                 name = f"policy-{self._policies_written}.safetensors"
                 save_policy(self._scratch / name, result.policy, self._trainer.policy_metadata)
                 ended.append(Trained(job=result.job, outcome=result.outcome, policy=name))
+            elif isinstance(result, MemberPaused):
+                ended.append(Paused(job=result.job, env_steps=result.env_steps))
             else:
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)

@@ -1,0 +1,134 @@
+"""Who is stopped at a rung, and that it does not depend on who comes there first."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from eureka_agent.records import CheckpointRecord
+from eureka_agent.search.racing import Race, Rungs, behind
+from eureka_agent.settings import TrainingSettings
+
+# 10 iterations of 100 steps, a checkpoint after each
+SETTINGS = TrainingSettings(env_steps=1000, num_envs=10, horizon=10, checkpoints=10)
+
+
+def checkpoints(*fitness: float | None) -> tuple[CheckpointRecord, ...]:
+    return tuple(
+        CheckpointRecord(
+            env_steps=100 * place, fitness=value, episode_length=None, episodes=0, reward=0.0, components={}
+        )
+        for place, value in enumerate(fitness, 1)
+    )
+
+
+def test_who_is_clearly_behind_by_hand() -> None:
+    # median 10; distances 0, 0, 1, 1, 2, 6, their median 1: a spread of 1.4826 and a bar of 10 − 0.74
+    values: dict[int, float | None] = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
+    assert behind(values).keys() == {2, 5}
+    assert "fitness 4.00, clearly behind the median of 10.00" in behind(values)[5]
+
+
+def test_at_most_half_are_stopped_whoever_they_are_compared_with() -> None:
+    values: dict[int, float | None] = {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0, 4: 5.0}
+    assert behind(values, [100.0, 101.0, 99.0, 100.0, 102.0, 98.0]).keys() == {0, 1}
+
+
+def test_small_differences_are_noise() -> None:
+    # all within 5 % of the median: half of that is the margin
+    assert behind({0: 10.0, 1: 10.0, 2: 10.0, 3: 9.8}) == {}
+    assert behind({0: 10.0, 1: 10.0, 2: 10.0, 3: 9.7}).keys() == {3}
+
+
+def test_negative_fitness_is_compared_as_what_it_is() -> None:
+    assert behind({0: -10.0, 1: -11.0, 2: -10.5, 3: -40.0}).keys() == {3}
+
+
+def test_nothing_is_said_of_who_has_no_fitness_yet() -> None:
+    assert behind({0: None, 1: None, 2: 5.0}) == {}
+    assert behind({0: None, 1: 9.0, 2: 9.0, 3: 1.0}).keys() == {3}
+
+
+@pytest.mark.parametrize(
+    ("shares", "steps"),
+    [((0.3, 0.5), (300, 500)), ((0.25,), (300,)), ((0.5, 0.5), (500,)), ((0.95,), ()), ((), ())],
+)
+def test_rungs_are_at_checkpoints_before_the_last(shares: tuple[float, ...], steps: tuple[int, ...]) -> None:
+    assert Rungs(SETTINGS, shares).env_steps == steps
+
+
+def test_a_training_with_one_checkpoint_has_no_rung() -> None:
+    assert Rungs(SETTINGS.model_copy(update={"checkpoints": 1}), (0.3, 0.5)).places == ()
+
+
+CURVES = {
+    0: (0.0, 0.0, 10.0, 0.0, 20.0),
+    1: (0.0, 0.0, 11.0, 0.0, 21.0),
+    2: (0.0, 0.0, 9.9, 0.0, 5.0),  # behind at the second rung
+    3: (0.0, 0.0, 1.0),  # behind at the first
+}
+
+
+async def race_through(arrival: Sequence[int]) -> dict[int, list[str]]:
+    """Everybody comes to both rungs, in this order each time; what each was told there."""
+    race = Race(Rungs(SETTINGS, (0.3, 0.5)), CURVES, [])
+    told: dict[int, list[str]] = {candidate: [] for candidate in CURVES}
+
+    async def run(candidate: int) -> None:
+        for reached in (3, 5):
+            for _ in range(arrival.index(candidate)):
+                await asyncio.sleep(0)
+            stop = await race.at_rung(candidate, checkpoints(*CURVES[candidate][:reached]))
+            told[candidate].append(stop)
+            if stop:
+                break
+        await race.leave(candidate)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        for candidate in arrival:
+            group.create_task(run(candidate))
+    return told
+
+
+async def test_the_order_of_arrival_changes_nothing() -> None:
+    expected = await race_through([0, 1, 2, 3])
+    assert [bool(told[-1]) for told in expected.values()] == [False, False, True, True]
+    assert [len(told) for told in expected.values()] == [2, 2, 2, 1]
+    for arrival in itertools.permutations(range(4)):
+        assert await race_through(arrival) == expected
+
+
+async def test_nobody_waits_for_who_has_left() -> None:
+    race = Race(Rungs(SETTINGS, (0.3,)), range(3), [])
+    waiting = [asyncio.create_task(race.at_rung(candidate, checkpoints(0.0, 0.0, 5.0))) for candidate in (0, 1)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    await race.leave(2)  # rejected, say
+    async with asyncio.timeout(10):
+        assert [await task for task in waiting] == ["", ""]
+
+
+async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
+    """Three was stopped and one trained to the end before the kill; two had passed the first rung, zero had not come to it."""
+    race = Race(Rungs(SETTINGS, (0.3, 0.5)), CURVES, [])
+    for candidate in (1, 3):
+        race.tell(candidate, checkpoints(*CURVES[candidate]))
+        await race.leave(candidate)
+    passed = asyncio.create_task(race.at_rung(2, checkpoints(*CURVES[2][:3])))
+    async with asyncio.timeout(10):
+        assert await race.at_rung(0, checkpoints(*CURVES[0][:3])) == ""
+        assert await passed == ""
+        second = asyncio.create_task(race.at_rung(0, checkpoints(*CURVES[0])))
+        assert (await race.at_rung(2, checkpoints(*CURVES[2]))).startswith("fitness 5.00")
+        assert await second == ""
+
+
+async def test_earlier_generations_are_compared_with() -> None:
+    race = Race(Rungs(SETTINGS, (0.3,)), range(2), [checkpoints(0.0, 0.0, value) for value in (20.0, 21.0, 22.0)])
+    first = asyncio.create_task(race.at_rung(0, checkpoints(0.0, 0.0, 5.0)))
+    async with asyncio.timeout(10):
+        assert await race.at_rung(1, checkpoints(0.0, 0.0, 6.0)) == ""  # at most half
+        assert "clearly behind the median of 20.00" in await first
