@@ -1,0 +1,144 @@
+"""A search with racing: who is stopped is archived, costs no later stage, and a killed search stops the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.records import CurvePoint, Stage
+from eureka_agent.search.summary import run_report
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+
+# 10 iterations of 10 × 10 steps with a checkpoint after each: rungs at 400 and 700 env steps
+SETTINGS = {
+    "iterations": 2,
+    "samples": 4,
+    "confirm": 0,
+    "finalists": 2,
+    "final_seeds": 1,
+    "env_steps": 1000,
+    "num_envs": 10,
+    "horizon": 10,
+}
+FITNESS = {reward(1): 8.0, reward(2): 1.0, reward(3): 8.5, reward(4): 9.0, reward(5): 9.5, reward(6): 2.0}
+FITNESS |= {reward(7): 9.2, reward(8): 9.1, reward(100): 9.0, reward(200): 5.0}
+SCRIPT = [reward(weight) for weight in range(1, 9)]
+ROWS = [
+    ("1-01", "trained", reward(1), 8.0),
+    ("1-02", "stopped", reward(2), None),
+    ("1-03", "trained", reward(3), 8.5),
+    ("1-04", "trained", reward(4), 9.0),
+    ("2-01", "trained", reward(5), 9.5),
+    ("2-02", "stopped", reward(6), None),
+    ("2-03", "trained", reward(7), 9.2),
+    ("2-04", "trained", reward(8), 9.1),
+]
+
+
+def point(env_steps: int, fitness: float) -> CurvePoint:
+    numbers = dict.fromkeys(set(CurvePoint.model_fields) - {"env_steps", "fitness", "episodes"}, 0.0)
+    empty: dict[str, Any] = {name: {} for name in numbers if name.startswith("component") or name == "terminations"}
+    return CurvePoint.model_validate({**numbers, **empty, "env_steps": env_steps, "fitness": fitness, "episodes": 1})
+
+
+class RacingTrials(TableTrials):
+    """Trainings whose fitness is the table's from the first step on, and that pause where they are asked to."""
+
+    def __init__(self, fuse: Fuse | None = None) -> None:
+        super().__init__(dict(FITNESS), fuse)
+        self.rung_fuse = fuse or Fuse()
+        self.steps: dict[str, int] = {}
+
+    async def run(self, request: TrialRequest) -> Trial:
+        fitness = FITNESS[request.source]
+        for pause in request.pauses:
+            assert request.on_pause is not None
+            points = tuple(point(steps, fitness) for steps in range(100, pause + 1, 100))
+            self.rung_fuse("rung")
+            self.steps[request.label] = pause
+            stop = await request.on_pause(points)
+            if stop:
+                return Trial(None, points, None, stop, 0, stopped=True)
+        return await super().run(request)
+
+
+def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    return ScriptedSearch(run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), RacingTrials(fuse), fuse=fuse)
+
+
+def restorable(run: Run) -> Run:
+    """The run, on an environment whose trainings can pause."""
+    run.description = run.description.model_copy(update={"restorable": True})
+    return run
+
+
+async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
+    run = restorable(make_run(**SETTINGS))
+    search = search_with(run, Fuse())
+    await search.see_through()
+    assert rows(run) == ROWS
+    stopped = run.archive.attempt("1-02")
+    assert stopped is not None
+    # at the first rung the median of 8, 1, 8.5 and 9 is 8.25
+    assert stopped.reason == "fitness 1.00, clearly behind the median of 8.25"
+    assert stopped.outcome is not None
+    assert stopped.outcome.env_steps == 400
+    assert [record.fitness for record in stopped.outcome.checkpoints] == [1.0] * 4
+    assert stopped.diagnosis is not None
+    assert search.trials.steps["1-02"] == 400
+    assert search.trials.steps["1-01"] == 700
+    # the next generation is reminded of it, and it is no parent and no finalist
+    told = search.designer.requests[4]
+    assert [(failure.id, failure.stage) for failure in told.failures] == [("1-02", "stopped")]
+    assert {parent.id for request in search.designer.requests for parent in request.parents} <= {"1-04", "1-03"}
+    report = run_report(run)
+    assert {score.name for score in report.scores} == {"2-01", "2-03", "human", "sparse"}
+    assert report.cost.search_trainings == 8
+    # six candidates and four others to the end (the scripted outcome says 10,000 steps), two to the first rung
+    assert report.cost.env_steps == 10 * 10_000 + 2 * 400
+
+
+@pytest.mark.parametrize("settings", [{"racing": False}, {"rungs": ()}, {"checkpoints": 1}])
+async def test_without_rungs_nobody_is_stopped(make_run: MakeRun, settings: dict[str, Any]) -> None:
+    run = restorable(make_run(**{**SETTINGS, **settings}))
+    await search_with(run, Fuse()).see_through()
+    assert {attempt.stage for attempt in run.archive.attempts()} == {Stage.TRAINED}
+
+
+async def test_where_trainings_cannot_pause_there_is_no_race(make_run: MakeRun) -> None:
+    run = make_run(**SETTINGS)
+    search = search_with(run, Fuse())
+    await search.see_through()
+    assert {attempt.stage for attempt in run.archive.attempts()} == {Stage.TRAINED}
+    assert all(request.pauses == () for request in search.trials.requests)
+
+
+RUNG_VISITS = 4 + 3 + 4 + 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("rung", number) for number in range(1, RUNG_VISITS + 1)] + [("trained", number) for number in range(1, 11)],
+)
+async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, kind: str, number: int) -> None:
+    run = restorable(make_run(**SETTINGS))
+    fuse = Fuse(kind, number)
+    killed = False
+    try:
+        async with asyncio.timeout(30):
+            await search_with(run, fuse).see_through()
+    except* Killed:
+        killed = True
+    assert killed
+    resumed = restorable(open_run(run.folder))
+    async with asyncio.timeout(30):
+        await search_with(resumed, Fuse()).see_through()
+    assert rows(resumed) == ROWS
