@@ -37,6 +37,9 @@ def restored_rows(subject: Subject) -> None:
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
         return
+    wider = subject.make(ROWS + 1)
+    for environment in (first, second):
+        environment.tell_rows_from_constants(wider)
     for environment, seed in ((first, 4), (second, 5)):
         for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed)):
             pass

@@ -69,6 +69,8 @@ class VecTask(ABC):
         self.active_rows = num_envs
         """Rows from this one on are in nobody's use; a simulator may leave them as they are. The trainer sets it."""
         self.extras: dict[str, Any] = {}
+        self._constants: frozenset[str] = frozenset()
+        """Tensor attributes that have as many entries as there are rows by chance."""
 
     # ── what a subclass writes ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,8 +200,19 @@ class VecTask(ABC):
         return {
             name: value
             for name, value in vars(self).items()
-            if isinstance(value, Tensor) and value.dim() > 0 and len(value) == self.num_envs
+            if isinstance(value, Tensor)
+            and value.dim() > 0
+            and len(value) == self.num_envs
+            and name not in self._constants
         }
+
+    def tell_rows_from_constants(self, other: VecTask) -> None:
+        """Look at an instance with another number of rows: what has the same length in both has no rows.
+
+        To be called before `row_state` is: eight joints have eight gains, also where there happen to be eight environments.
+        """
+        lengths = {name: len(value) for name, value in vars(other).items() if isinstance(value, Tensor) and value.dim()}
+        self._constants = frozenset(name for name, length in lengths.items() if length != other.num_envs)
 
     def reset(self) -> dict[str, Tensor]:
         """Start a new episode in every row. Isaac Gym's `reset`."""

@@ -115,6 +115,10 @@ class Trainer:
         self._environment = make_environment(slots * settings.num_envs)
         if self._environment.device.type != torch.device(device).type:
             raise ValueError(f"the environment is on {self._environment.device}, expected {device!r}")
+        if self._environment.restorable:
+            other = make_environment(self._environment.num_envs + 1)
+            self._environment.tell_rows_from_constants(other)
+            other.close()
         self._fitness = FitnessFunction(task, self._environment.all_variables())
         self._population = Population(self._environment, settings, slots)
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)

@@ -183,3 +183,17 @@ def test_a_training_that_is_taken_up_behind_a_pause_does_not_pause_there(
     second.cancel("job")
     second.proceed("job")
     assert not second.busy
+
+
+def test_constants_as_long_as_there_are_rows_stay_where_they_are(tmp_path: Path) -> None:
+    """The ant has eight joints: with eight environments their gains look like rows."""
+    loaded = load_environment("ant")
+    _, task = loaded.task("run")
+    environment = loaded.make(task, 8)
+    gains = environment._ctrl_scale
+    assert len(gains) == 8
+    assert "_ctrl_scale" in environment.row_tensors()
+    environment.tell_rows_from_constants(loaded.make(task, 9))
+    assert "_ctrl_scale" not in environment.row_tensors()
+    assert "progress_buf" in environment.row_tensors()
+    assert "joint_positions" in environment.row_tensors()
