@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,10 @@ from eureka_agent.worker.messages import DryRun, DryRunDone, Scored, ScoreTransi
 _GRACE_SECONDS = 30.0
 """What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
 _ATTEMPTS = 2
+
+
+class EpisodesFileError(EurekaError):
+    """Recorded episodes that cannot be read any more."""
 
 
 class DryRunner:
@@ -88,7 +91,7 @@ class DryRunner:
                     job=job, source=source, transitions=names, timeout_s=self._timeout_s, trusted=trusted
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
-            except (WorkerDiedError, WorkerFaultError) as error:
+            except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
                 return Scored(job=job, reason=error.message.splitlines()[0])
             if not isinstance(answer, Scored) or len(answer.returns) not in (0, len(episodes)):
                 return Scored(job=job, reason="its worker sent something else than was asked for")
@@ -98,10 +101,15 @@ class DryRunner:
         """Names of the files in the worker's scratch folder, which gets those that it does not have yet."""
         scratch = (await self._worker.ready()).scratch
         names = {name: f"episodes-{name}.npz" for name in episodes}
-        with storage_errors(scratch):
-            for name, path in episodes.items():
-                if not (scratch / names[name]).exists():
-                    await asyncio.to_thread(shutil.copyfile, path, scratch / names[name])
+        for name, path in episodes.items():
+            if (scratch / names[name]).exists():
+                continue
+            try:
+                content = await asyncio.to_thread(path.read_bytes)
+            except OSError as error:
+                raise EpisodesFileError(f"cannot read {str(path)!r}: {error.strerror}", "train it again") from None
+            with storage_errors(scratch):
+                await asyncio.to_thread((scratch / names[name]).write_bytes, content)
         return tuple(names.values())
 
     async def close(self) -> None:
