@@ -1,8 +1,8 @@
 """What the critic's novelty and trajectory gate would have saved and lost in finished searches, replayed attempt by attempt.
 
-    python benchmarks/gate.py RUN …
+    python benchmarks/gate.py [RUN …]
 
-A RUN is the folder of a search; nothing is written to it but what opening its archive writes. Every attempt that was trained is judged again with what was
+A RUN is the folder of a finished search, by default all in the runs folder; nothing is written to it but what opening its archive writes. Every attempt that was trained is judged again with what was
 known before it. Saved: trainings of rewards that would have been sent back. Lost: those of them whose fitness was above the median of their generation.
 What a rejected reward's trajectories told later ones is left in.
 """
@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.archive.run_folder import Run, list_runs, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import LEAST_PAIRS, ordering
 from eureka_agent.records import Attempt
@@ -92,7 +92,7 @@ def main() -> None:
     """Print one line a run and code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
-    for folder in parser.parse_args().runs:
+    for folder in parser.parse_args().runs or list_runs():
         print(folder.name, flush=True)
         tally = asyncio.run(replay(open_run(folder)))
         for code in ("N501", "N502", "G601"):
