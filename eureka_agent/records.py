@@ -79,7 +79,7 @@ class Finding(Record):
     """One remark of the critic's, like a linter's."""
 
     code: str
-    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run."""
+    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate."""
     severity: Literal["error", "warning"]
     message: str
     line: int | None = None

@@ -60,6 +60,10 @@ class SearchSettings(TrainingSettings):
     revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
     retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
+    novelty: bool = Field(True, description="send back rewards that this run has tried before, renamed or rescaled")
+    gate: bool = Field(
+        True, description="send back rewards that give recorded episodes of higher fitness the lower returns"
+    )
     racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         (0.4, 0.7), description="parts of a training after which candidates are compared"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,10 @@ _ENTRIES = 4
 """Entries of a vector that are shown; a longer one is shown by its norm."""
 
 
-def read_trajectories(path: Path) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
-    """Episodes by name ("worst", "best"), each variable of shape (steps, …). Nothing is unpickled.
+def read_trajectories(
+    path: Path, variables: Collection[str] | None = None
+) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
+    """Episodes by name ("worst", "best"), each variable, or those that are named, of shape (steps, …). Nothing is unpickled.
 
     Raises RunFolderError for a file that is not an npz of plain arrays named `<episode>/<variable>`.
     """
@@ -30,7 +32,8 @@ def read_trajectories(path: Path) -> dict[str, dict[str, npt.NDArray[np.generic]
         with np.load(path, allow_pickle=False) as arrays:
             for key in arrays.files:
                 episode, _, variable = key.partition("/")
-                episodes.setdefault(episode, {})[variable] = arrays[key]
+                if variables is None or variable in variables:
+                    episodes.setdefault(episode, {})[variable] = arrays[key]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}", "train or evaluate the attempt again"

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
+from eureka_agent.critic.gate import check_order
+from eureka_agent.critic.memory import NOTHING_KNOWN, KnownEpisodes, Memory, Scores, Totals
+from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
 from eureka_agent.records import Finding, TaskDescription, Verdict
+from eureka_agent.worker.messages import Scored
 
 
-class RunsDry(Protocol):
+class RunsBehindTheWall(Protocol):
     """Something that runs a reward behind the wall: `eureka_agent.sandbox.dry_runner.DryRunner`."""
 
     async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
         """Findings of the dry run."""
         ...
 
+    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+        """Totals and returns on stored episodes."""
+        ...
+
 
 class Critic:
     """Judges rewards for one environment and task."""
 
-    def __init__(self, description: TaskDescription, dry_runner: RunsDry) -> None:
+    def __init__(
+        self, description: TaskDescription, runner: RunsBehindTheWall, *, novelty: bool = True, gate: bool = True
+    ) -> None:
+        """`novelty` and `gate`: whether rewards are compared with what is known of others."""
         self._description = description
-        self._dry_runner = dry_runner
+        self._runner = runner
+        self._novelty = novelty
+        self._gate = gate
+        self._scored_on: tuple[KnownEpisodes, ...] = ()
+        self._known_scores: dict[str, Scores | None] = {}
+        """Of known rewards on `_scored_on`, by source."""
 
-    async def judge(self, source: str, trusted: bool = False) -> Verdict:
-        """The verdict on a reward's source. `trusted`: private variables may be read.
+    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
+        """The verdict on a reward's source. `trusted`: private variables may be read. `memory`: what it is compared with.
 
         Never raises for what the source does; EurekaError when the dry run itself cannot be made.
         """
@@ -47,7 +65,48 @@ class Critic:
             if not rejected():
                 steps.append("contract")
                 findings += check_contract(tree, self._description, trusted)
+            if not rejected() and self._novelty and memory.rewards:
+                steps.append("novelty")
+                findings += find_same_source(source, memory.rewards)
             if not rejected():
                 steps.append("dry run")
-                findings += await self._dry_runner.dry_run(source, trusted)
+                findings += await self._runner.dry_run(source, trusted)
+            if not rejected():
+                findings += await self._compare(source, trusted, memory, steps)
         return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=time.monotonic() - begin)
+
+    async def _compare(self, source: str, trusted: bool, memory: Memory, steps: list[str]) -> list[Finding]:
+        """The steps that need the reward's values on stored episodes; none where they cannot be had."""
+        by_values = self._novelty and bool(memory.earlier)
+        scores = None
+        if memory.episodes and (by_values or self._gate):
+            scores = await self._score(source, trusted, memory)
+        if scores is None:
+            return []
+        if by_values:
+            steps.append("novelty on stored steps")
+            known = [(each.attempt, await self._known(each.source, memory)) for each in memory.earlier]
+            totals = [(attempt, each.totals) for attempt, each in known if each is not None]
+            found = find_same_values(scores.totals, totals, bool(self._description.termination_causes))
+            if found:
+                return found
+        if self._gate:
+            steps.append("trajectory gate")
+            return check_order(memory.episodes, scores.returns)
+        return []
+
+    async def _known(self, source: str, memory: Memory) -> Scores | None:
+        """Scores of a reward that will be asked for again, until more episodes are known."""
+        if memory.episodes != self._scored_on:
+            self._scored_on, self._known_scores = memory.episodes, {}
+        if source not in self._known_scores:
+            self._known_scores[source] = await self._score(source, False, memory)
+        return self._known_scores[source]
+
+    async def _score(self, source: str, trusted: bool, memory: Memory) -> Scores | None:
+        """None where the reward has no values on these episodes."""
+        scored = await self._runner.score(source, {each.attempt: each.path for each in memory.episodes}, trusted)
+        if scored.reason:
+            return None
+        returns = {each.attempt: values for each, values in zip(memory.episodes, scored.returns, strict=True)}
+        return Scores(Totals(scored.totals, scored.extreme_totals), returns)

@@ -1,4 +1,5 @@
-"""Every code that a verdict may hold, with one line that says what it means. `P` parse, `A` allow-list, `C` contract, `D` dry run."""
+"""Every code that a verdict may hold, with one line that says what it means. `P` parse, `A` allow-list, `C` contract, `D` dry run,
+`N` novelty, `G` trajectory gate."""
 
 from __future__ import annotations
 
@@ -49,6 +50,9 @@ CODES: dict[str, str] = {
     "D314": "a component is constant",
     "D315": "the components do not add up to the total",
     "D316": "there are no components",
+    "N501": "the source is that of an earlier attempt under other names",
+    "N502": "the total is that of an earlier attempt up to a positive factor",
+    "G601": "recorded episodes with higher fitness get lower returns",
 }
 
 

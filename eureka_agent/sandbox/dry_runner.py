@@ -1,20 +1,26 @@
-"""Dry runs as the critic asks for them: one warm worker, replaced when it dies."""
+"""Dry runs and scores on stored episodes as the critic asks for them: one warm worker, replaced when it dies."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
 
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import DryRun, DryRunDone
+from eureka_agent.worker.messages import DryRun, DryRunDone, Scored, ScoreTransitions
 
 _GRACE_SECONDS = 30.0
 """What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
 _ATTEMPTS = 2
+
+
+class EpisodesFileError(EurekaError):
+    """Recorded episodes that cannot be read any more."""
 
 
 class DryRunner:
@@ -70,6 +76,41 @@ class DryRunner:
                     hint="compute with torch alone",
                 ),
             )
+
+    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
+
+        `episodes`: trajectory files (npz) by a name that stands for the same content always, and can be a part of a file's name. Never raises
+        for what the reward does, nor for a file that holds no episodes: then `reason` says why there are no numbers.
+        """
+        async with self._turn:
+            job = f"score-{next(self._jobs)}"
+            try:
+                names = await self._hand_over(episodes)
+                command = ScoreTransitions(
+                    job=job, source=source, transitions=names, timeout_s=self._timeout_s, trusted=trusted
+                )
+                answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
+            except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
+                return Scored(job=job, reason=error.message.splitlines()[0])
+            if not isinstance(answer, Scored) or len(answer.returns) not in (0, len(episodes)):
+                return Scored(job=job, reason="its worker sent something else than was asked for")
+            return answer
+
+    async def _hand_over(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
+        """Names of the files in the worker's scratch folder, which gets those that it does not have yet."""
+        scratch = (await self._worker.ready()).scratch
+        names = {name: f"episodes-{name}.npz" for name in episodes}
+        for name, path in episodes.items():
+            if (scratch / names[name]).exists():
+                continue
+            try:
+                content = await asyncio.to_thread(path.read_bytes)
+            except OSError as error:
+                raise EpisodesFileError(f"cannot read {str(path)!r}: {error.strerror}", "train it again") from None
+            with storage_errors(scratch):
+                await asyncio.to_thread((scratch / names[name]).write_bytes, content)
+        return tuple(names.values())
 
     async def close(self) -> None:
         """End the worker."""

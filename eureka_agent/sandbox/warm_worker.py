@@ -9,7 +9,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.worker.messages import DryRun, DryRunDone, Evaluate, Evaluated, Fault
+from eureka_agent.worker.messages import DryRun, DryRunDone, Evaluate, Evaluated, Fault, Scored, ScoreTransitions
 
 
 class WarmWorker:
@@ -40,7 +40,9 @@ class WarmWorker:
             raise
         return self._client
 
-    async def ask(self, command: DryRun | Evaluate, timeout_s: float) -> DryRunDone | Evaluated:
+    async def ask(
+        self, command: DryRun | ScoreTransitions | Evaluate, timeout_s: float
+    ) -> DryRunDone | Scored | Evaluated:
         """Send a command to the live worker and wait for its answer.
 
         Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault.
@@ -52,7 +54,7 @@ class WarmWorker:
             await client.send(command)
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
-                if isinstance(event, (DryRunDone, Evaluated)) and event.job == command.job:
+                if isinstance(event, (DryRunDone, Scored, Evaluated)) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
                     raise WorkerFaultError(event.message, event.hint)

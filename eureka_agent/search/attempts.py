@@ -21,6 +21,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Outcome, Proposal, Repeat, Stage
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
+from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.racing import Race
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -43,27 +44,32 @@ class AttemptRunner:
         self._critic = critic
         self._trials = trials
         self._observer = observer
+        self._memory = RunMemory(run, in_order=not designer.concurrent)
 
     async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
         """The first proposal for this place: the archived one, or a new one."""
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
         return known or self._propose(iteration, sample, 0, await self._designer.propose(request))
 
-    async def finish(self, attempt: Attempt, request: DesignRequest, race: Race | None = None) -> Attempt:
-        """Take the attempt, and its revisions after rejections, to an end; returns the last of them.
-
-        In a race it may be stopped; one that has ended before tells the others how far it had come.
-        """
+    async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
+        """Have the attempt, and its revisions after rejections, judged until one is accepted or none is left; returns the last of them."""
         while True:
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
-            if attempt.stage is Stage.ACCEPTED:
-                attempt = await self._train(attempt, race)
-            elif race is not None and attempt.outcome is not None:
-                race.tell(attempt.sample, attempt.outcome.checkpoints)
             if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
                 return attempt
             attempt = await self._revise(attempt, request)
+
+    async def finish(self, attempt: Attempt, race: Race | None = None) -> Attempt:
+        """Take a settled attempt to its end.
+
+        In a race it may be stopped; one that has ended before tells the others how far it had come.
+        """
+        if attempt.stage is Stage.ACCEPTED:
+            return await self._train(attempt, race)
+        if race is not None and attempt.outcome is not None:
+            race.tell(attempt.sample, attempt.outcome.checkpoints)
+        return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
         attempt = Attempt(
@@ -90,7 +96,7 @@ class AttemptRunner:
         return self._propose(rejected.iteration, rejected.sample, rejected.revision + 1, proposal)
 
     async def _judge(self, attempt: Attempt) -> Attempt:
-        verdict = await self._critic.judge(attempt.proposal.source)
+        verdict = await self._critic.judge(attempt.proposal.source, memory=self._memory.before(attempt))
         errors = [finding for finding in verdict.findings if finding.severity == "error"]
         stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
         reason = f"{errors[0].code} {errors[0].message}" if errors else ""

@@ -117,20 +117,23 @@ class SearchEngine:
                     if self._designer.concurrent:
                         lives.append(group.create_task(self._life(iteration, sample, request, race)))
                         continue
-                    # in order, so that each proposal knows the ones before it; the first may be in training by then
+                    # in order, so that each proposal knows the ones before it, and is compared with what the critic let pass of
+                    # them; the first may be in training by then
                     attempt = await self._attempts.propose(iteration, sample, request)
                     siblings.append(attempt.proposal.source)
-                    lives.append(group.create_task(self._finish(attempt, request, race)))
+                    attempt = await self._attempts.settle(attempt, request)
+                    lives.append(group.create_task(self._finish(attempt, race)))
         except* EurekaError as errors:
             raise first_error(errors) from None
         return [life.result() for life in lives]
 
     async def _life(self, iteration: int, sample: int, request: DesignRequest, race: Race | None) -> Attempt:
-        return await self._finish(await self._attempts.propose(iteration, sample, request), request, race)
+        proposed = await self._attempts.propose(iteration, sample, request)
+        return await self._finish(await self._attempts.settle(proposed, request), race)
 
-    async def _finish(self, attempt: Attempt, request: DesignRequest, race: Race | None) -> Attempt:
+    async def _finish(self, attempt: Attempt, race: Race | None) -> Attempt:
         try:
-            return await self._attempts.finish(attempt, request, race)
+            return await self._attempts.finish(attempt, race)
         finally:
             if race is not None:
                 await race.leave(attempt.sample)

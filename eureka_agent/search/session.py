@@ -222,7 +222,8 @@ async def _search(
     trials = TrialRunner(
         pool, evaluator, snapshots, settings.evaluation_episodes, description.success_fitness, observer
     )
-    attempts = AttemptRunner(run, designer, Critic(description, dry_runner), trials, observer)
+    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate)
+    attempts = AttemptRunner(run, designer, critic, trials, observer)
     engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer)
     cache = BaselineCache(run.folder.parent, description, training_part(settings), settings.evaluation_episodes)
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)

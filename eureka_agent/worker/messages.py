@@ -44,6 +44,18 @@ class DryRun(Record):
     """True for a person's own baselines: private variables may be read."""
 
 
+class ScoreTransitions(Record):
+    """Run a reward on recorded and extreme states and on stored episodes, in a process of its own. Answered by `Scored`."""
+
+    type: Literal["score_transitions"] = "score_transitions"
+    job: str
+    source: str
+    transitions: tuple[str, ...]
+    """Npz files of plain arrays named `<episode>/<variable>`, relative to the scratch folder. A name stands for the same content always."""
+    timeout_s: float
+    trusted: bool = False
+
+
 class Prepare(Record):
     """Make the population that later `Train` commands fill. Answered by `Prepared`."""
 
@@ -102,7 +114,8 @@ class Shutdown(Record):
 
 
 Command = Annotated[
-    Open | DryRun | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown, Field(discriminator="type")
+    Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown,
+    Field(discriminator="type"),
 ]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 
@@ -119,6 +132,20 @@ class DryRunDone(Record):
     job: str
     findings: tuple[Finding, ...]
     seconds: float
+
+
+class Scored(Record):
+    """Totals and returns of a reward; null where one is not finite."""
+
+    type: Literal["scored"] = "scored"
+    job: str
+    returns: tuple[dict[str, float | None], ...] = ()
+    """Sum of the total over every episode by its name, for each file in the order of the command."""
+    totals: tuple[float | None, ...] = ()
+    """Totals of single steps: the recorded ones, then steps of the episodes, at most `eureka_agent.worker.scoring.MOST_STEPS` of them."""
+    extreme_totals: tuple[float | None, ...] = ()
+    reason: str = ""
+    """Why there are no numbers; empty where there are."""
 
 
 class Prepared(Record):
@@ -190,7 +217,7 @@ class Fault(Record):
 
 
 Event = Annotated[
-    Opened | DryRunDone | Prepared | Progress | Saved | Paused | Trained | TrainingFailed | Evaluated | Fault,
+    Opened | DryRunDone | Scored | Prepared | Progress | Saved | Paused | Trained | TrainingFailed | Evaluated | Fault,
     Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -28,9 +28,11 @@ from eureka_agent.worker.messages import (
     Prepare,
     Prepared,
     Proceed,
+    ScoreTransitions,
     Shutdown,
     Train,
 )
+from eureka_agent.worker.scoring import Scorer
 from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
 from eureka_agent.worker.training_job import Population
 
@@ -45,6 +47,7 @@ class Worker:
         self._loaded: LoadedEnvironment | None = None
         self._task: Task | None = None
         self._dry_runner: DryRunner | None = None
+        self._scorer: Scorer | None = None
         self._population: Population | None = None
         self._ran_generated_code = False
 
@@ -105,7 +108,9 @@ class Worker:
         if self._loaded is None or self._task is None:
             raise EurekaError(f"{command.type!r} came before 'open'", "send 'open' first")
         if isinstance(command, DryRun):
-            return self._dry_runner_for(self._loaded, self._task).run(command)
+            return self._dry_runners(self._loaded, self._task)[0].run(command)
+        if isinstance(command, ScoreTransitions):
+            return self._dry_runners(self._loaded, self._task)[1].run(command)
         if isinstance(command, Prepare):
             return self._prepare(self._loaded, self._task, command)
         if isinstance(command, Evaluate):
@@ -129,8 +134,8 @@ class Worker:
         self._loaded, self._task, self._device = loaded, task, command.device
         return Opened(description=describe(loaded, name))
 
-    def _dry_runner_for(self, loaded: LoadedEnvironment, task: Task) -> DryRunner:
-        if self._dry_runner is None:
+    def _dry_runners(self, loaded: LoadedEnvironment, task: Task) -> tuple[DryRunner, Scorer]:
+        if self._dry_runner is None or self._scorer is None:
             variables = loaded.environment_class.all_variables()
             environment = loaded.make(task, RECORDED_ENVIRONMENTS)
             try:
@@ -138,7 +143,8 @@ class Worker:
             finally:
                 environment.close()
             self._dry_runner = DryRunner(recorded, variables, self._channel.descriptors())
-        return self._dry_runner
+            self._scorer = Scorer(recorded, variables, self._scratch, self._channel.descriptors())
+        return self._dry_runner, self._scorer
 
     def _prepare(self, loaded: LoadedEnvironment, task: Task, command: Prepare) -> Prepared:
         if self._population is not None and self._population.busy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.artefacts import POLICY
@@ -12,6 +13,7 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import CheckpointRecord, Finding, Outcome, Proposal, Verdict
 from eureka_agent.report.events import Observer
@@ -22,6 +24,7 @@ from eureka_agent.search.session import _generations
 from eureka_agent.search.strategy import Greedy
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.settings import training_part
+from eureka_agent.worker.messages import Scored
 
 
 class Killed(BaseException):
@@ -123,13 +126,13 @@ class CountingCritic(Critic):
     """The real critic behind a fuse."""
 
     def __init__(self, run: Run, fuse: Fuse) -> None:
-        super().__init__(run.description, CleanDryRun())
+        super().__init__(run.description, CleanDryRun(), novelty=run.settings.novelty, gate=run.settings.gate)
         self._fuse = fuse
 
-    async def judge(self, source: str, trusted: bool = False) -> Verdict:
+    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
         self._fuse("judge")
         await asyncio.sleep(0)
-        return await super().judge(source, trusted)
+        return await super().judge(source, trusted, memory)
 
 
 class CleanDryRun:
@@ -137,6 +140,9 @@ class CleanDryRun:
 
     async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
         return ()
+
+    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+        return Scored(job="none", reason="nothing runs here")
 
 
 class ScriptedSearch:

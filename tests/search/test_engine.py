@@ -50,7 +50,7 @@ async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_fai
 
 
 async def test_a_designer_is_reminded_of_the_four_newest_failures(make_run: MakeRun) -> None:
-    run = make_run(iterations=1, samples=3, revisions=1, retry_rounds=1)
+    run = make_run(iterations=1, samples=3, revisions=1, retry_rounds=1, novelty=False)
     designer = ScriptedDesigner(
         [IMPORTING] * 3 + [reward(1)] * 3,
         mended={IMPORTING: MISSPELT},
@@ -61,7 +61,7 @@ async def test_a_designer_is_reminded_of_the_four_newest_failures(make_run: Make
 
 
 async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(make_run: MakeRun) -> None:
-    run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=1)
+    run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=1, novelty=False)
     trials = TableTrials({reward(1): "went NaN", reward(2): "diverged"})
     designer = ScriptedDesigner([reward(1), reward(2), reward(2), IMPORTING])
     with pytest.raises(SearchFailedError, match="iteration 1 failed, in 2 rounds of 2: diverged; A201 ") as caught:

@@ -1,0 +1,250 @@
+"""The critic's novelty steps: has this run already tried the same reward, under other names or on another scale?
+
+First by source, without running anything: two rewards with the same canonical form compute the same. Then by value: two rewards whose totals are
+proportional on all that is stored train to the same policy, since advantages and returns are normalised per training.
+"""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from eureka_agent.critic.contract import FUNCTION_NAME
+from eureka_agent.critic.findings import finding
+from eureka_agent.critic.memory import KnownReward, Totals
+from eureka_agent.critic.names import names_defined
+from eureka_agent.critic.parse import parse
+from eureka_agent.critic.vocabulary import ALL_BUILTINS, ALWAYS_DEFINED
+from eureka_agent.records import Finding
+
+SAME_VALUES = 1e-5
+"""Largest difference of two totals, as a part of their spread, that counts as rounding: float32 has seven digits, and a sum of some terms
+loses one or two of them."""
+_FORMS_KEPT = 4096
+
+
+def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]:
+    """N501 where a known reward has the same canonical form. `source` is one that parses."""
+    form = canonical_form(source)
+    for reward in known:
+        if form is not None and canonical_form(reward.source) == form:
+            message = f"the same reward as {reward.attempt}" + (
+                "" if reward.source == source else " up to renaming, layout and the order of arguments"
+            )
+            return [finding("N501", message, hint="change what is computed: a term, its shape, or a weight")]
+    return []
+
+
+def find_same_values(totals: Totals, known: Sequence[tuple[str, Totals]], constant_counts: bool) -> list[Finding]:
+    """N502 where a known reward (attempt id and totals on the same transitions) is this one up to a positive scale.
+
+    `constant_counts`: an added constant makes another reward. So it is wherever an episode can end early: each further step pays it once
+    more. Where all episodes have the same length it adds the same to every return.
+    """
+    for attempt, others in known:
+        relation = _relation(totals, others, constant_counts)
+        if relation is None:
+            continue
+        scale, constant = relation
+        added = "" if constant_counts else f" plus {constant:.4g}"
+        message = f"the total is {scale:.4g} times that of {attempt}{added} on all {len(totals.stored)} stored transitions, and on extreme ones"
+        hint = "a factor alone changes nothing in training: change the terms, or their weights against each other"
+        return [finding("N502", message, hint=hint)]
+    return []
+
+
+def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[float, float] | None:
+    """Scale and constant that make `totals` of `others`; None where there is none, the scale is not positive or a value is missing."""
+    here, there = totals.stored, others.stored
+    if len(here) != len(there) or len(totals.extreme) != len(others.extreme) or len(here) < 2:
+        return None
+    values = [*here, *there, *totals.extreme, *others.extreme]
+    if any(value is None for value in values):
+        return None
+    first, second = ([value for value in part if value is not None] for part in (here, there))
+    if max(second) == min(second):
+        return None  # nothing that could be compared
+    scale, constant = statistics.linear_regression(second, first, proportional=constant_counts)
+    if scale <= 0:
+        return None
+    spread = scale * (max(second) - min(second))
+    if any(abs(a - scale * b - constant) > SAME_VALUES * spread for a, b in zip(first, second, strict=True)):
+        return None
+    # what no stored step reached may still tell them apart; such values can be of any size, so each has a tolerance of its own
+    for a, b in zip(totals.extreme, others.extreme, strict=True):
+        assert a is not None
+        assert b is not None
+        expected = scale * b + constant
+        if abs(a - expected) > SAME_VALUES * max(spread, abs(expected)):
+            return None
+    return scale, constant
+
+
+@lru_cache(maxsize=_FORMS_KEPT)
+def canonical_form(source: str) -> str | None:
+    """A text that is equal for two rewards that differ only in layout, comments, docstrings, annotations, decorators, imports, the order of
+    arguments, and the names of what they define and of components. None for a source that does not parse.
+
+    Every renaming gives different names different new names, so equal texts compute equal totals. What a renaming might break (a label
+    that is also used as a value, a name that is also Python's) keeps its name.
+    """
+    tree, _ = parse(source)
+    if tree is None:
+        return None
+    stripped = _Stripper(tree).visit(tree)
+    return ast.dump(_Renamer(stripped).visit(stripped), annotate_fields=False)
+
+
+class _Stripper(ast.NodeTransformer):
+    """Takes out what is not computed, writes imported names in full, and sorts the arguments of `compute_reward`."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+        self._entry = functions[-1] if functions else None
+        self._paths = _imported_paths(tree)
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        self.generic_visit(node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.decorator_list, node.returns, node.type_comment = [], None, None
+        node.body = node.body or [ast.Pass()]
+        if node is self._entry:
+            read = {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
+            arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            # given by name: neither their order nor one that nobody reads changes anything
+            node.args.args = sorted((each for each in arguments if each.arg in read), key=lambda each: each.arg)
+            node.args.posonlyargs, node.args.kwonlyargs, node.args.kw_defaults = [], [], []
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation, node.type_comment = None, None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        self.generic_visit(node)
+        return None if node.value is None else ast.Assign([node.target], node.value)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | None:
+        return self._import(node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return self._import(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        path = self._paths.get(node.id)
+        return node if path is None else ast.parse(path, mode="eval").body
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> ast.AST | None:
+        """Nothing in place of an import whose names are written in full."""
+        bound = [(alias.asname or alias.name).split(".")[0] for alias in node.names]
+        return None if all(name in self._paths for name in bound) else node
+
+
+def _imported_paths(tree: ast.Module) -> dict[str, str]:
+    """By name what it was imported as, such as `F` → `torch.nn.functional`; without names that are bound otherwise too."""
+    paths: dict[str, str] = {}
+    others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    others |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    others |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = {
+                (a.asname or a.name.split(".")[0]): a.name if a.asname else a.name.split(".")[0] for a in node.names
+            }
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            found = {(a.asname or a.name): f"{node.module}.{a.name}" for a in node.names if a.name != "*"}
+        else:
+            continue
+        for name, path in found.items():
+            if paths.setdefault(name, path) != path:
+                others.add(name)
+    return {name: path for name, path in paths.items() if name not in others}
+
+
+class _Renamer(ast.NodeTransformer):
+    """Numbers names and labels in the order in which they come."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        entry = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+        arguments = {each.arg for each in entry[-1].args.args} if entry else set()
+        kept = {FUNCTION_NAME, *arguments, *ALL_BUILTINS, *ALWAYS_DEFINED, *_captured(tree)}
+        self._renamed = names_defined(tree) - kept
+        self._labels = _labels(tree)
+        self._numbers: dict[str, str] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._name(node.id), node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(self._name(node.arg))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name = self._name(node.name)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if (
+            isinstance(node.func, ast.Name) and node.func.id in self._renamed
+        ):  # its arguments' names are the source's own
+            for keyword in node.keywords:
+                keyword.arg = keyword.arg and self._name(keyword.arg)
+        return self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        node.keys = [key and self._label(key) for key in node.keys]
+        return self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.slice = self._label(node.slice)
+        return self.generic_visit(node)
+
+    def _name(self, name: str) -> str:
+        return self._number("name", name) if name in self._renamed else name
+
+    def _label(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Constant) and node.value in self._labels:
+            return ast.Constant(self._number("label", str(node.value)))
+        return node
+
+    def _number(self, kind: str, name: str) -> str:
+        """A text that cannot be a name of the source's."""
+        return self._numbers.setdefault(f"{kind} {name}", f"{kind} {len(self._numbers)}")
+
+
+def _captured(tree: ast.Module) -> set[str]:
+    """Names that are no `ast.Name` where they are bound: imports that stayed, and patterns of `match`."""
+    captured: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias):
+            captured.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
+            captured.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+            captured.add(node.rest)
+    return captured
+
+
+def _labels(tree: ast.Module) -> set[Any]:
+    """Strings that are keys of dictionaries and nothing else; none where the source puts strings together."""
+    places: list[ast.expr | None] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            return set()
+        if isinstance(node, ast.Dict):
+            places += node.keys
+        elif isinstance(node, ast.Subscript):
+            places.append(node.slice)
+    keys = {id(place): place.value for place in places if isinstance(place, ast.Constant)}
+    elsewhere = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in keys}
+    return {value for value in keys.values() if isinstance(value, str)} - {
+        each for each in elsewhere if isinstance(each, str)
+    }

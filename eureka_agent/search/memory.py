@@ -1,0 +1,80 @@
+"""What a run knows when a reward is judged: a function of the archive and the reward's place, never of timing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from eureka_agent.analysis.trajectories import read_trajectories
+from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import Attempt, Stage
+
+MOST_KNOWN_EPISODES = 64
+"""Attempts whose episodes are compared with, evenly spread over fitness: bounds what the worker reads in a long search."""
+_PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
+"""Stages of what the critic let pass."""
+_REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "last": lambda values: values[-1],
+}
+
+
+class RunMemory:
+    """A run's attempts as the critic compares with them.
+
+    Episodes and values of earlier rounds only, which have ended. Sources also of the same round where its proposals are judged in
+    order: whether another one has been judged by then depends on timing else.
+    """
+
+    def __init__(self, run: Run, *, in_order: bool) -> None:
+        """`in_order`: each proposal of a round is judged before the next is made."""
+        self._run = run
+        self._in_order = in_order
+        self._read: dict[str, KnownEpisodes | None] = {}
+
+    def before(self, attempt: Attempt) -> Memory:
+        """What is known when this attempt is judged."""
+        samples = self._run.settings.samples
+        round_begin = (attempt.iteration, attempt.sample // samples * samples)
+        here = (attempt.iteration, attempt.sample)
+        passed = [each for each in self._run.archive.attempts() if each.stage in _PASSED]
+        earlier = [each for each in passed if (each.iteration, each.sample) < round_begin]
+        known = [each for each in passed if (each.iteration, each.sample) < here] if self._in_order else earlier
+        episodes = (self._episodes(each) for each in earlier if each.stage is Stage.TRAINED)
+        return Memory(
+            rewards=_known(known),
+            earlier=_known(earlier),
+            episodes=_spread([each for each in episodes if each is not None]),
+        )
+
+    def _episodes(self, attempt: Attempt) -> KnownEpisodes | None:
+        """The episodes of an attempt's first training; None where its file is gone or is not one."""
+        if attempt.id not in self._read:
+            path = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
+            reduce = _REDUCTIONS[self._run.description.fitness_reduction]
+            try:
+                episodes = read_trajectories(path, ("fitness",))
+                fitness = {name: float(reduce(each["fitness"].astype(np.float64))) for name, each in episodes.items()}
+                self._read[attempt.id] = KnownEpisodes(attempt.id, path, fitness) if fitness else None
+            except RunFolderError:
+                self._read[attempt.id] = None
+        return self._read[attempt.id]
+
+
+def _known(attempts: list[Attempt]) -> tuple[KnownReward, ...]:
+    return tuple(KnownReward(each.id, each.proposal.source) for each in attempts)
+
+
+def _spread(episodes: list[KnownEpisodes]) -> tuple[KnownEpisodes, ...]:
+    """At most `MOST_KNOWN_EPISODES` of them, the best and the worst included."""
+    if len(episodes) <= MOST_KNOWN_EPISODES:
+        return tuple(episodes)
+    ranked = sorted(episodes, key=lambda each: (max(each.fitness.values()), each.attempt))
+    return tuple(ranked[place] for place in np.linspace(0, len(ranked) - 1, MOST_KNOWN_EPISODES).round().astype(int))

@@ -1,0 +1,131 @@
+"""What a reward gives on stored episodes: each reward in a fork of the warm process, as in a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from torch import Tensor
+
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.worker.dry_run import EXTRA_DATA_BYTES, run_in_child
+from eureka_agent.worker.limits import adopt_orphans
+from eureka_agent.worker.messages import Scored, ScoreTransitions
+from eureka_agent.worker.states import extreme_states
+
+MOST_STEPS = 4000
+"""Steps of the stored episodes whose totals are sent, evenly spread: some 80 kB of JSON."""
+
+
+@dataclass(frozen=True)
+class StoredSteps:
+    """All steps of some files' episodes, one after the other."""
+
+    values: dict[str, Tensor]
+    """By argument name, `previous_<variable>` included; only what every episode has. Shape of each: (steps, *variable.shape), float32."""
+    episodes: tuple[tuple[tuple[str, int], ...], ...]
+    """Name and length of every episode, by file."""
+
+    def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
+        """Sums over episodes, by file. `totals`: shape (steps,)."""
+        sums, begin = [], 0
+        for file in self.episodes:
+            by_name: dict[str, float | None] = {}
+            for name, length in file:
+                by_name[name] = float(totals[begin : begin + length].double().sum())
+                begin += length
+            sums.append(by_name)
+        return tuple(sums)
+
+
+def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSteps:
+    """The steps of files that `save_trajectories` wrote. Raises RunFolderError for another file."""
+    files = [load_trajectories(path) for path in paths]
+    every = [episode for file in files for episode in file.values()]
+    values = {}
+    for variable in variables:
+        parts = [_fitting(episode.get(variable.name), variable) for episode in every]
+        present = [part for part in parts if part is not None]
+        if len(present) < len(parts) or not parts:
+            continue
+        values[variable.name] = torch.cat(present)
+        # before an episode's first step only its start state is known to the environment, and that is not recorded
+        values[PREVIOUS_PREFIX + variable.name] = torch.cat([torch.cat([part[:1], part[:-1]]) for part in present])
+    lengths = tuple(
+        tuple((name, max((len(array) for array in episode.values()), default=0)) for name, episode in file.items())
+        for file in files
+    )
+    return StoredSteps(values, lengths)
+
+
+def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | None:
+    if array is None or array.shape[1:] != variable.shape:
+        return None
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+
+
+class Scorer:
+    """Runs rewards on stored episodes, which are read once, and on recorded and extreme states."""
+
+    def __init__(
+        self,
+        recorded: Mapping[str, Tensor],
+        variables: Sequence[Variable],
+        scratch: Path,
+        protocol_descriptors: Sequence[int],
+    ) -> None:
+        """`recorded`: by argument name. `protocol_descriptors` are closed in every child."""
+        adopt_orphans()
+        self._recorded = recorded
+        self._variables = variables
+        self._scratch = scratch
+        self._protocol_descriptors = protocol_descriptors
+        # of all variables, whatever a reward reads: rewards are compared row by row
+        self._extreme = extreme_states(recorded, tuple(recorded), {each.name: each for each in variables}).values
+        self._files: tuple[str, ...] = ()
+        self._stored = StoredSteps({}, ())
+
+    def run(self, command: ScoreTransitions) -> Scored:
+        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that holds no episodes."""
+        if command.transitions != self._files:
+            self._stored = read_steps([self._scratch / name for name in command.transitions], self._variables)
+            self._files = command.transitions
+
+        def score() -> bytes:
+            return self._score(command).model_dump_json().encode()
+
+        end = run_in_child(score, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
+        if end.timed_out:
+            return Scored(job=command.job, reason=f"it did not end within {command.timeout_s:g} s")
+        try:
+            return Scored.model_validate_json(end.data).model_copy(update={"job": command.job})
+        except ValidationError:
+            return Scored(job=command.job, reason=f"its process ended with status {end.status}")
+
+    def _score(self, command: ScoreTransitions) -> Scored:
+        try:
+            reward = RewardFunction.from_source(command.source, self._variables, allow_private=command.trusted)
+            missing = [name for name in reward.arguments if name not in self._stored.values]
+            if missing:
+                return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")
+            totals, recorded, extreme = (
+                reward(values)[0] for values in (self._stored.values, self._recorded, self._extreme)
+            )
+        except (RewardLoadError, RewardContractError) as error:
+            return Scored(job=command.job, reason=error.message)
+        steps = len(totals)
+        spread = torch.linspace(0, steps - 1, MOST_STEPS).round().long() if steps > MOST_STEPS else torch.arange(steps)
+        return Scored(
+            job=command.job,
+            returns=self._stored.returns(totals),
+            totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
+            extreme_totals=tuple(extreme.double().tolist()),
+        )

@@ -1,0 +1,208 @@
+"""What a reward is compared with in a search: what was let pass before it, whatever the timing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.critic.memory import Memory
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.search.memory import MOST_KNOWN_EPISODES, RunMemory
+
+MakeRun = Callable[..., Run]
+MakeAttempt = Callable[..., Attempt]
+
+
+def renamed(weight: float) -> str:
+    """`reward(weight)` in other words."""
+    return reward(weight).replace("closeness", "near")
+
+
+def write_episodes(run: Run, attempt_id: str, **fitness: list[float]) -> None:
+    folder = run.folder / "attempts" / attempt_id
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{name}/fitness": np.array(values, dtype=np.float32) for name, values in fitness.items()}
+    np.savez_compressed(folder / "trajectories.npz", allow_pickle=False, **arrays)
+
+
+def ids(memory: Memory) -> tuple[list[str], list[str], list[str]]:
+    parts = (memory.rewards, memory.earlier, memory.episodes)
+    rewards, earlier, episodes = ([each.attempt for each in part] for part in parts)
+    return rewards, earlier, episodes
+
+
+# ── repeats ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: MakeRun) -> None:
+    run = make_run(iterations=2, samples=2)
+    designer = ScriptedDesigner(
+        [reward(1), renamed(1), reward(3), renamed(2)],
+        # the first correction is itself a repeat
+        {renamed(1): reward(1), reward(1): reward(2), renamed(2): reward(4)},
+    )
+    trials = TableTrials({reward(weight): float(weight) for weight in (1, 2, 3, 4)})
+    await ScriptedSearch(run, designer, trials).engine.search()
+    assert rows(run) == [
+        ("1-01", "trained", reward(1), 1.0),
+        ("1-02", "rejected", renamed(1), None),
+        ("1-02-r1", "rejected", reward(1), None),
+        ("1-02-r2", "trained", reward(2), 2.0),
+        ("2-01", "trained", reward(3), 3.0),
+        ("2-02", "rejected", renamed(2), None),  # of an earlier generation
+        ("2-02-r1", "trained", reward(4), 4.0),
+    ]
+    reasons = [attempt.reason for attempt in run.archive.attempts() if attempt.stage is Stage.REJECTED]
+    assert [reason[:31] for reason in reasons] == ["N501 the same reward as 1-01 up", "N501 the same reward as 1-01", "N501 the same reward as 1-02-r2"]  # fmt: skip
+
+
+async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) -> None:
+    """Its findings say more than that it is a repeat."""
+    run = make_run(iterations=1, samples=3, revisions=0)
+    designer = ScriptedDesigner([IMPORTING, IMPORTING, reward(1)])
+    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.search()
+    assert [attempt.reason[:4] for attempt in run.archive.attempts()] == ["A201", "A201", ""]
+
+
+async def test_a_reward_that_failed_in_training_is_not_trained_again(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=1, revisions=0, retry_rounds=2)
+    designer = ScriptedDesigner([reward(1), renamed(1), reward(2)])
+    await ScriptedSearch(run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})).engine.search()
+    assert [row[1] for row in rows(run)] == ["failed", "rejected", "trained"]
+
+
+async def test_proposals_made_at_once_are_compared_with_earlier_generations_alone(make_run: MakeRun) -> None:
+    run = make_run(iterations=2, samples=2)
+    sources = [reward(1), renamed(1), reward(2), renamed(1)]
+    designer = ScriptedDesigner(sources, {renamed(1): reward(3)}, concurrent=True)
+    trials = TableTrials({reward(1): 1.0, renamed(1): 1.0, reward(2): 2.0, reward(3): 3.0})
+    await ScriptedSearch(run, designer, trials).engine.search()
+    assert [row[:2] for row in rows(run)] == [
+        ("1-01", "trained"),
+        ("1-02", "trained"),  # who of the two comes first would depend on timing
+        ("2-01", "trained"),
+        ("2-02", "rejected"),
+        ("2-02-r1", "trained"),
+    ]
+
+
+SCRIPT = [reward(1), renamed(1), renamed(2), reward(2), renamed(4), reward(1)]
+MENDED = {
+    renamed(1): reward(2),
+    renamed(2): reward(3),
+    reward(2): reward(4),
+    renamed(4): reward(5),
+    reward(1): reward(6),
+}
+TABLE: dict[str | tuple[str, int], float | str] = {reward(weight): float(weight) for weight in range(1, 7)}
+
+
+def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
+    return ScriptedSearch(run, designer, TableTrials(TABLE, fuse), fuse=fuse)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [("propose", 4), ("revise", 1), ("revise", 3), ("trial", 2), ("trained", 3), *[("judge", place) for place in range(1, 12)]]
+)  # fmt: skip
+async def test_killed_and_resumed_it_rejects_the_same(make_run: MakeRun, kind: str, number: int) -> None:
+    settings = {"iterations": 1, "samples": 6, "revisions": 1, "finalists": 0}
+    whole = make_run(**settings)
+    await search_with(whole, Fuse()).engine.search()
+    assert [row[:2] for row in rows(whole)] == [
+        ("1-01", "trained"),
+        ("1-02", "rejected"),
+        ("1-02-r1", "trained"),
+        ("1-03", "rejected"),  # the correction of 1-02 in other words
+        ("1-03-r1", "trained"),
+        ("1-04", "rejected"),
+        ("1-04-r1", "trained"),
+        ("1-05", "rejected"),
+        ("1-05-r1", "trained"),
+        ("1-06", "rejected"),
+        ("1-06-r1", "trained"),
+    ]
+    run = make_run(**settings)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await search_with(run, Fuse(kind, number)).engine.search()
+    assert caught.value.subgroup(Killed) is not None
+    await search_with(open_run(run.folder), Fuse()).engine.search()
+    assert rows(run) == rows(whole)
+
+
+# ── what is known when ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
+    """Two generations of three samples, the first one in two rounds; the last attempt is to be judged."""
+    made = make_run(iterations=2, samples=3, racing=False)
+    stages: list[tuple[tuple[int, int, float | None], dict[str, Any]]] = [
+        ((0, 0, None), {"stage": Stage.FAILED}),
+        ((0, 1, None), {"stage": Stage.REJECTED}),
+        ((0, 2, None), {"stage": Stage.REJECTED}),
+        ((0, 3, 1.0), {}),
+        ((0, 4, 2.0), {}),
+        ((0, 5, None), {"stage": Stage.STOPPED}),
+        ((1, 0, 3.0), {}),
+        ((1, 1, None), {"stage": Stage.ACCEPTED}),
+        ((1, 2, None), {"stage": Stage.PROPOSED}),
+    ]
+    for place, fields in stages:
+        attempt = make_attempt(*place, **fields)
+        made.archive.put_attempt(attempt)
+        if attempt.stage is Stage.TRAINED:
+            write_episodes(made, attempt.id, worst=[0.5, 0.25], best=[1.0, 2.0, 3.0])
+    return made
+
+
+def test_values_and_episodes_are_those_of_earlier_rounds_that_passed(run: Run, make_attempt: MakeAttempt) -> None:
+    judged = make_attempt(1, 2, stage=Stage.PROPOSED)
+    before = ["1-01", "1-04", "1-05", "1-06"]
+    assert ids(RunMemory(run, in_order=True).before(judged)) == ([*before, "2-01", "2-02"], before, ["1-04", "1-05"])
+    assert ids(RunMemory(run, in_order=False).before(judged)) == (before, before, ["1-04", "1-05"])
+    # a second round knows the first one, and what came later is not known yet
+    assert ids(RunMemory(run, in_order=True).before(make_attempt(0, 4))) == (["1-01", "1-04"], ["1-01"], [])
+    assert ids(RunMemory(run, in_order=True).before(make_attempt(0, 0))) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("reduction", "worst", "best"), [("sum", 0.75, 6.0), ("mean", 0.375, 2.0), ("max", 0.5, 3.0), ("last", 0.25, 3.0)]
+)
+def test_an_episodes_fitness_is_reduced_as_the_task_does(
+    run: Run, make_attempt: MakeAttempt, reduction: str, worst: float, best: float
+) -> None:
+    described = run.description.model_copy(update={"fitness_reduction": reduction})
+    other = Run(run.folder, run.settings, described, run.archive)
+    first = RunMemory(other, in_order=True).before(make_attempt(1, 0)).episodes[0]
+    assert first.fitness == {"worst": worst, "best": best}
+    assert first.path == run.folder / "attempts/1-04/trajectories.npz"
+
+
+def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: MakeAttempt) -> None:
+    (run.folder / "attempts/1-04/trajectories.npz").unlink()
+    (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")
+    assert RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes == ()
+
+
+def test_of_many_attempts_a_spread_over_fitness_is_kept(
+    make_run: MakeRun, make_attempt: MakeAttempt, tmp_path: Path
+) -> None:
+    run = make_run(iterations=2, samples=100)
+    for sample in range(100):
+        attempt = make_attempt(0, sample, float(sample))
+        run.archive.put_attempt(attempt)
+        write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
+    episodes = RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes
+    best = [each.fitness["best"] for each in episodes]
+    assert len(best) == MOST_KNOWN_EPISODES
+    assert (best[0], best[-1]) == (0.0, 99.0)
+    assert max(after - before for before, after in itertools.pairwise(best)) <= 2.0

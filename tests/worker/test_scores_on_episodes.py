@@ -1,0 +1,191 @@
+"""Rewards on stored episodes, by a real worker on the cart-pole: figures by hand, and what cannot be scored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
+from eureka_agent.records import Verdict
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.training.evaluation import save_trajectories
+from eureka_agent.worker.scoring import MOST_STEPS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TIMEOUT_S = 1.5
+RECORDED = 8 * 40
+"""Transitions of random actions that come before the stored ones."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dry_runner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DryRunner]:
+    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), TIMEOUT_S)
+    await dry_runner.start()
+    yield dry_runner
+    await dry_runner.close()
+
+
+def episodes_file(path: Path, worst: list[float], best: list[float]) -> Path:
+    """Two episodes with these values of `pole_upright`, and actions of the step's number."""
+    save_trajectories(
+        path,
+        {
+            name: {
+                "pole_upright": np.array(values, dtype=np.float32),
+                "actions": np.arange(len(values), dtype=np.float32).reshape(-1, 1),
+                "fitness": np.array(values, dtype=np.float32),
+            }
+            for name, values in (("worst", worst), ("best", best))
+        },
+    )
+    return path
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    return episodes_file(tmp_path / "trajectories.npz", [0.5, 0.25, -1.0], [1.0, 0.75, 0.5])
+
+
+def reward(total: str, arguments: str = "pole_upright") -> str:
+    return f"import torch\ndef compute_reward({arguments}):\n    total = {total}\n    return total, {{'a': total}}\n"
+
+
+async def test_returns_are_sums_and_totals_are_those_of_the_steps(dry_runner: DryRunner, stored: Path) -> None:
+    scored = await dry_runner.score(reward("2 * pole_upright"), {"sums": stored})
+    assert scored.reason == ""
+    assert scored.returns == ({"worst": -0.5, "best": 4.5},)  # 2 · (0.5 + 0.25 − 1), 2 · (1 + 0.75 + 0.5)
+    assert scored.totals[RECORDED:] == (1.0, 0.5, -2.0, 2.0, 1.5, 1.0)
+    assert len(scored.extreme_totals) > 100
+
+
+async def test_previous_values_do_not_come_from_another_episode(dry_runner: DryRunner, stored: Path) -> None:
+    difference = reward("pole_upright - previous_pole_upright", "pole_upright, previous_pole_upright")
+    scored = await dry_runner.score(difference, {"differences": stored})
+    # a first step's previous value is its own
+    assert scored.totals[RECORDED:] == (0.0, -0.25, -1.25, 0.0, -0.25, -0.25)
+    assert scored.returns == ({"worst": -1.5, "best": -0.5},)
+
+
+async def test_returns_come_in_the_order_of_the_files(dry_runner: DryRunner, tmp_path: Path) -> None:
+    files = {
+        name: episodes_file(tmp_path / name, [value], [value, value])
+        for name, value in (("2-01", 0.25), ("1-01", 0.5), ("1-02", 1.0))
+    }
+    scored = await dry_runner.score(reward("pole_upright"), files)
+    assert scored.returns == (
+        {"worst": 0.25, "best": 0.5},
+        {"worst": 0.5, "best": 1.0},
+        {"worst": 1.0, "best": 2.0},
+    )
+
+
+async def test_of_many_steps_a_spread_of_them_is_sent(dry_runner: DryRunner, tmp_path: Path) -> None:
+    steps = 3 * MOST_STEPS
+    path = episodes_file(tmp_path / "long.npz", [0.0], [1.0] * steps)
+    scored = await dry_runner.score(reward("pole_upright"), {"long": path})
+    assert len(scored.totals) == RECORDED + MOST_STEPS
+    assert scored.returns == ({"worst": 0.0, "best": float(steps)},)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (reward("cart_velocity", "cart_velocity"), "'cart_velocity' is not stored"),
+        (reward("1 / 0"), "ZeroDivisionError"),
+        ("import os\n" + reward("os._exit(3)"), "status 3"),
+        ("import time\n" + reward("time.sleep(60)"), "1.5 s"),
+        (reward("pole_upright", "zebra"), "zebra"),
+    ],
+)
+async def test_what_has_no_values_says_why_and_the_worker_lives_on(
+    dry_runner: DryRunner, stored: Path, source: str, said: str
+) -> None:
+    scored = await dry_runner.score(source, {"alive": stored})
+    assert said in scored.reason
+    assert (scored.returns, scored.totals) == ((), ())
+    assert (await dry_runner.score(reward("pole_upright"), {"alive": stored})).reason == ""
+
+
+async def test_values_that_are_not_finite_are_nulls(dry_runner: DryRunner, stored: Path) -> None:
+    scored = await dry_runner.score(reward("pole_upright.sqrt()"), {"roots": stored})
+    assert scored.totals[RECORDED : RECORDED + 3] == (pytest.approx(0.5**0.5), 0.5, None)
+    assert scored.returns[0]["worst"] is None
+    assert scored.returns[0]["best"] == pytest.approx(1 + 0.75**0.5 + 0.5**0.5)
+
+
+async def test_a_file_without_episodes_is_a_reason(dry_runner: DryRunner, tmp_path: Path) -> None:
+    path = tmp_path / "broken.npz"
+    path.write_bytes(b"PK\x03\x04 not a zip file")
+    assert (await dry_runner.score(reward("pole_upright"), {"broken": path})).reason != ""
+    assert (await dry_runner.score(reward("pole_upright"), {"gone": tmp_path / "gone.npz"})).reason != ""
+
+
+# ── the critic's steps on it ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """One attempt in training, one trained, and the episodes of three: the longer upright, the better."""
+    fitness = {"1-01": (0.5, 1.0), "1-02": (1.5, 2.25), "1-03": (0.25, 3.0)}
+    episodes = tuple(
+        KnownEpisodes(
+            name,
+            episodes_file(tmp_path / f"{name}.npz", [worst / 3] * 3, [best / 3] * 3),
+            {"worst": worst, "best": best},
+        )
+        for name, (worst, best) in fitness.items()
+    )
+    trained = KnownReward("1-01", reward("pole_upright - 0.5 * pole_upright.square()"))
+    return Memory(
+        rewards=(trained, KnownReward("2-01", reward("pole_upright.square()"))), earlier=(trained,), episodes=episodes
+    )
+
+
+def errors(verdict: Verdict) -> list[str]:
+    return [finding.code for finding in verdict.findings if finding.severity == "error"]
+
+
+async def test_each_step_has_its_finding_and_is_the_last(dry_runner: DryRunner, memory: Memory) -> None:
+    critic = Critic(await dry_runner.start(), dry_runner)
+    # fitness .25 .5 1 1.5 2.25 3: of more than a quarter of 2.75 are the differences of 4 + 3 + 2 + 2 + 1 = 12 pairs, just enough
+    cases = [
+        (reward("pole_upright.square()").replace("total", "t").replace("'a'", "'b'"), ["N501"], "novelty"),
+        (reward("3 * pole_upright - 1.5 * pole_upright.square()"), ["N502"], "novelty on stored steps"),
+        (reward("3 * pole_upright - 1.5 * pole_upright.square() + 1"), [], "trajectory gate"),
+        (reward("-pole_upright"), ["G601"], "trajectory gate"),
+        (reward("pole_upright"), [], "trajectory gate"),
+    ]
+    for source, codes, last in cases:
+        verdict = await critic.judge(source, memory=memory)
+        assert errors(verdict) == codes, source
+        assert verdict.steps_run[-1] == last
+        assert all(finding.hint for finding in verdict.findings)
+        assert verdict.seconds < 30
+
+
+async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(dry_runner: DryRunner, memory: Memory) -> None:
+    description = await dry_runner.start()
+    repeated, perverse = reward("pole_upright.square()"), reward("-pole_upright")
+    plain = ("parse", "allow-list", "contract", "dry run")
+    neither = Critic(description, dry_runner, novelty=False, gate=False)
+    for source in (repeated, perverse):
+        assert (await neither.judge(source, memory=memory)).steps_run == plain
+        assert (await Critic(description, dry_runner).judge(source)).steps_run == plain
+    assert errors(await Critic(description, dry_runner, novelty=False).judge(perverse, memory=memory)) == ["G601"]
+    assert errors(await Critic(description, dry_runner, gate=False).judge(repeated, memory=memory)) == ["N501"]
+
+
+async def test_a_reward_that_reads_what_is_not_stored_passes(dry_runner: DryRunner, memory: Memory) -> None:
+    critic = Critic(await dry_runner.start(), dry_runner)
+    verdict = await critic.judge(
+        reward("-pole_upright + 0 * cart_velocity", "pole_upright, cart_velocity"), memory=memory
+    )
+    assert verdict.accepted
+    assert verdict.steps_run[-1] == "dry run"
