@@ -82,8 +82,11 @@ class _Watch:
         self.done = asyncio.Event()
 
     def __call__(self, job: str, points: Sequence[CurvePoint]) -> None:
+        marks = self.marks[job]
+        if marks and points and points[-1].env_steps <= marks[-1][1]:  # started again, since its worker died
+            marks.clear()
         if points:
-            self.marks[job].append((time.monotonic(), points[-1].env_steps))
+            marks.append((time.monotonic(), points[-1].env_steps))
         if all(marks and marks[-1][0] - marks[0][0] >= MEASURED_SECONDS for marks in self.marks.values()):
             self.done.set()
 
