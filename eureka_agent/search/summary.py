@@ -54,8 +54,10 @@ def run_report(run: Run) -> RunReport:
 
 def budget_texts(run: Run) -> tuple[str, ...]:
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
-    facts = (run.archive.fact(BUDGET_FACT), run.archive.fact(STOPPED_FACT))
-    return tuple(fact["text"] for fact in facts if fact is not None)
+    told, stopped = run.archive.fact(BUDGET_FACT), run.archive.fact(STOPPED_FACT)
+    if stopped is not None and stopped["budget"] != run.settings.budget:  # there is another one since
+        stopped = None
+    return tuple(fact["text"] for fact in (told, stopped) if fact is not None)
 
 
 def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:

@@ -407,6 +407,7 @@ async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., 
     timed.designer._sources = [reward(number) for number in range(9, 21)]
     await timed.search()
     assert generations(longer) == 6
+    assert run_report(longer).budget == ()
 
 
 # ── with workers ────────────────────────────────────────────────────────────────────────────────────────────────────────
