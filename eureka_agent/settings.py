@@ -55,6 +55,11 @@ class SearchSettings(TrainingSettings):
     model: str = Field("offline", description="who designs: offline, or <provider>/<model> such as openai/gpt-5")
     base_url: str | None = Field(None, description="address of an OpenAI-compatible server")
     strategy: Literal["greedy", "best-of-n"] = Field("greedy", description="how parents and operators are chosen")
+    budget: str | None = Field(
+        None,
+        description="what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m is ten minutes, "
+        "10M ten million env steps. Iterations and samples follow from it, and in need fewer final seeds, finalists and env steps",
+    )
     iterations: int = Field(2, gt=0, description="generations of the search")
     samples: int = Field(8, gt=0, description="proposals of one generation")
     revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
@@ -99,7 +104,13 @@ class SearchSettings(TrainingSettings):
         description="seconds between two saved states of a training, from which it can go on",
     )
 
-    @field_validator("env", "task", "sentence", "model", "base_url")
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _budget_as_text(cls, budget: Any) -> Any:
+        """In YAML a plain number of env steps is no text."""
+        return str(budget) if isinstance(budget, int) else budget
+
+    @field_validator("env", "task", "sentence", "model", "base_url", "budget")
     @classmethod
     def _check_encoding(cls, text: str | None) -> str | None:
         """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can take."""

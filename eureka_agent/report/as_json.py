@@ -18,6 +18,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "folder": str(report.folder),
         "status": report.status.value,
         "message": report.message,
+        "budget": list(report.budget),
         "started": report.started,
         "seconds": report.seconds,
         "task": {

@@ -108,7 +108,7 @@ def known_fitness(score: Score) -> list[float]:
 
 def verdict(report: RunReport) -> str:
     """One paragraph: what won, how sure that is, against whom, and what it cost."""
-    return " ".join([*_winner(report), *_state(report), cost_sentence(report)])
+    return " ".join([*_winner(report), *_state(report), cost_sentence(report), *_budget(report)])
 
 
 def _winner(report: RunReport) -> list[str]:
@@ -173,6 +173,11 @@ def _state(report: RunReport) -> list[str]:
     reason = f": {report.message.splitlines()[0].rstrip('.')}" if report.message else ""
     command = shlex.join(["eureka", "resume", str(report.folder)])
     return [f"The run is {report.status.value}{reason}; `{command}` goes on with it."]
+
+
+def _budget(report: RunReport) -> list[str]:
+    """What a budget came to, as sentences."""
+    return [f"{text[:1].upper()}{text[1:]}." for text in report.budget]
 
 
 def cost_sentence(report: RunReport) -> str:

@@ -63,6 +63,8 @@ class RunReport:
     """The command line that started the run."""
     message: str = ""
     """Why the run ended where it did, where that is not plain."""
+    budget: tuple[str, ...] = ()
+    """What the run's budget came to, and where it ended the search; empty for a run without one."""
 
     def score(self, name: str) -> Score | None:
         """The score of `"human"`, `"sparse"` or an attempt; None before there is one."""

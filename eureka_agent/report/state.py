@@ -78,8 +78,10 @@ class SearchView:
             return 0
         settings = self.run.settings
         unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
-        search = sum(self._plans.values()) + (0 if self.phase == "final trainings" else unplanned)
         to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
+        if self.phase == "final trainings":  # a budget may have ended the search before its last generation
+            unplanned = to_confirm = 0
+        search = sum(self._plans.values()) + unplanned
         # at most: who was confirmed before is not again
         search += self._repeats + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
         finals = sum(final.planned for final in self.finals.values())

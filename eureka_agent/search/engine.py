@@ -16,6 +16,7 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
+from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.racing import Race, Rungs
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategy import ProposalPlan, Strategy
@@ -35,17 +36,30 @@ class SearchEngine:
     """Runs the generations of one search."""
 
     def __init__(
-        self, run: Run, designer: Designer, attempts: AttemptRunner, strategy: Strategy, observer: Observer
+        self,
+        run: Run,
+        designer: Designer,
+        attempts: AttemptRunner,
+        strategy: Strategy,
+        observer: Observer,
+        deadline: Deadline | None = None,
     ) -> None:
+        """`deadline`: of a search with a budget in wall time."""
         self._run = run
         self._designer = designer
         self._attempts = attempts
         self._strategy = strategy
         self._observer = observer
+        self._deadline = deadline
 
     async def search(self) -> list[Attempt]:
-        """All generations; returns the trained attempts, best first. Raises SearchFailedError when one comes to nothing."""
+        """All generations that the settings, and the deadline, allow; returns the trained attempts, best first.
+
+        Raises SearchFailedError when one comes to nothing.
+        """
         for iteration in range(self._run.settings.iterations):
+            if self._deadline is not None and not self._deadline.allows(iteration):
+                break
             await self._iteration(iteration)
             await self._confirm(iteration)
             best = ranked(self._known_after(iteration))

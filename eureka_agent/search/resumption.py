@@ -14,6 +14,7 @@ from eureka_agent.errors import SettingsError
 
 FREE_SETTINGS = frozenset(
     {
+        "budget",
         "iterations",
         "finalists",
         "final_seeds",

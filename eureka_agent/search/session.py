@@ -41,12 +41,15 @@ from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.attempts import ENDED, AttemptRunner
+from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch
 from eureka_agent.search.strategy import STRATEGIES, Strategy
-from eureka_agent.search.summary import best_attempt, run_report
+from eureka_agent.search.summary import BUDGET_FACT, best_attempt, run_report
 from eureka_agent.search.trial import TrialRunner
 from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings, training_part
 
@@ -74,14 +77,20 @@ async def start(
     values: Mapping[str, Any], given: GivenDesigner | None, command: Sequence[str], observer: Observer
 ) -> Run:
     """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search."""
+    began = time.monotonic()
     asked = parse_settings(SearchSettings, values, "the settings")
+    budget = None if asked.budget is None else parse_budget(asked.budget)
     model = None if given is not None else language_model_of(asked)
     wall = choose_wall(asked.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             dry_runner = await _dry_runner(stack, wall, asked, scratch)
             settings = effective_settings(values, dry_runner.description)
-            facts = {} if given is None else {GIVEN_FACT: given.source}
+            facts: dict[str, Any] = {} if given is None else {GIVEN_FACT: given.source}
+            if budget is not None:
+                planned = await plan_within(budget, settings, values, wall, dry_runner.description, scratch, began)
+                settings, seconds = planned.settings, time.monotonic() - began
+                facts |= {BUDGET_FACT: {"text": planned.text, "seconds_before": seconds}, "seconds": seconds}
             run = create_run(settings, dry_runner.description, list(command), facts)
             await _work(run, wall, dry_runner, given or make_designer(model, run), observer, resumed=False)
     return run
@@ -94,6 +103,8 @@ async def resume(folder: Path, observer: Observer) -> Run:
     """
     run = open_run(folder)
     check_resumable(run)
+    if run.settings.budget is not None:
+        parse_budget(run.settings.budget)  # it may be edited
     designer = _given_again(run) or make_designer(language_model_of(run.settings), run)
     wall = choose_wall(run.settings.sandbox)
     with driver_scratch() as scratch:
@@ -126,7 +137,7 @@ async def _work(
 ) -> None:
     with locked(run.folder):
         run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer.name, "wall": wall.name})
-        observer = _Stopwatch(run, observer)
+        stopwatch = observer = _Stopwatch(run, observer)
         observer(
             RunStarted(
                 run_folder=run.folder,
@@ -139,6 +150,8 @@ async def _work(
                 resumed=resumed,
             )
         )
+        if not resumed and run.settings.budget is not None:
+            observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"]))
         if resumed and run.archive.fact("versions") != versions():
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))
@@ -150,7 +163,7 @@ async def _work(
         status, message = RunStatus.FAILED, ""
         try:
             async with AsyncExitStack() as workers:
-                await _search(run, wall, dry_runner, designer, observer, workers)
+                await _search(run, wall, dry_runner, designer, stopwatch, workers)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -170,6 +183,10 @@ class _Stopwatch:
         self._run = run
         self._observer = observer
         self._since = time.monotonic()
+
+    def seconds(self) -> float:
+        """Wall time spent on the run up to now, over all its resumptions."""
+        return self._run.seconds + time.monotonic() - self._since
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, AttemptEnded | TrainingEnded | RunEnded):
@@ -192,7 +209,7 @@ def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
 
 
 async def _search(
-    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: Observer, stack: AsyncExitStack
+    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: _Stopwatch, stack: AsyncExitStack
 ) -> None:
     settings, description = run.settings, run.description
     capacity = plan_capacity(settings)
@@ -224,7 +241,9 @@ async def _search(
     )
     critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate)
     attempts = AttemptRunner(run, designer, critic, trials, observer)
-    engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer)
+    budget_seconds = None if settings.budget is None else parse_budget(settings.budget).seconds
+    deadline = None if budget_seconds is None else Deadline(run, budget_seconds, observer.seconds, observer)
+    engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer, deadline)
     cache = BaselineCache(run.folder.parent, description, training_part(settings), settings.evaluation_episodes)
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
     try:

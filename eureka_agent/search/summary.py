@@ -11,6 +11,11 @@ from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 
+BUDGET_FACT = "budget"
+"""Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
+STOPPED_FACT = "stopped_by_budget"
+"""Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was decided, and a `text`."""
+
 
 def best_attempt(run: Run) -> Attempt | None:
     """The finalist with the highest mean over the final seeds; the best of the search where there was no final."""
@@ -43,7 +48,16 @@ def run_report(run: Run) -> RunReport:
         git_commit=run.archive.fact("git_commit"),
         command=tuple(run.archive.fact("command", ())),
         message=run.archive.fact("message", ""),
+        budget=budget_texts(run),
     )
+
+
+def budget_texts(run: Run) -> tuple[str, ...]:
+    """What the run's budget came to, and where it ended the search; empty for a run without one."""
+    told, stopped = run.archive.fact(BUDGET_FACT), run.archive.fact(STOPPED_FACT)
+    if stopped is not None and stopped["budget"] != run.settings.budget:  # there is another one since
+        stopped = None
+    return tuple(fact["text"] for fact in (told, stopped) if fact is not None)
 
 
 def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:

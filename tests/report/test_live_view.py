@@ -120,6 +120,22 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene, point: Callabl
     assert (scene.view.proposed, scene.view.accepted, scene.view.rejected) == (3, 2, 1)
 
 
+def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals(
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
+) -> None:
+    longer = settings.model_copy(update={"iterations": 5, "confirm": 2})
+    scene = Scene(description, longer, attempt)
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    for number, fitness in enumerate((1.0, 2.0, 3.0), 1):
+        scene.accept(f"1-0{number}")
+        scene.finish(f"1-0{number}", fitness)
+    scene.send(IterationEnded(iteration=0, best=None))
+    # 5 generations of 3, 2 confirmed after each of the 4 that follow, 2 finalists x 3 seeds, 2 baselines x 3 seeds
+    assert scene.view.trainings_total == 15 + 8 + 6 + 6
+    scene.send(FinalStarted(attempts=tuple(attempt(f"1-0{number}", Stage.TRAINED, 1.0) for number in (3, 2))))
+    assert scene.view.trainings_total == 3 + 6 + 6
+
+
 def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:

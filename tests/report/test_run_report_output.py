@@ -63,6 +63,17 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "eureka search 'jump as high as you can' --env jumper" in text
 
 
+def test_a_report_tells_what_a_budget_came_to(report: RunReport) -> None:
+    told = ("the budget of 5m gives 5 generations of 8", "stopped after 3 of 5 generations: of the budget of 5m, …")
+    limited = replace(report, budget=told)
+    text = markdown(limited)
+    assert (
+        "The budget of 5m gives 5 generations of 8. Stopped after 3 of 5 generations: of the budget of 5m, …." in text
+    )
+    assert to_json(limited)["budget"] == list(told)
+    assert to_json(report)["budget"] == []
+
+
 def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -> None:
     bars = [
         line.count("█") - line.partition("all")[2].count("█")

@@ -18,6 +18,7 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import CheckpointRecord, Finding, Outcome, Proposal, Verdict
 from eureka_agent.report.events import Observer
 from eureka_agent.search.attempts import AttemptRunner
+from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.session import _generations
@@ -157,12 +158,13 @@ class ScriptedSearch:
         fuse: Fuse | None = None,
         observer: Observer | Callable[[Any], None] = lambda event: None,
         baseline_slots: int = 4,
+        deadline: Deadline | None = None,
     ) -> None:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
         attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse()), self.trials, observer)
-        self.engine = SearchEngine(run, designer, attempts, Greedy(), observer)
+        self.engine = SearchEngine(run, designer, attempts, Greedy(), observer, deadline)
         settings = run.settings
         self.cache = BaselineCache(
             run.folder.parent, run.description, training_part(settings), settings.evaluation_episodes

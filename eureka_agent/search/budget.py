@@ -1,0 +1,312 @@
+"""One dial for a search: from a budget in wall time or in env steps follow the settings that a person did not give.
+
+Nothing here trains, measures or looks at a clock: what was measured comes in as a `Speed`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.report import wording
+from eureka_agent.settings import SearchSettings
+
+DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps")
+"""The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
+RACING_SAVING = 0.2
+"""Part of a generation's env steps that racing saves: with the default rungs, a few of eight are stopped at 0.4 or 0.7 of their training."""
+TRAINING_SHARE = 0.85
+"""Part of the wall time after the start that goes to trainings; the rest is designers, dry runs, evaluations, and waiting for the last one."""
+LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
+ENOUGH_ITERATIONS = 5
+"""Generations after which a larger budget goes to more samples; as many as Eureka's searches have (Ma et al. 2023)."""
+LEAST_FINAL_SEEDS = 3
+LEAST_FINALISTS = 1
+LEAST_PART_OF_ENV_STEPS = 4
+"""A training keeps at least one over this of the task's env steps."""
+
+_MOST_ENV_STEPS = 10**15
+_MOST_SECONDS = 10**9
+_EXPECTED = (
+    "write wall time such as 90s, 10m, 8h or 1h30m, or env steps such as 500k, 5M, 2G or 5000000; "
+    "case matters: 10m is ten minutes, 10M is ten million env steps"
+)
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_STEPS = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)", re.ASCII)
+_SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+# ── what a person writes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a whole search may take: wall time or env steps, one of them."""
+
+    text: str
+    """As the person wrote it."""
+    seconds: float | None = None
+    env_steps: int | None = None
+
+
+def parse_budget(text: str) -> Budget:
+    """`"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises SettingsError for anything else."""
+    word = text.strip()
+    time, steps = _TIME.fullmatch(word), _STEPS.fullmatch(word)
+    if word and time is not None:
+        hours, minutes, seconds = (Decimal(part or 0) for part in time.groups())
+        total = 3600 * hours + 60 * minutes + seconds
+        _check_range(text, total, _MOST_SECONDS, "s")
+        return Budget(word, seconds=float(total))
+    if steps is not None:
+        amount = Decimal(steps[1]) * _SUFFIXES[steps[2]]
+        _check_range(text, amount, _MOST_ENV_STEPS, "env steps")
+        return Budget(word, env_steps=math.floor(amount))
+    raise SettingsError(f"the budget is {text!r}: expected wall time or env steps", _EXPECTED)
+
+
+def _check_range(text: str, amount: Decimal, most: int, unit: str) -> None:
+    if not 1 <= amount <= most:
+        raise SettingsError(f"the budget is {text!r}: expected 1 to {most:,} {unit}", _EXPECTED)
+
+
+# ── what a search takes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured of the trainings on this machine."""
+
+    workers: int
+    steps_per_second: float
+    """Env steps of one worker while all of them train."""
+    start_seconds: float
+    """From the start of the workers to their first env steps."""
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """Trainings that a search makes at most, counted as the live view counts them (`SearchView.trainings_total`)."""
+
+    candidates: int
+    """In every generation."""
+    confirmations: int
+    """After every generation."""
+    finals: int
+    baselines: int
+    """Those that are not in the cache."""
+
+    @classmethod
+    def of(cls, settings: SearchSettings, baselines: int) -> Trainings:
+        """Of a search with these settings, of whose baselines so many are still to be trained."""
+        return cls(
+            candidates=settings.samples,
+            confirmations=min(settings.confirm, settings.samples) * settings.confirm_seeds,
+            finals=min(settings.finalists, settings.iterations * settings.samples) * settings.final_seeds,
+            baselines=baselines if settings.finalists and settings.baselines else 0,
+        )
+
+
+def steps_of_a_training(settings: SearchSettings) -> int:
+    """Env steps that one training makes: those asked for, rounded up to whole updates."""
+    return _updates(settings) * settings.num_envs * settings.horizon
+
+
+def _updates(settings: SearchSettings) -> int:
+    return math.ceil(settings.env_steps / (settings.num_envs * settings.horizon))
+
+
+class Dial:
+    """A budget, and what a search with given settings takes of it."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        baselines: Callable[[SearchSettings], int],
+        *,
+        races: bool,
+        speed: Speed | None = None,
+        used_seconds: float = 0.0,
+    ) -> None:
+        """`baselines`: trainings that are missing in the cache; `races`: whether trainings can pause, which racing needs.
+
+        A budget in wall time needs `speed`; `used_seconds` of it have passed.
+        """
+        if budget.seconds is not None and speed is None:
+            raise ValueError("a budget in wall time needs a measured speed")
+        self.budget = budget
+        self.speed = speed
+        self._baselines = baselines
+        self._races = races
+        self._used_seconds = used_seconds
+
+    def fits(self, settings: SearchSettings) -> bool:
+        """Whether a search with these settings stays within the budget."""
+        if self.budget.seconds is not None:
+            return self.seconds(settings) <= self.budget.seconds
+        return self.env_steps(settings) <= (self.budget.env_steps or 0)
+
+    def env_steps(self, settings: SearchSettings) -> float:
+        """Env steps of the whole search."""
+        made = Trainings.of(settings, self._baselines(settings))
+        generation = made.candidates * self._kept(settings) + made.confirmations
+        return (settings.iterations * generation + made.finals + made.baselines) * steps_of_a_training(settings)
+
+    def seconds(self, settings: SearchSettings) -> float:
+        """Wall time of the whole search, what has passed included. A phase takes as long as the worker with the most trainings."""
+        assert self.speed is not None
+        made = Trainings.of(settings, self._baselines(settings))
+        workers = self.speed.workers
+        generation = math.ceil(made.candidates / workers) * self._kept(settings)
+        generation += math.ceil(made.confirmations / workers)
+        one_after_another = settings.iterations * generation
+        one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
+        training = steps_of_a_training(settings) / self.speed.steps_per_second
+        return self._used_seconds + self.speed.start_seconds + one_after_another * training / TRAINING_SHARE
+
+    def needed(self, settings: SearchSettings) -> str:
+        """What these settings take, rounded up, as a budget is written."""
+        if self.budget.seconds is not None:
+            return time_text(self.seconds(settings))
+        return steps_text(self.env_steps(settings))
+
+    def _kept(self, settings: SearchSettings) -> float:
+        """Part of the candidates' env steps that is trained."""
+        return 1.0 - RACING_SAVING if settings.racing and self._races and settings.samples > 1 else 1.0
+
+
+def steps_text(steps: float) -> str:
+    """Env steps as a budget is written, rounded up to two digits: `"480k"`, `"1.7M"`."""
+    whole = math.ceil(steps)
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    whole = math.ceil(whole / unit) * unit
+    suffix, size = next(((name, size) for name, size in reversed(_SUFFIXES.items()) if whole >= size), ("", 1))
+    return f"{whole / size:g}{suffix}"
+
+
+def time_text(seconds: float) -> str:
+    """Wall time as a budget is written, rounded up: to 5 s under two minutes, to minutes under two hours, else to ten minutes."""
+    if seconds <= 120:
+        return f"{5 * math.ceil(seconds / 5)}s"
+    minutes = math.ceil(seconds / 60)
+    if minutes < 120:
+        return f"{minutes}m"
+    hours, minutes = divmod(10 * math.ceil(minutes / 10), 60)
+    return f"{hours}h" + (f"{minutes}m" if minutes else "")
+
+
+# ── the plan ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a search within its budget, and why they are what they are."""
+
+    settings: SearchSettings
+    text: str
+    """One sentence for the person."""
+
+
+def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
+    """The largest search within the budget; `given` names the settings that stay as they are.
+
+    Where not even the smallest one fits, there are fewer final seeds, then fewer finalists, then shorter trainings. Raises SettingsError where
+    that does not help.
+    """
+    least = settings
+    for least in _reductions(settings, given, dial):
+        found = _largest(least, given, dial)
+        if found is not None:
+            return Plan(found, _sentence(settings, found, dial))
+    least = _smallest(least, given)
+    word = dial.budget.text
+    raise SettingsError(
+        f"the budget of {word} is too small: the smallest search here takes {dial.needed(least)} "
+        f"({wording.plural(least.iterations, 'generation')} of {least.samples}, {wording.plural(least.finalists, 'finalist')}, "
+        f"{wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a training)",
+        f"take --budget {dial.needed(least)} or more, or set by hand what matters less to you (--no-baselines, --finalists 0, --confirm 0)",
+    )
+
+
+def _sized(settings: SearchSettings, **sizes: int) -> SearchSettings:
+    return settings.model_copy(update=sizes)
+
+
+def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSettings:
+    least = {"iterations": 1, "samples": LEAST_SAMPLES}
+    return _sized(settings, **{name: value for name, value in least.items() if name not in given})
+
+
+def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings | None:
+    """Eight samples first, then generations up to five, then samples up to sixteen, then generations; None where nothing fits."""
+    search = _smallest(settings, given)
+    if not dial.fits(search):
+        return None
+
+    def grown(name: str, high: int | None) -> SearchSettings:
+        low = getattr(search, name)
+        if name in given or (high is not None and low >= high):
+            return search
+        return _sized(search, **{name: _most(lambda value: dial.fits(_sized(search, **{name: value})), low, high)})
+
+    search = grown("samples", PREFERRED_SAMPLES)
+    if "samples" in given:
+        return grown("iterations", None)
+    if search.samples == PREFERRED_SAMPLES:
+        search = grown("iterations", ENOUGH_ITERATIONS)
+        search = grown("samples", MOST_SAMPLES)
+    return grown("iterations", None) if search.samples == MOST_SAMPLES else search
+
+
+def _most(fits: Callable[[int], bool], low: int, high: int | None) -> int:
+    """The largest number up to `high` that fits; `low` does, and what is larger than one that does not fit does not either."""
+    above = low + 1
+    while (high is None or above <= high) and fits(above):
+        low, above = above, 2 * above
+    above = above if high is None else min(above, high + 1)
+    while above - low > 1:
+        middle = (low + above) // 2
+        low, above = (middle, above) if fits(middle) else (low, middle)
+    return low
+
+
+def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) -> Iterator[SearchSettings]:
+    """The settings, and then with less and less of what may be reduced, in the order in which it may."""
+    yield settings
+    for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", LEAST_FINALISTS)):
+        while name not in given and settings.finalists and getattr(settings, name) > least:
+            settings = _sized(settings, **{name: getattr(settings, name) - 1})
+            yield settings
+    if "env_steps" in given:
+        return
+    whole, update = settings.env_steps, settings.num_envs * settings.horizon
+
+    def with_updates(updates: int) -> SearchSettings:
+        return _sized(settings, env_steps=min(whole, updates * update))
+
+    least = math.ceil(whole / (LEAST_PART_OF_ENV_STEPS * update))
+    if dial.fits(_smallest(with_updates(least), given)):
+        least = _most(lambda updates: dial.fits(_smallest(with_updates(updates), given)), least, _updates(settings))
+    yield with_updates(least)
+
+
+def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
+    """What a budget came to, such as `"the budget of 5M gives 3 generations of 9, about 4.9M env steps"`."""
+    size = f"{wording.plural(found.iterations, 'generation')} of {found.samples}"
+    if dial.speed is not None:
+        rate = wording.count(dial.speed.workers * dial.speed.steps_per_second)
+        cost = f"about {wording.duration(dial.seconds(found))} at the {rate} env steps/s that were measured"
+    else:
+        cost = f"about {wording.count(dial.env_steps(found))} env steps"
+    reduced = [
+        f"{name.replace('_', ' ')} {getattr(asked, name):,} → {getattr(found, name):,}"
+        for name in ("final_seeds", "finalists", "env_steps")
+        if getattr(asked, name) != getattr(found, name)
+    ]
+    return f"the budget of {dial.budget.text} gives {size}, {cost}" + (
+        f"; reduced to fit: {', '.join(reduced)}" if reduced else ""
+    )

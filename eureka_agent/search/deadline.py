@@ -1,0 +1,67 @@
+"""The end of a budget in wall time: no generation begins that would not end in time for the final trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.records import BASELINES, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.events import Notice, Observer
+from eureka_agent.search.budget import steps_of_a_training
+from eureka_agent.search.summary import BUDGET_FACT, STOPPED_FACT, run_cost
+
+
+class Deadline:
+    """Decides before every generation whether it still ends in time.
+
+    That depends on this machine's speed, so it is decided once: the archive has what was decided, and a resumed run keeps to it.
+    """
+
+    def __init__(self, run: Run, budget_seconds: float, used_seconds: Callable[[], float], observer: Observer) -> None:
+        """`used_seconds`: wall time spent on the run up to now, over all its resumptions."""
+        self._run = run
+        self._budget_seconds = budget_seconds
+        self._used_seconds = used_seconds
+        self._observer = observer
+
+    def allows(self, iteration: int) -> bool:
+        """Whether this generation may begin, or go on. The first one always may: without it there is nothing to show."""
+        archive, settings = self._run.archive, self._run.settings
+        stopped = archive.fact(STOPPED_FACT)
+        if stopped is not None and stopped["budget"] == settings.budget:
+            return iteration < int(stopped["iterations"])
+        if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
+            return True
+        used, needed = self._used_seconds(), self._seconds_needed(iteration)
+        if used + needed <= self._budget_seconds:
+            return True
+        text = (
+            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {settings.budget}, "
+            f"{wording.duration(used)} had passed, and another generation with the final trainings would have taken about "
+            f"{wording.duration(needed)}"
+        )
+        archive.set_fact(STOPPED_FACT, {"budget": settings.budget, "iterations": iteration, "text": text})
+        self._observer(Notice(text=text, level="warning"))
+        return False
+
+    def _seconds_needed(self, iteration: int) -> float:
+        """For one more generation like those before, the finals and the missing baselines, at the speed of the run so far."""
+        archive, settings = self._run.archive, self._run.settings
+        attempts, trainings = archive.attempts(), archive.trainings()
+        done = run_cost(attempts, trainings, ()).env_steps
+        searched = run_cost(attempts, (), ()).env_steps
+        if not done:
+            return 0.0
+        final_trainings = 0
+        if settings.finalists:
+            trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts) + settings.samples
+            final_trainings += min(settings.finalists, trained) * settings.final_seeds
+        if settings.finalists and settings.baselines:
+            description = self._run.description
+            rewards = sum(source is not None for source in (description.human_reward, description.sparse_reward))
+            known = sum(training.name in BASELINES for training in trainings)
+            final_trainings += max(0, rewards * settings.final_seeds - known)
+        before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
+        speed = done / max(self._used_seconds() - before, 1e-9)
+        return (searched / iteration + final_trainings * steps_of_a_training(settings)) / speed

@@ -1,0 +1,61 @@
+"""A new run's size from its budget: what the plan must know of this machine and of earlier runs is found out here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.run_folder import runs_folder
+from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, plan
+from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.seeds import final_seeds
+from eureka_agent.search.speed import measure_speed
+from eureka_agent.settings import SearchSettings, training_part
+
+
+async def plan_within(
+    budget: Budget,
+    settings: SearchSettings,
+    given: Collection[str],
+    wall: Wall,
+    description: TaskDescription,
+    scratch: Path,
+    began: float,
+) -> Plan:
+    """The settings that fit the budget; for one in wall time the speed of trainings is measured.
+
+    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds. Raises SettingsError where nothing fits.
+    """
+    if all(name in given for name in DIALLED):
+        return Plan(settings, f"the budget of {budget.text} chooses nothing: all that it could is set by hand")
+    speed = None
+    if budget.seconds is not None:
+        largest = settings if "samples" in given else settings.model_copy(update={"samples": MOST_SAMPLES})
+        speed = await measure_speed(wall, settings, description, plan_capacity(largest), scratch / "speed")
+    baselines = _MissingBaselines(description)
+    used_seconds = time.monotonic() - began
+    dial = Dial(budget, baselines, races=description.restorable, speed=speed, used_seconds=used_seconds)
+    return plan(settings, given, dial)
+
+
+class _MissingBaselines:
+    """Counts the trainings of baselines that are not in the cache; looks once for settings that a baseline depends on."""
+
+    def __init__(self, description: TaskDescription) -> None:
+        self._description = description
+        rewards = (description.human_reward, description.sparse_reward)
+        self._rewards = [source for source in rewards if source is not None]
+        self._known: dict[tuple[int, int], int] = {}
+
+    def __call__(self, settings: SearchSettings) -> int:
+        key = (settings.env_steps, settings.final_seeds)
+        if key not in self._known:
+            training = training_part(settings)
+            cache = BaselineCache(runs_folder(), self._description, training, settings.evaluation_episodes)
+            seeds = final_seeds(settings.final_seeds)
+            self._known[key] = sum(cache.find(source, seed) is None for source in self._rewards for seed in seeds)
+        return self._known[key]

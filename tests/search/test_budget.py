@@ -1,0 +1,465 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import CommandLine
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.errors import SettingsError
+from eureka_agent.records import TaskDescription
+from eureka_agent.report.events import IterationEnded, Notice, RunStarted
+from eureka_agent.report.state import SearchView
+from eureka_agent.search.budget import (
+    Dial,
+    Speed,
+    Trainings,
+    parse_budget,
+    plan,
+    steps_of_a_training,
+    steps_text,
+    time_text,
+)
+from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.resumption import check_resumable
+from eureka_agent.search.session import effective_settings
+from eureka_agent.search.summary import BUDGET_FACT, run_report
+from eureka_agent.settings import SearchSettings, parse_settings
+
+MakeRun = Callable[..., Run]
+
+# ── what a person writes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10m", 600), ("8h", 28_800), ("1h30m", 5400), ("1.5h", 5400), ("1h2m3s", 3723)]
+)
+def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
+    budget = parse_budget(text)
+    assert (budget.text, budget.seconds, budget.env_steps) == (text, seconds, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [("500k", 500_000), ("5M", 5_000_000), ("2G", 2_000_000_000), ("5000000", 5_000_000), ("1.7M", 1_700_000)],
+)
+def test_numbers_with_k_and_large_letters_are_env_steps(text: str, steps: int) -> None:
+    budget = parse_budget(text)
+    assert (budget.text, budget.seconds, budget.env_steps) == (text, None, steps)
+
+
+def test_the_same_letter_means_two_things() -> None:
+    assert parse_budget("10m").seconds == 600
+    assert parse_budget("10M").env_steps == 10_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "ten", "10 min", "10K", "8H", "5g", "30m1h", "-5M", "1e6", "5M2k", "m", "٣m", "inf", "nan", "0x10"],
+)
+def test_anything_else_is_shown_with_what_is_expected(text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_budget(text)
+    assert repr(text) in caught.value.message
+    for example in ("10m is ten minutes", "10M is ten million env steps", "1h30m", "500k"):
+        assert example in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "0.5", "0h0m", "9" * 400, "9" * 400 + "h", "2000000G"])
+def test_a_budget_has_a_size(text: str) -> None:
+    with pytest.raises(SettingsError, match="expected 1 to"):
+        parse_budget(text)
+
+
+def test_a_plain_number_in_a_yaml_file_is_env_steps() -> None:
+    settings = parse_settings(SearchSettings, yaml.safe_load("budget: 5000000"), "a file")
+    assert settings.budget == "5000000"
+
+
+def test_amounts_are_rounded_up_to_what_can_be_typed() -> None:
+    assert [steps_text(steps) for steps in (7, 99.2, 101, 12_600, 999_999, 3_780_000, 2.1e9)] == [
+        "7",
+        "100",
+        "110",
+        "13k",
+        "1M",
+        "3.8M",
+        "2.1G",
+    ]
+    assert [time_text(seconds) for seconds in (31, 120, 121, 3601, 7140, 7201, 10_800)] == [
+        "35s",
+        "120s",
+        "3m",
+        "61m",
+        "119m",
+        "2h10m",
+        "3h",
+    ]
+    assert parse_budget(steps_text(12_600)).env_steps == 13_000
+    assert parse_budget(time_text(7201)).seconds == 7800
+
+
+# ── plans in env steps ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+# A training is 10 updates of 10 x 10, 1000 env steps. In trainings, racing on, a search of g generations of s takes
+#     g (0.8 s + min(4, s)) + 5 min(3, g s) + 10 baselines
+# so 1 x 8: 6.4 + 4 + 15 + 10 = 35.4; 2 x 8: 45.8; 5 x 8: 77; 5 x 16: 5 * 16.8 + 25 = 109.
+SETTINGS = SearchSettings(env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3)
+
+
+def missing(settings: SearchSettings) -> int:
+    """The human and the sparse reward from every final seed."""
+    return 2 * settings.final_seeds
+
+
+def planned(text: str, given: tuple[str, ...] = (), *, settings: SearchSettings = SETTINGS, **options: Any) -> Any:
+    """The plan's settings; its sentence must name the budget."""
+    options = {"baselines": missing, "races": True, **options}
+    baselines = options.pop("baselines")
+    made = plan(settings, given, Dial(parse_budget(text), baselines, **options))
+    assert f"the budget of {text} gives " in made.text
+    return made
+
+
+def size(made: Any) -> tuple[int, int]:
+    return made.settings.iterations, made.settings.samples
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("33k", (1, 5)),  # 1 x 5: 4 + 4 + 15 + 10 = 33
+        ("36k", (1, 8)),  # 35.4; 1 x 9 takes 36.2
+        ("45k", (1, 16)),  # 12.8 + 4 + 25 = 41.8; 2 x 8 takes 45.8
+        ("50k", (2, 10)),  # 2 * 12 + 25 = 49; 2 x 11 takes 50.6, 3 x 8 takes 56.2
+        ("100k", (5, 13)),  # 5 * 14.4 + 25 = 97; 5 x 14 takes 101
+        ("200k", (10, 16)),  # 10 * 16.8 + 25 = 193; 11 x 16 takes 209.8
+    ],
+)
+def test_samples_up_to_eight_then_generations_then_samples_then_generations(
+    text: str, expected: tuple[int, int]
+) -> None:
+    made = planned(text)
+    assert size(made) == expected
+    assert made.settings == SETTINGS.model_copy(update={"iterations": expected[0], "samples": expected[1]})
+    assert "reduced" not in made.text
+
+
+def test_cached_baselines_leave_room_for_candidates() -> None:
+    # 3 x 9: 3 * 11.2 + 15 = 48.6; 3 x 10 takes 51
+    assert size(planned("50k", baselines=lambda settings: 0)) == (3, 9)
+
+
+def test_baselines_that_are_not_wanted_take_no_room() -> None:
+    without = SETTINGS.model_copy(update={"baselines": False})
+    assert size(planned("50k", settings=without)) == (3, 9)
+    # nor do they, or finals, where nothing is trained in the end: 4 x 8: 4 * 10.4 = 41.6; 4 x 9: 44.8; 4 x 10: 48; 4 x 11: 51.2
+    assert size(planned("50k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 10)
+
+
+def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
+    # 1 x 7: 7 + 4 + 15 + 10 = 36
+    assert size(planned("36k", races=False)) == (1, 7)
+    assert size(planned("36k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
+
+
+def test_a_training_is_counted_in_whole_updates() -> None:
+    assert steps_of_a_training(SETTINGS.model_copy(update={"env_steps": 901})) == 1000
+
+
+def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDescription) -> None:
+    settings = SETTINGS.model_copy(update={"iterations": 3, "samples": 2, "confirm_seeds": 2, "finalists": 9})
+    view = SearchView()
+    view.apply(
+        RunStarted(
+            run_folder=Path(),
+            run_name="",
+            description=description,
+            sentence="",
+            settings=settings,
+            wall="",
+            designer="",
+        ),
+        0.0,
+    )
+    made = Trainings.of(settings, missing(settings))
+    # candidates 3 x 2; confirmations 3 x 2 x 2; finals 6 of 9 finalists x 5 seeds; baselines 2 x 5
+    assert (made.candidates, made.confirmations, made.finals, made.baselines) == (2, 4, 30, 10)
+    assert view.trainings_total == 3 * (2 + 4) + 30 + 10
+
+
+# ── what is given by hand ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_given_stays() -> None:
+    four = SETTINGS.model_copy(update={"samples": 4})
+    assert size(planned("60k", ("samples",), settings=four)) == (4, 4)  # 4 * 7.2 + 25 = 53.8; 5 x 4 takes 61
+    three = SETTINGS.model_copy(update={"iterations": 3})
+    assert size(planned("60k", ("iterations",), settings=three)) == (3, 9)  # 3 * 11.2 + 25 = 58.6; 3 x 10 takes 61
+    both = SETTINGS.model_copy(update={"iterations": 1, "samples": 3})
+    assert size(planned("1G", ("iterations", "samples"), settings=both)) == (1, 3)
+
+
+def test_what_is_given_is_not_reduced() -> None:
+    # 18.6 trainings with 5 final seeds and 1 finalist (1.6 + 2 + 5 + 10); 15k / 18.6 = 806 env steps, 8 updates
+    made = planned("15k", ("final_seeds",)).settings
+    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 800)
+    made = planned("15k", ("final_seeds", "finalists")).settings
+    # 1.6 + 2 + 5 * 2 + 10 = 23.6; 15k / 23.6 = 635
+    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 3, 600)
+    with pytest.raises(SettingsError, match="the smallest search here takes 13k"):  # 12.6 trainings of 1000
+        planned("10k", ("env_steps",))
+
+
+def test_given_sizes_that_do_not_fit_are_an_error() -> None:
+    large = SETTINGS.model_copy(update={"iterations": 9, "samples": 9})
+    with pytest.raises(SettingsError, match="9 generations of 9"):
+        planned("20k", ("iterations", "samples"), settings=large)
+
+
+# ── reductions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
+    # 1 x 2 takes 1.6 + 2 + 10 + 10 = 23.6 as it is, and 1.6 + 2 + 8 + 8 = 19.6 with 4 final seeds
+    made = planned("20k")
+    assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 4, 3)
+    assert made.text.endswith("; reduced to fit: final seeds 5 → 4")
+    # 3.6 + 6 + 6 = 15.6 with 3 seeds and 3 or 2 finalists, 12.6 with 1; then 1 x 3 takes 2.4 + 3 + 3 + 6 = 14.4
+    made = planned("15k")
+    assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 3), 3, 1)
+    assert made.settings.env_steps == 1000
+    assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
+    # 10k / 12.6 = 793 env steps: 7 updates
+    made = planned("10k")
+    assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 3, 1)
+    assert made.settings.env_steps == 700
+    assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1, env steps 1,000 → 700")
+
+
+def test_too_small_a_budget_says_what_the_smallest_is() -> None:
+    # a quarter of 10 updates, rounded up, is 3: 12.6 * 300 = 3780
+    with pytest.raises(SettingsError) as caught:
+        planned("3.7k")
+    assert "the budget of 3.7k is too small: the smallest search here takes 3.8k" in caught.value.message
+    assert "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)" in caught.value.message
+    assert "--budget 3.8k" in caught.value.hint
+    made = planned("3.8k").settings
+    assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (1, 2, 3, 1, 300)
+
+
+def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
+    few = SETTINGS.model_copy(update={"final_seeds": 2, "finalists": 0})
+    # 1 x 2: 1.6 + 2; 3000 / 3.6 = 833
+    made = planned("3k", ("final_seeds", "finalists"), settings=few).settings
+    assert (made.final_seeds, made.finalists, made.env_steps) == (2, 0, 800)
+
+
+# ── plans in wall time ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+# A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s are needed to start. The worker with the most
+# trainings counts. Two workers, racing on: (g (0.8 ceil(s / 2) + 2) + ceil(15 / 2) + ceil(10 / 2)) * 10 s / 0.85 + 10 s.
+
+
+def in_time(text: str, workers: int, **options: Any) -> Any:
+    return planned(text, speed=Speed(workers, 100.0, 5.0), used_seconds=5.0, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "workers", "rate", "expected"),
+    [
+        ("5m", 2, "200", (2, 8)),  # 2 * 5.2 + 13 = 23.4: 285.3 s; 2 x 9 takes 2 * 6 + 13 = 25: 304.1 s
+        ("10m", 2, "200", (5, 12)),  # 5 * 6.8 + 13 = 47: 562.9 s; 5 x 13 takes 51: 610 s
+        ("5m", 1, "100", (1, 2)),  # 1.6 + 2 + 10 + 10 = 23.6: 287.6 s; 1 x 3 takes 2.4 + 3 + 15 + 10 = 30.4: 367.6 s
+        ("5m", 16, "1.60k", (12, 16)),  # a generation takes 1.8, finals and baselines 2: 12 * 1.8 + 2 = 23.6: 287.6 s
+    ],
+)
+def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, expected: tuple[int, int]) -> None:
+    made = in_time(text, workers)
+    assert size(made) == expected
+    assert f"at the {rate} env steps/s that were measured" in made.text
+
+
+def test_too_short_a_time_says_what_the_shortest_is() -> None:
+    # 300 env steps a training, 3 s: (0.8 + 1 + ceil(3 / 2) + ceil(6 / 2)) * 3 / 0.85 + 10 = 34 s
+    with pytest.raises(SettingsError, match="the budget of 20s is too small: the smallest search here takes 35s"):
+        in_time("20s", 2)
+    assert in_time("35s", 2).settings.env_steps == 300
+
+
+# ── the end of a wall-time budget ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Timed:
+    """A scripted search on a clock that goes on by 60 s with every generation of two trainings of 10,000 env steps."""
+
+    def __init__(self, run: Run, *, now: float = 0.0, fuse: Fuse | None = None) -> None:
+        self.now = now
+        self.events: list[Any] = []
+        self.designer = ScriptedDesigner([reward(number) for number in range(1, 21)], fuse=fuse)
+        trials = TableTrials({reward(number): float(number) for number in range(1, 21)}, fuse)
+        budget = parse_budget(run.settings.budget or "").seconds
+        assert budget is not None
+        deadline = Deadline(run, budget, lambda: self.now, self.observe)
+        self.search = ScriptedSearch(
+            run, self.designer, trials, observer=self.observe, fuse=fuse, deadline=deadline
+        ).engine.search
+
+    def observe(self, event: Any) -> None:
+        self.events.append(event)
+        if isinstance(event, IterationEnded):
+            self.now += 60.0
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Notice)]
+
+
+@pytest.fixture
+def timed_run(make_run: MakeRun) -> Callable[..., Run]:
+    def make(**settings: Any) -> Run:
+        sizes = {"iterations": 6, "samples": 2, "finalists": 1, "final_seeds": 2, "env_steps": 10_000}
+        return make_run(budget="5m", num_envs=10, horizon=10, racing=False, **{**sizes, "baselines": False, **settings})
+
+    return make
+
+
+def generations(run: Run) -> int:
+    return len({attempt.iteration for attempt in run.archive.attempts()})
+
+
+async def test_no_generation_begins_that_would_not_end_in_time(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    timed = Timed(run)
+    await timed.search()
+    # 20,000 env steps take 60 s, so another generation and the finals (2 trainings) 120 s: at 180 s that ends at 300 s, at 240 s not in time
+    assert generations(run) == 4
+    (text,) = timed.notices
+    assert text == (
+        "stopped after 4 of 6 generations: of the budget of 5m, 4 min 0 s had passed, and another generation with the final trainings "
+        "would have taken about 2 min 0 s"
+    )
+    assert run_report(run).budget == (text,)
+
+
+async def test_missing_baselines_are_left_time_for(timed_run: Callable[..., Run]) -> None:
+    run = timed_run(baselines=True)
+    await Timed(run).search()
+    # 4 baselines, 120 s more: at 60 s that ends at 300 s, at 120 s not in time
+    assert generations(run) == 2
+
+
+async def test_the_time_before_the_first_generation_counts_but_is_no_training(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    run.archive.set_fact(BUDGET_FACT, {"text": "", "seconds_before": 30.0})
+    await Timed(run, now=30.0).search()
+    # at 150 s it ends at 270 s; at 210 s it would at 330 s
+    assert generations(run) == 3
+
+
+async def test_a_search_within_its_time_makes_all_generations(timed_run: Callable[..., Run]) -> None:
+    run = timed_run(iterations=4)
+    timed = Timed(run)
+    await timed.search()
+    assert (generations(run), timed.notices) == (4, [])
+
+
+async def test_the_first_generation_is_made_however_late_it_is(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    await Timed(run, now=1000.0).search()
+    assert generations(run) == 1
+
+
+async def test_a_resumed_run_keeps_to_what_was_decided(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    await Timed(run).search()
+    before = rows(run)
+    again = Timed(open_run(run.folder), now=0.0)  # by the clock there would be time
+    await again.search()
+    assert rows(run) == before
+    assert (again.designer.requests, again.notices) == ([], [])
+
+
+async def test_a_generation_that_has_begun_is_finished(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    with pytest.raises((Killed, BaseExceptionGroup)):
+        await Timed(run, fuse=Fuse("propose", 6)).search()  # the second of the third generation
+    assert [row[0] for row in rows(run)][-1] == "3-01"
+    late = Timed(open_run(run.folder), now=10_000.0)
+    await late.search()
+    assert [row[0] for row in rows(run)][-2:] == ["3-01", "3-02"]
+    assert late.notices[0].startswith("stopped after 3 of 6 generations")
+
+
+async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., Run]) -> None:
+    run = timed_run()
+    await Timed(run).search()
+    path = run.folder / "settings.yaml"
+    path.write_text(path.read_text().replace("budget: 5m", "budget: 1h"))
+    longer = open_run(run.folder)
+    check_resumable(longer)
+    timed = Timed(longer, now=240.0)
+    timed.designer._sources = [reward(number) for number in range(9, 21)]
+    await timed.search()
+    assert generations(longer) == 6
+    assert run_report(longer).budget == ()
+
+
+# ── with workers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_budget_is_no_training_setting(description: TaskDescription) -> None:
+    assert effective_settings({"budget": "10m"}, description).iterations == SearchSettings().iterations
+
+
+@pytest.mark.parametrize("text", ["10 min", "10K"])
+def test_a_budget_that_is_none_is_an_error_before_anything_starts(eureka: CommandLine, text: str) -> None:
+    errors = eureka("search", "--env", "cartpole", "--budget", text, status=2)
+    assert f"the budget is {text!r}" in errors
+    assert not (eureka.folder / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
+    flags = ("--env", str(puck), "--budget", "200k")
+    run = eureka.json("search", "bring the puck to the middle of the rail", *flags)
+    # 200k are 24.4 trainings of 8192 env steps, 16 whole updates: 1 x 2 takes 1.6 + 2 + 10 + 10 = 23.6, 1 x 3 takes 30.4
+    settings = run["settings"]
+    assert (settings["budget"], settings["iterations"], settings["samples"]) == ("200k", 1, 2)
+    assert (settings["final_seeds"], settings["finalists"], settings["env_steps"]) == (5, 3, 8192)
+    assert run["cost"]["env_steps"] <= 200_000
+    text = "the budget of 200k gives 1 generation of 2, about 193k env steps"
+    assert run["budget"] == [text]
+    folder = eureka.run_folder()
+    assert text[1:] in (folder / "report.md").read_text()
+    stored = yaml.safe_load((folder / "settings.yaml").read_text())
+    assert (stored["budget"], stored["iterations"], stored["samples"]) == ("200k", 1, 2)
+    # the baselines are in the cache now: 1 x 4 takes 3.2 + 4 + 15 = 22.2, 1 x 5 takes 23, 1 x 6 23.8, 1 x 7 24.6
+    second = eureka.json("search", "bring the puck to the middle of the rail", *flags)
+    assert (second["settings"]["iterations"], second["settings"]["samples"]) == (1, 6)
+    too_small = eureka("search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2)
+    assert "is too small" in too_small
+
+
+@pytest.mark.slow
+def test_a_search_within_a_wall_time_ends_about_then_and_is_not_measured_again(eureka: CommandLine, puck: Path) -> None:
+    began = time.monotonic()
+    run = eureka.json("search", "bring the puck to the middle of the rail", "--env", str(puck), "--budget", "40s")
+    assert time.monotonic() - began < 80.0
+    assert run["status"] == "finished"
+    assert 0.0 < run["seconds"] < 80.0
+    assert "env steps/s that were measured" in run["budget"][0]
+    assert run["best"]["mean"] is not None
+    folder = eureka.run_folder()
+    settings = (folder / "settings.yaml").read_text()
+    generations = {entry["iteration"] for entry in run["attempts"]}
+    eureka("resume", str(folder))
+    assert (folder / "settings.yaml").read_text() == settings
+    resumed = eureka.json("show", str(folder))
+    assert {entry["iteration"] for entry in resumed["attempts"]} == generations
+    assert resumed["budget"] == run["budget"]
