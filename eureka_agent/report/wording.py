@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 MISSING = "–"
 
@@ -79,7 +80,8 @@ def words(operator: str) -> str:
 
 def without_trailing_comments(source: str) -> str:
     """`source` up to its last line of code."""
-    lines = source.splitlines()
+    # not `splitlines`, which also breaks where Python does not: the rest of such a comment would become code
+    lines = re.split("\r\n|\r|\n", source)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
         lines.pop()
     return "\n".join(lines)

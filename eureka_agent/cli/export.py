@@ -1,0 +1,47 @@
+"""`eureka export`: a run's reward and policy as files that work without this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eureka_agent.cli.output import FORMAT, print_json
+
+
+@click.command()
+@click.argument("run")
+@click.argument("attempt", required=False)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default: export/ in the run.")
+@FORMAT
+def export(run: str, attempt: str | None, out: Path | None, output_format: str) -> None:
+    """Write the best reward and policy of RUN, or those of one ATTEMPT, as files that work without eureka_agent.
+
+    The reward as plain Python, wrappers for Gymnasium and Isaac Gym, the policy as ONNX and TorchScript, an example.
+    """
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.export.folder import default_folder, write_export
+    from eureka_agent.search.summary import run_report
+
+    opened = open_run(find_run(run))
+    try:
+        folder = default_folder(opened.folder, attempt) if out is None else out
+        written = write_export(opened, run_report(opened), attempt, folder)
+    finally:
+        opened.archive.close()
+    if output_format == "json":
+        print_json(
+            {
+                "run": opened.name,
+                "attempt": written.attempt,
+                "folder": str(written.folder),
+                "files": [str(path) for path in written.files],
+                "missing": written.missing,
+            }
+        )
+        return
+    click.echo(f"attempt {written.attempt} of {opened.name}:")
+    for path in written.files:
+        click.echo(f"  {path}")
+    for name, reason in written.missing.items():
+        click.echo(f"  without {name}: {reason}")

@@ -1,0 +1,122 @@
+"""What an export says and holds, as text: from a run's report and a reward's source to the files of the folder but the policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eureka_agent.designer.source_tools import parameter_names
+from eureka_agent.export.rendering import render
+from eureka_agent.export.reward_source import standalone_source
+from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.wording import plural, plus_minus
+from eureka_agent.resources import resource_folder
+from eureka_agent.task import PREVIOUS_PREFIX
+
+README = "README.md"
+MARKER = "written by eureka export"
+"""In the first line of an export's README, by which it is known again."""
+_GYMNASIUM_PREFIX = "gymnasium:"
+_OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "observation")
+"""Variables of `gymnasium:<id>` that are not numbers of `info`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What is exported: a reward with the run and attempt that it comes from."""
+
+    report: RunReport
+    attempt: Attempt
+    source: str
+    """The reward, as the run keeps it."""
+    score: Score | None
+    """Over fresh seeds, where the attempt is exported as the run's best."""
+
+    @property
+    def description(self) -> TaskDescription:
+        return self.report.description
+
+    @property
+    def gymnasium_id(self) -> str | None:
+        """None where the run's environment is not `gymnasium:<id>`."""
+        name = self.description.environment
+        return name.removeprefix(_GYMNASIUM_PREFIX) if name.startswith(_GYMNASIUM_PREFIX) else None
+
+
+def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
+    """The README and the Python files, by name. `why_no_onnx`: None where the policy is written as ONNX too.
+
+    Raises RewardLoadError for a reward that is not valid Python.
+    """
+    description, gymnasium_id = exported.description, exported.gymnasium_id
+    arguments = parameter_names(exported.source)
+    values: dict[str, Any] = {
+        "run": exported.report.run_name,
+        "attempt": exported.attempt.id,
+        "sentence": exported.report.sentence,
+        "fitness": fitness_text(exported),
+        "description": description,
+        "gymnasium_id": gymnasium_id,
+        "onnx": why_no_onnx is None,
+    }
+    variables = description.public_variables()
+    info_keys = [variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN]
+    example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
+    readme = render(
+        README,
+        **values,
+        marker=MARKER,
+        why_no_onnx=why_no_onnx or "",
+        arguments=list(_argument_rows(arguments, variables)),
+        reads_previous=any(name.startswith(PREVIOUS_PREFIX) for name in arguments),
+        example_names=_to_be_given(arguments),
+        observation_order=observation_order(exported),
+        versions=exported.report.versions,
+    )
+    return {
+        README: readme,
+        "reward.py": render("reward.py", **values, source=standalone_source(exported.source)),
+        "gymnasium_wrapper.py": render("gymnasium_wrapper.py", **values, variables=variables, info_keys=info_keys),
+        "vec_task.py": render("vec_task.py", variables=variables),
+        "example.py": render(example, **values),
+    }
+
+
+def fitness_text(exported: Exported) -> str:
+    """`475.00 ± 12.00 s over 5 trainings from fresh seeds (seconds that the pole is up)`."""
+    score, attempt, description = exported.score, exported.attempt, exported.description
+    unit = "" if description.fitness_unit == "1" else f" {description.fitness_unit}"
+    if score is not None and score.mean is not None:
+        value = plus_minus(score.mean, score.std)
+        basis = f"{plural(len(score.seeds), 'training')} from fresh seeds"
+    else:
+        value = plus_minus(attempt.fitness, None)
+        basis = f"{plural(len(attempt.fitness_per_seed), 'training')} of the search"
+    return f"{value}{unit} over {basis} ({description.fitness_doc})"
+
+
+def observation_order(exported: Exported) -> str:
+    """Where the order of the observation's numbers is written down."""
+    if exported.gymnasium_id is not None:
+        return f"Their order is that of `{exported.gymnasium_id}`, flattened by `gymnasium.spaces.flatten`."
+    name = exported.description.environment
+    if (resource_folder("envs") / name).is_dir():
+        return f"Their order is that of `compute_observations` in eureka_agent's `envs/{name}/env.py`."
+    return f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in `{name}`)."
+
+
+def _argument_rows(arguments: Iterable[str], variables: Iterable[VariableSpec]) -> Iterable[dict[str, Any]]:
+    """One row of the README's table for each argument of the reward."""
+    known = {variable.name: variable for variable in variables}
+    for argument in arguments:
+        variable = known.get(argument.removeprefix(PREVIOUS_PREFIX))
+        if variable is not None:
+            yield {**variable.model_dump(include={"shape", "unit", "frame", "doc"}), "argument": argument}
+
+
+def _to_be_given(arguments: Iterable[str]) -> list[str]:
+    """Variables that the wrapper cannot find by itself."""
+    names = dict.fromkeys(argument.removeprefix(PREVIOUS_PREFIX) for argument in arguments)
+    return [name for name in names if name not in ("actions", "terminated")]

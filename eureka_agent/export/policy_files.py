@@ -1,0 +1,104 @@
+"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.act` itself, so there is no second formula that could differ.
+
+This module imports torch: only `eureka export` loads it, on a policy file of the user's own run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from eureka_agent.training.networks import Activation
+from eureka_agent.training.policy import Policy, load_policy
+
+ONNX_PACKAGES = ("onnx", "onnxscript")
+"""What `torch.onnx` needs beside torch."""
+_EXAMPLE_BATCH = 2
+"""Neither 0 nor 1, which an export takes for the batch of all times."""
+
+
+class _Actor(nn.Module):
+    """`Policy.act` as a module, its numbers as buffers, so that they move with the module to a device."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        policy = load_policy(path)
+        self.num_observations = policy.num_observations
+        self._activation = cast(Activation, policy.metadata["activation"])
+        tensors = load_file(path)
+        self._buffer_names = {name: name.replace(".", "_") for name in tensors}
+        for name, tensor in tensors.items():
+            self.register_buffer(self._buffer_names[name], tensor)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations), float32."""
+        tensors = {name: getattr(self, buffer) for name, buffer in self._buffer_names.items()}
+        return Policy(tensors, self._activation, {}).act(observation)
+
+    def example(self) -> Tensor:
+        return torch.zeros(_EXAMPLE_BATCH, self.num_observations)
+
+
+def missing_onnx_packages() -> tuple[str, ...]:
+    """Those of `ONNX_PACKAGES` that are not installed."""
+    return tuple(name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None)
+
+
+def torchscript(path: Path) -> bytes:
+    """The policy at `path` as a TorchScript file. Raises RunFolderError for a file that is no policy."""
+    actor = _Actor(path).eval()
+    buffer = io.BytesIO()
+    with torch.no_grad(), warnings.catch_warnings():
+        # torch.jit is deprecated, but what loads policies on robots (libtorch) still reads this format and no newer one
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        torch.jit.save(torch.jit.trace(actor, (actor.example(),)), buffer)
+    return buffer.getvalue()
+
+
+def onnx_model(path: Path) -> bytes:
+    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch axis.
+
+    Needs `ONNX_PACKAGES`. Raises RunFolderError for a file that is no policy.
+    """
+    actor = _Actor(path).eval()
+    with torch.no_grad(), _quiet():
+        program = torch.onnx.export(
+            actor,
+            (actor.example(),),
+            dynamo=True,
+            input_names=["observation"],
+            output_names=["action"],
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            verbose=False,
+        )
+    assert program is not None  # it is None with dynamo=False alone
+    model = program.model_proto
+    for node in model.graph.node:
+        # the lines of Python that each node comes from, with this machine's paths
+        del node.metadata_props[:]
+    return cast(bytes, model.SerializeToString())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's remarks about packages that a policy does not need and about its own deprecated parts."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

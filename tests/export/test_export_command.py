@@ -1,0 +1,118 @@
+"""`eureka export` on runs of real searches, and the examples that it writes, run as a person runs them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+SMALL = ("--iterations", "1", "--samples", "2", "--finalists", "1", "--final-seeds", "1", "--no-baselines")
+
+
+class Eureka:
+    """The command with a folder of runs of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, status: int = 0) -> str:
+        command = [sys.executable, "-m", "eureka_agent.cli.main", *arguments]
+        environment = {**os.environ, "EUREKA_RUNS": str(self.folder / "runs")}
+        result = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
+        assert result.returncode == status, result.stdout + result.stderr
+        assert "Traceback" not in result.stderr
+        return result.stdout if status == 0 else result.stderr
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "--format", "json"))
+
+
+def search(folder: Path, sentence: str, environment: str) -> Eureka:
+    eureka = Eureka(folder)
+    eureka("search", sentence, "--env", environment, "--env-steps", "2048", *SMALL)
+    return eureka
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory: pytest.TempPathFactory) -> Eureka:
+    return search(tmp_path_factory.mktemp("pendulum"), "swing the pendulum up", "gymnasium:Pendulum-v1")
+
+
+def run_example(folder: Path, *arguments: str) -> str:
+    """The example where this package cannot be imported."""
+    script = "import runpy, sys; sys.modules['eureka_agent'] = None; runpy.run_path('example.py', run_name='__main__')"
+    command = [sys.executable, "-c", script, *arguments]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="stable-baselines3 is not installed")
+def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka) -> None:
+    written = pendulum.json("export", "latest")
+    folder = pendulum.folder / written["folder"]
+    assert len((folder / "example.py").read_text().splitlines()) < 40
+    printed = run_example(folder, "300")
+    assert re.search(r"total_timesteps +\| 300 ", printed)
+    # a pendulum that hangs earns about -π² a step for 200 steps; none can earn more than 0
+    value = float(printed.splitlines()[-1].removeprefix("return of Pendulum-v1 over 5 episodes: "))
+    assert -2000.0 < value < 0.0
+
+
+def test_the_command_lists_what_it_wrote(pendulum: Eureka) -> None:
+    written = pendulum.json("export", "latest", "--out", "mine")
+    assert written["missing"] == {}
+    assert written["run"].endswith("Pendulum-v1_native")
+    assert all((pendulum.folder / path).stat().st_size > 0 for path in written["files"])
+    printed = pendulum("export", "latest", written["attempt"])
+    for name in ("reward.py", "policy.onnx", "policy.pt", "vec_task.py", "gymnasium_wrapper.py"):
+        assert f"export/{written['attempt']}/{name}" in printed
+
+
+def test_a_wrong_attempt_ends_with_one_error(pendulum: Eureka) -> None:
+    errors = pendulum("export", "latest", "9-99", status=2)
+    assert "has no attempt '9-99'" in errors
+    assert " hint: expected one of: 1-01" in errors
+
+
+def test_the_policy_is_worth_what_the_run_says(pendulum: Eureka, tmp_path: Path) -> None:
+    """Acting in Gymnasium through the exported files alone."""
+    pendulum("export", "latest", "--out", str(tmp_path / "mine"))
+    scored = pendulum.json("evaluate", "latest", "--episodes", "32")
+    script = """
+import gymnasium, onnxruntime
+from gymnasium_wrapper import RewardWrapper, environment_action
+
+environment, total = RewardWrapper(gymnasium.make("Pendulum-v1")), 0.0
+policy = onnxruntime.InferenceSession("policy.onnx")
+for seed in range(32):
+    observation, _ = environment.reset(seed=seed)
+    for _ in range(200):
+        action = policy.run(None, {"observation": observation[None]})[0][0]
+        observation, _, _, _, info = environment.step(environment_action(environment.action_space, action))
+        total += info["native_reward"]
+print(total / 32)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "mine", capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    # both are means of 32 episodes from different starts: five standard errors of their difference
+    assert float(result.stdout) == pytest.approx(scored["mean"], abs=5.0 * scored["std"] * (2 / 32) ** 0.5)
+
+
+def test_the_example_of_another_environment_acts_and_scores(tmp_path: Path) -> None:
+    eureka = search(tmp_path, "balance the pole", "cartpole")
+    folder = tmp_path / eureka.json("export", "latest")["folder"]
+    assert len((folder / "example.py").read_text().splitlines()) < 40
+    printed = run_example(folder)
+    assert "rewards: tensor([" in printed
+    assert "envs/cartpole/env.py" in (folder / "README.md").read_text()

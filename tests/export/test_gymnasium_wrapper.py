@@ -1,0 +1,192 @@
+"""The exported Gymnasium wrapper against environments stepped by hand, and against the trainer's own environments."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from export_runs import ExportTexts, LoadModule, described
+from gymnasium.utils.env_checker import check_env
+
+from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.simulation.loading import load_environment
+from eureka_agent.training.reward import RewardFunction
+
+PENDULUM = """
+def compute_reward(observation, previous_observation, actions, previous_actions):
+    upright = observation[:, 0]
+    gain = 2.0 * (observation[:, 2] - previous_observation[:, 2])
+    effort = -0.1 * actions[:, 0].square()
+    change = -(actions[:, 0] - previous_actions[:, 0]).abs()
+    return upright + gain + effort + change, {"upright": upright, "gain": gain, "effort": effort, "change": change}
+"""
+
+
+def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadModule) -> None:
+    module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
+    wrapped, twin = module.RewardWrapper(gymnasium.make("Pendulum-v1")), gymnasium.make("Pendulum-v1")
+    generator = np.random.default_rng(0)
+    for seed in (4, 5):  # the second episode must know nothing of the first
+        observation, _ = wrapped.reset(seed=seed)
+        previous, _ = twin.reset(seed=seed)
+        assert observation.tolist() == previous.tolist()
+        previous_action = 0.0
+        for _ in range(5):
+            torque = generator.uniform(-2.0, 2.0, 1).astype(np.float32)
+            _, reward, terminated, truncated, info = wrapped.step(torque)
+            current, native, *_ = twin.step(torque)
+            action = torque[0] / 2.0  # the pendulum takes 2 N m at most
+            terms = {
+                "upright": current[0],
+                "gain": 2.0 * (current[2] - previous[2]),
+                "effort": -0.1 * action**2,
+                "change": -abs(action - previous_action),
+            }
+            assert info["reward_components"] == pytest.approx(terms, abs=1e-5)
+            assert type(reward) is float
+            assert reward == pytest.approx(sum(terms.values()), abs=1e-5)
+            assert info["native_reward"] == pytest.approx(native)
+            assert (terminated, truncated) == (False, False)
+            previous, previous_action = current, action
+
+
+def test_discrete_actions_and_termination(export_texts: ExportTexts, load: LoadModule) -> None:
+    source = """
+def compute_reward(actions, terminated, previous_terminated):
+    left = actions[:, 0] - 3.0 * actions[:, 1]
+    fallen = -10.0 * terminated - 100.0 * previous_terminated
+    return left + fallen, {"left": left, "fallen": fallen, "count": 2}
+"""
+    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
+    environment = module.RewardWrapper(gymnasium.make("CartPole-v1"))
+    for _ in range(2):
+        environment.reset(seed=1)
+        terminated, rewards = False, []
+        while not terminated:
+            _, reward, terminated, _, info = environment.step(1)
+            rewards.append(reward)
+        # always to the right, the pole falls within a dozen steps: -3 a step, and -10 more at the end
+        assert len(rewards) < 15
+        assert rewards == [-3.0] * (len(rewards) - 1) + [-13.0]
+        assert info["reward_components"]["count"] == 2.0
+    environment.reset(seed=1)
+    assert environment.step(0)[1] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5"])
+def test_rewards_are_those_of_training(export_texts: ExportTexts, load: LoadModule, name: str) -> None:
+    loaded = load_environment(f"gymnasium:{name}")
+    speed = "x_velocity - 0.5 * previous_x_velocity" if name == "Hopper-v5" else "observation[:, 2]"
+    arguments = "x_velocity, previous_x_velocity" if name == "Hopper-v5" else "observation"
+    source = f"""
+def compute_reward({arguments}, actions, previous_actions):
+    total = {speed} - (actions * previous_actions).sum(dim=-1)
+    return total, {{"total": total}}
+"""
+    reward = RewardFunction.from_source(source, loaded.environment_class.all_variables())
+    module = load(export_texts(source, described(f"gymnasium:{name}")), "gymnasium_wrapper")
+    wrapped = module.RewardWrapper(gymnasium.make(name))
+    training = loaded.make(loaded.task(None)[1], 1, seed=0)
+    rows = torch.tensor([0])
+    training.seed_rows(rows, torch.tensor([7]))
+    seed = int(training.random.uniform(rows, 1)[0, 0] * 2**24)  # what a reset of this stream seeds Gymnasium with
+    training.seed_rows(rows, torch.tensor([7]))
+    training.reset()
+    wrapped.reset(seed=seed)
+    before = {key: value.clone() for key, value in training.read_variables().items()}
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(30):
+        actions = torch.randn(1, training.num_actions, generator=generator).clamp(-1.0, 1.0)
+        transition = training.advance(actions)
+        values = {**transition.variables, **{f"previous_{key}": value for key, value in before.items()}}
+        expected, _ = reward(values)
+        action = module.environment_action(wrapped.action_space, actions[0].numpy())
+        _, total, terminated, _, _ = wrapped.step(action)
+        assert total == pytest.approx(float(expected[0]), abs=1e-4)
+        assert terminated == bool(transition.terminated[0])
+        before = {key: value.clone() for key, value in transition.variables.items()}
+        if terminated:
+            break
+
+
+def angle_description(description: TaskDescription) -> TaskDescription:
+    """An environment that is not Gymnasium's, with the pendulum's angle and tip as variables."""
+    angle = VariableSpec(name="angle", shape=(), unit="rad", frame="world", doc="of the pendulum | 0 is upright")
+    tip = VariableSpec(name="tip", shape=(2,), unit="m", frame="world", doc="position of the tip")
+    actions, *_ = description.variables
+    return description.model_copy(update={"variables": (actions, angle, tip)})
+
+
+OWN = """
+def compute_reward(angle, previous_angle, tip, actions):
+    total = (angle - previous_angle) + tip.sum(dim=-1) + 10.0 * actions[:, 0]
+    return total, {"total": total}
+"""
+
+
+def angle_variables(env: gymnasium.Env, observation: Any, info: Any, action: Any) -> dict[str, Any]:
+    return {"angle": math.atan2(observation[1], observation[0]), "tip": observation[:2], "unread": "text"}
+
+
+def test_a_function_of_the_users_gives_the_variables(
+    export_texts: ExportTexts, load: LoadModule, description: TaskDescription
+) -> None:
+    folder = export_texts(OWN, angle_description(description))
+    module = load(folder, "gymnasium_wrapper")
+    environment = module.RewardWrapper(gymnasium.make("Pendulum-v1"), angle_variables)
+    observation, _ = environment.reset(seed=0)
+    before = math.atan2(observation[1], observation[0])
+    for torque in (2.0, -1.0):
+        observation, reward, *_ = environment.step(np.array([torque], np.float32))
+        angle = math.atan2(observation[1], observation[0])
+        assert reward == pytest.approx(angle - before + observation[0] + observation[1] + 10.0 * torque / 2.0, abs=1e-5)
+        before = angle
+    readme = (folder / "README.md").read_text()
+    assert "| `previous_angle` | (batch,) | rad | world | of the pendulum \\| 0 is upright |" in readme
+    assert '{"angle": …, "tip": …}' in readme
+
+
+def test_wrong_variables_are_told(export_texts: ExportTexts, load: LoadModule, description: TaskDescription) -> None:
+    module = load(export_texts(OWN, angle_description(description)), "gymnasium_wrapper")
+
+    def environment(**values: Any) -> gymnasium.Env:
+        return module.RewardWrapper(gymnasium.make("Pendulum-v1"), lambda *_: values)
+
+    with pytest.raises(KeyError, match="the reward reads 'angle'"):
+        environment(tip=np.zeros(2)).reset(seed=0)
+    flat = environment(angle=0.0, tip=0.0)
+    flat.reset(seed=0)
+    with pytest.raises(ValueError, match=r"'tip' has the shape \(\), expected \(2,\)"):
+        flat.step(np.zeros(1, np.float32))
+
+
+def test_actions_go_to_the_environment_and_back(export_texts: ExportTexts, load: LoadModule) -> None:
+    module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
+    # the second entry has no upper bound and is taken as it is
+    box = gymnasium.spaces.Box(np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64)
+    assert module.environment_action(box, [0.5, 0.25]).tolist() == [0.0, 0.25]
+    assert module.policy_action(box, np.array([0.0, 0.25])).tolist() == [0.5, 0.25]
+    discrete = gymnasium.spaces.Discrete(3, start=5)
+    assert module.environment_action(discrete, [-1.0, 0.2, 0.1]) == 6
+    assert module.policy_action(discrete, 6).tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore:.*wrapper applied to it", "ignore:.*symmetric and normalized space")
+def test_the_wrapper_passes_gymnasiums_own_checks(export_texts: ExportTexts, load: LoadModule) -> None:
+    module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
+    check_env(module.RewardWrapper(gymnasium.make("Pendulum-v1")), skip_render_check=True)
+
+
+def test_a_linter_finds_nothing_in_the_files(export_texts: ExportTexts) -> None:
+    folder = export_texts(PENDULUM, described("gymnasium:Pendulum-v1"))
+    rules = ["--isolated", "--select=E,F,W,I,B,UP", "--line-length=120"]
+    command = [sys.executable, "-m", "ruff", "check", *rules, "."]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout
