@@ -324,7 +324,14 @@ class Timed:
 def timed_run(make_run: MakeRun) -> Callable[..., Run]:
     def make(**settings: Any) -> Run:
         sizes = {"iterations": 6, "samples": 2, "finalists": 1, "final_seeds": 2, "env_steps": 10_000}
-        return make_run(budget="5m", num_envs=10, horizon=10, racing=False, **{**sizes, "baselines": False, **settings})
+        return make_run(
+            budget="5m",
+            num_envs=10,
+            horizon=10,
+            racing=False,
+            novelty=False,
+            **{**sizes, "baselines": False, **settings},
+        )
 
     return make
 
