@@ -114,14 +114,14 @@ class AttemptRunner:
         if race is not None:
             request = replace(request, pauses=race.rungs.env_steps, on_pause=partial(_at_rung, race, attempt.sample))
         trial = await self._trials.run(request)
-        outcome = trial.outcome
-        if trial.stopped and race is not None:
-            outcome = _stopped_outcome(race.rungs.checkpoints(trial.points))
+        # what broke off keeps its checkpoints: a resumed race decides by them as the first one did
+        reached = race.rungs.checkpoints(trial.points) if race is not None and trial.outcome is None else ()
+        outcome = _broken_off_outcome(reached) if reached else trial.outcome
         trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose,
-            outcome,
+            outcome if trial.stopped else trial.outcome,
             trial.points,
             trial.evaluation,
             self._run.description,
@@ -130,7 +130,7 @@ class AttemptRunner:
         )
         trained = attempt.model_copy(
             update={
-                "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if outcome is None else Stage.TRAINED,
+                "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
                 "reason": trial.failure,
                 "retries": trial.retries,
                 "outcome": outcome,
@@ -172,8 +172,8 @@ async def _at_rung(race: Race, sample: int, points: tuple[CurvePoint, ...]) -> s
     return await race.at_rung(sample, race.rungs.checkpoints(points))
 
 
-def _stopped_outcome(checkpoints: tuple[CheckpointRecord, ...]) -> Outcome:
-    """What a training gave that was stopped at a checkpoint: no policy, so no fitness."""
+def _broken_off_outcome(checkpoints: tuple[CheckpointRecord, ...]) -> Outcome:
+    """What a training gave that was stopped, or failed, behind these checkpoints: no policy, so no fitness."""
     known = [(record.fitness, place) for place, record in enumerate(checkpoints) if record.fitness is not None]
     best = max(known, default=(None, len(checkpoints) - 1))
     return Outcome(

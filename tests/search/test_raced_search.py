@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import CurvePoint, Stage
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
+from eureka_agent.summaries import summarize
 
 MakeRun = Callable[..., Run]
 
@@ -66,7 +68,10 @@ class RacingTrials(TableTrials):
             stop = await request.on_pause(points)
             if stop:
                 return Trial(None, points, None, stop, 0, stopped=True)
-        return await super().run(request)
+        trial = await super().run(request)
+        assert trial.outcome is not None
+        checkpoints = tuple(summarize([point(steps, fitness)]) for steps in range(100, 1001, 100))
+        return replace(trial, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
 
 
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
@@ -142,3 +147,35 @@ async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, kind: 
     async with asyncio.timeout(30):
         await search_with(resumed, Fuse()).see_through()
     assert rows(resumed) == ROWS
+
+
+class FailingTrials(RacingTrials):
+    """The second candidate turns NaN behind the first rung."""
+
+    async def run(self, request: TrialRequest) -> Trial:
+        if request.source != reward(12):
+            return await super().run(request)
+        points = tuple(point(steps, FITNESS[request.source]) for steps in range(100, 401, 100))
+        assert request.on_pause is not None
+        assert await request.on_pause(points) == ""
+        return Trial(None, points, None, "went NaN", 0)
+
+
+async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resumed(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it the median of 10, 10, 9 and 8.9 is 9.5 and two are stopped; of the other three it would be 9, and nobody."""
+    for weight, fitness in ((11, 10.0), (12, 10.0), (13, 9.0), (14, 8.9)):
+        monkeypatch.setitem(FITNESS, reward(weight), fitness)
+    run = restorable(make_run(**{**SETTINGS, "iterations": 1, "finalists": 1}))
+    script = [reward(weight) for weight in (11, 12, 13, 14)]
+    await ScriptedSearch(run, ScriptedDesigner(script), FailingTrials()).engine.search()
+    expected = [("1-01", "trained"), ("1-02", "failed"), ("1-03", "stopped"), ("1-04", "stopped")]
+    assert [row[:2] for row in rows(run)] == expected
+    for name in ("1-03", "1-04"):  # killed before these two were archived
+        attempt = run.archive.attempt(name)
+        assert attempt is not None
+        run.archive.put_attempt(attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None}))
+    resumed = restorable(open_run(run.folder))
+    await ScriptedSearch(resumed, ScriptedDesigner([]), FailingTrials()).engine.search()
+    assert [row[:2] for row in rows(resumed)] == expected
