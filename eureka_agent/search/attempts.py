@@ -144,10 +144,8 @@ class AttemptRunner:
         return trained
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
-        """Train this attempt's reward once more, after generation `iteration`, unless the archive has that training."""
+        """Train this attempt's reward once more, after generation `iteration`."""
         attempt = self._archived(attempt_id)
-        if any(repeat.seed == seed for repeat in attempt.repeats):
-            return
         folder = repeat_folder(self._run.folder, attempt_id, seed)
         request = TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder)
         trial = await self._trials.run(request)
