@@ -295,6 +295,15 @@ class Stage(StrEnum):
     TRAINED = "trained"
 
 
+class Midway(Record):
+    """What was known of an attempt at the last rung of its first training, where the next generation is designed."""
+
+    checkpoints: tuple[CheckpointRecord, ...]
+    """Those up to the rung; the last one's fitness is what attempts are compared by there."""
+    diagnosis: Diagnosis
+    """Of the curves up to the rung."""
+
+
 class Repeat(Record):
     """An attempt's reward trained once more from another seed, to tell a good reward from a lucky training."""
 
@@ -327,6 +336,8 @@ class Attempt(Record):
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
     """Of its first training."""
+    midway: Midway | None = None
+    """Its first training at the last rung, in a search that works ahead; None where it did not come past it."""
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""

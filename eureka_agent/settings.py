@@ -73,6 +73,9 @@ class SearchSettings(TrainingSettings):
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         (0.4, 0.7), description="parts of a training after which candidates are compared"
     )
+    work_ahead: bool = Field(
+        True, description="design the next generation when this one comes to its last rung, not when it has ended"
+    )
     confirm: int = Field(
         4,
         ge=0,

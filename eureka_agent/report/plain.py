@@ -90,7 +90,9 @@ def event_line(event: Event, view: SearchView) -> str:
             place = f"{event.description.environment}, task {event.description.task}"
             return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall})"
         case IterationStarted():
-            return f"{view.phase}: {wording.plural(event.samples, 'proposal')} to make"
+            total = view.run.settings.iterations if view.run is not None else "?"
+            again = f", round {event.round + 1}" if event.round else ""
+            return f"iteration {event.iteration + 1} of {total}{again}: {wording.plural(event.samples, 'proposal')} to make"
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():

@@ -28,6 +28,7 @@ from eureka_agent.report.events import (
     TrainingResumed,
     TrainingRetried,
 )
+from eureka_agent.report.phases import IterationPhases
 
 RATE_WINDOW_S = 20.0
 """Steps per second are those of this many last seconds."""
@@ -60,6 +61,7 @@ class SearchView:
         self._trained: dict[str, Attempt] = {}
         self._ended_attempts: set[str] = set()
         self._plans: dict[int, int] = {}
+        self._phases = IterationPhases()
         self._repeats = 0
         """Made or under way."""
         self._confirmed_iterations: set[int] = set()
@@ -135,9 +137,7 @@ class SearchView:
                 first = event.round * event.samples
                 before = sum(sample < first for sample in self._trained_samples[event.iteration])
                 self._plans[event.iteration] = before + event.samples
-                again = f", round {event.round + 1}" if event.round else ""
-                total = self.run.settings.iterations if self.run is not None else "?"
-                self.phase = f"iteration {event.iteration + 1} of {total}{again}"
+                self._enter(event.iteration, f"round {event.round + 1}" if event.round else "")
             case Proposed():
                 self._meet(event.attempt)
             case Judged():
@@ -155,7 +155,7 @@ class SearchView:
             case AttemptEnded():
                 self._attempt_ended(event.attempt)
             case ConfirmationStarted():
-                self.phase = f"{self.phase}, the best again"
+                self._enter(event.iteration, "the best again")
                 self._confirmed_iterations.add(event.iteration)
                 self._repeats += event.trainings
             case AttemptRepeated():
@@ -163,6 +163,8 @@ class SearchView:
             case IterationEnded():
                 self._plans[event.iteration] = len(self._trained_samples[event.iteration])
                 self._confirmed_iterations.add(event.iteration)
+                if self._phases.leave(event.iteration):
+                    self._name_phase()
             case FinalStarted():
                 self._final_started(event)
             case Scored():
@@ -174,6 +176,13 @@ class SearchView:
                 self.queued.clear()
             case Notice():
                 self.notices.append(event)
+
+    def _enter(self, iteration: int, special: str) -> None:
+        self._phases.enter(iteration, special)
+        self._name_phase()
+
+    def _name_phase(self) -> None:
+        self.phase = self._phases.text(self.run.settings.iterations if self.run is not None else "?")
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.started_at = event, now

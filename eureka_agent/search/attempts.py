@@ -19,11 +19,12 @@ from eureka_agent.archive.artefacts import (
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Outcome, Proposal, Repeat, Stage
+from eureka_agent.records import Attempt, CurvePoint, Proposal, Repeat, Stage
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
+from eureka_agent.search.course import Course
 from eureka_agent.search.memory import RunMemory
-from eureka_agent.search.racing import Race
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.standing import broken_off_outcome, midway_of, works_ahead
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
 ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
@@ -44,7 +45,8 @@ class AttemptRunner:
         self._critic = critic
         self._trials = trials
         self._observer = observer
-        self._memory = RunMemory(run, in_order=not designer.concurrent)
+        self._works_ahead = works_ahead(run.settings, run.description)
+        self._memory = RunMemory(run, in_order=not designer.concurrent, works_ahead=self._works_ahead)
 
     async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
         """The first proposal for this place: the archived one, or a new one."""
@@ -60,15 +62,15 @@ class AttemptRunner:
                 return attempt
             attempt = await self._revise(attempt, request)
 
-    async def finish(self, attempt: Attempt, race: Race | None = None) -> Attempt:
+    async def finish(self, attempt: Attempt, course: Course | None = None) -> Attempt:
         """Take a settled attempt to its end.
 
-        In a race it may be stopped; one that has ended before tells the others how far it had come.
+        On a course it may be stopped; one that has ended before tells the others how far it had come.
         """
         if attempt.stage is Stage.ACCEPTED:
-            return await self._train(attempt, race)
-        if race is not None and attempt.outcome is not None:
-            race.tell(attempt.sample, attempt.outcome.checkpoints)
+            return await self._train(attempt, course)
+        if course is not None:
+            course.tell(attempt)
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
@@ -108,15 +110,15 @@ class AttemptRunner:
             self._observer(AttemptEnded(attempt=judged))
         return judged
 
-    async def _train(self, attempt: Attempt, race: Race | None) -> Attempt:
+    async def _train(self, attempt: Attempt, course: Course | None) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
-        if race is not None:
-            request = replace(request, pauses=race.rungs.env_steps, on_pause=partial(_at_rung, race, attempt.sample))
+        if course is not None:
+            request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, course))
         trial = await self._trials.run(request)
         # what broke off keeps its checkpoints: a resumed race decides by them as the first one did
-        reached = race.rungs.checkpoints(trial.points) if race is not None and trial.outcome is None else ()
-        outcome = _broken_off_outcome(reached) if reached else trial.outcome
+        reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
+        outcome = broken_off_outcome(reached) if reached else trial.outcome
         trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
@@ -128,7 +130,9 @@ class AttemptRunner:
             trial.failure,
             trajectories,
         )
-        trained = attempt.model_copy(
+        if course is not None and not trial.stopped:
+            await self._pass_milestone(attempt, course, trial.points)
+        trained = self._archived(attempt.id).model_copy(
             update={
                 "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
                 "reason": trial.failure,
@@ -142,6 +146,27 @@ class AttemptRunner:
         self._trials.settle(request)
         self._observer(AttemptEnded(attempt=trained))
         return trained
+
+    async def _at_rung(self, attempt: Attempt, course: Course, points: tuple[CurvePoint, ...]) -> str:
+        """Wait there for the others; why this one is to be stopped, or ""."""
+        stop = await course.at_rung(attempt.sample, points)
+        if not stop:
+            await self._pass_milestone(attempt, course, points)
+        return stop
+
+    async def _pass_milestone(self, attempt: Attempt, course: Course, points: Sequence[CurvePoint]) -> None:
+        """Archive what is known at the last rung, where these points reach it, before anybody plans with it.
+
+        To be called at the rung, and at a training's end: one that was resumed behind the rung may end before the others are there.
+        """
+        before = course.before_milestone(points)
+        if not before:
+            return
+        if self._works_ahead and self._archived(attempt.id).midway is None:
+            midway = await asyncio.to_thread(midway_of, before, course.rungs, self._run.description)
+            # read again: it may have ended meanwhile
+            self._run.archive.put_attempt(self._archived(attempt.id).model_copy(update={"midway": midway}))
+        course.milestone.pass_by(attempt.sample)
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
         """Train this attempt's reward once more, after generation `iteration`."""
@@ -162,25 +187,8 @@ class AttemptRunner:
 
     def _archived(self, attempt_id: str) -> Attempt:
         attempt = self._run.archive.attempt(attempt_id)
-        assert attempt is not None  # only archived attempts are chosen to be repeated
+        assert attempt is not None  # every attempt is archived before it is judged
         return attempt
-
-
-async def _at_rung(race: Race, sample: int, points: tuple[CurvePoint, ...]) -> str:
-    return await race.at_rung(sample, race.rungs.checkpoints(points))
-
-
-def _broken_off_outcome(checkpoints: tuple[CheckpointRecord, ...]) -> Outcome:
-    """What a training gave that was stopped, or failed, behind these checkpoints: no policy, so no fitness."""
-    known = [(record.fitness, place) for place, record in enumerate(checkpoints) if record.fitness is not None]
-    best = max(known, default=(None, len(checkpoints) - 1))
-    return Outcome(
-        env_steps=checkpoints[-1].env_steps,
-        seconds=0.0,
-        checkpoints=checkpoints,
-        best_checkpoint=best[1],
-        training_fitness=best[0],
-    )
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -51,6 +51,10 @@ class Deadline:
         attempts, trainings = archive.attempts(), archive.trainings()
         done = run_cost(attempts, trainings, ()).env_steps
         searched = run_cost(attempts, (), ()).env_steps
+        # what is still in training counts with what it has behind it, and with what is left of it
+        under_way = [each.midway.checkpoints[-1].env_steps for each in attempts if each.outcome is None and each.midway]
+        left = len(under_way) * steps_of_a_training(settings) - sum(under_way)
+        done, searched = done + sum(under_way), searched + sum(under_way) + left
         if not done:
             return 0.0
         final_trainings = 0
@@ -64,4 +68,4 @@ class Deadline:
             final_trainings += max(0, rewards * settings.final_seeds - known)
         before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
         speed = done / max(self._used_seconds() - before, 1e-9)
-        return (searched / iteration + final_trainings * steps_of_a_training(settings)) / speed
+        return (searched / iteration + left + final_trainings * steps_of_a_training(settings)) / speed

@@ -16,11 +16,12 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
+from eureka_agent.search.course import Course, Milestone
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.racing import Race, Rungs
+from eureka_agent.search.racing import Race
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.standing import EPISODES_LAG, REPEATS_LAG, rungs_of, says_something, standing, works_ahead
 from eureka_agent.search.strategy import ProposalPlan, Strategy
-from eureka_agent.settings import training_part
 
 FAILURES_SHOWN = 4
 """Failures that a designer is reminded of, newest first."""
@@ -51,44 +52,101 @@ class SearchEngine:
         self._strategy = strategy
         self._observer = observer
         self._deadline = deadline
+        self._rungs = rungs_of(run.settings)
+        self._works_ahead = works_ahead(run.settings, run.description)
 
     async def search(self) -> list[Attempt]:
         """All generations that the settings, and the deadline, allow; returns the trained attempts, best first.
 
         Raises SearchFailedError when one comes to nothing.
         """
-        for iteration in range(self._run.settings.iterations):
-            if self._deadline is not None and not self._deadline.allows(iteration):
-                break
-            await self._iteration(iteration)
-            await self._confirm(iteration)
-            best = ranked(self._known_after(iteration))
-            self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
-        return ranked(self._run.archive.attempts())
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._generations(group)
+        except* EurekaError as errors:
+            raise first_error(errors) from None
+        attempts = self._run.archive.attempts()
+        trained = ranked(attempts)
+        if not trained:
+            raise self._failed("no candidate's training came to its end", failures(attempts))
+        return trained
 
-    async def _iteration(self, iteration: int) -> None:
-        samples = self._run.settings.samples
-        for attempt_round in range(self._run.settings.retry_rounds + 1):
-            first = attempt_round * samples
-            history = [
-                attempt
-                for attempt in known_before(self._run.archive.attempts(), iteration)
-                if (attempt.iteration, attempt.sample) < (iteration, first)
-            ]
-            self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=samples))
-            ended = await self._round(iteration, first, history)
-            if any(attempt.stage is Stage.TRAINED for attempt in ended):
+    async def _generations(self, group: asyncio.TaskGroup) -> None:
+        """Begin one generation after the other, each as soon as all is known that it is designed from."""
+        lives: list[list[asyncio.Task[Attempt]]] = []
+        ends: list[asyncio.Task[None]] = []
+        for iteration in range(self._run.settings.iterations):
+            await self._until_known(iteration, lives, ends)
+            if self._deadline is not None and not self._deadline.allows(iteration):
                 return
-        reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in ended))[:3])
-        rounds = self._run.settings.retry_rounds + 1
+            lives.append(await self._iteration(iteration, group))
+            ends.append(group.create_task(self._end(iteration, lives[iteration], ends[-1:])))
+
+    async def _until_known(
+        self, iteration: int, lives: Sequence[Sequence[asyncio.Task[Attempt]]], ends: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """Wait for what this generation is designed from, whether or not anybody will read it: what is known never depends on timing."""
+        if self._overlaps(iteration):
+            if iteration >= EPISODES_LAG:
+                await asyncio.wait(lives[iteration - EPISODES_LAG])
+            if iteration >= REPEATS_LAG:
+                await ends[iteration - REPEATS_LAG]
+        elif iteration > 0:
+            await ends[iteration - 1]
+
+    def _overlaps(self, iteration: int) -> bool:
+        """Whether this generation is designed while the one before it is in training."""
+        return self._works_ahead and says_something(self._run.archive.attempts(), iteration - 1)
+
+    async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[asyncio.Task[Attempt]]:
+        """Begin a generation; returns its lives once the next one can be designed, or all of them have ended."""
+        settings, archive = self._run.settings, self._run.archive
+        for attempt_round in range(settings.retry_rounds + 1):
+            samples = range(attempt_round * settings.samples, (attempt_round + 1) * settings.samples)
+            history = self._history(iteration, samples.start)
+            self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=len(samples)))
+            course = self._course(samples, history)
+            lives = await self._round(iteration, samples, history, course, group)
+            if self._works_ahead and course is not None:
+                await course.milestone.reached()
+            if not self._overlaps(iteration + 1):
+                await asyncio.wait(lives)
+            this_round = [each for each in archive.attempts() if each.iteration == iteration and each.sample in samples]
+            if any(attempt.midway is not None or attempt.stage is Stage.TRAINED for attempt in this_round):
+                return lives
+            await asyncio.wait(lives)
+        rounds = settings.retry_rounds + 1
         what = (
             "the proposal failed"
-            if samples * rounds == 1
-            else f"every proposal of iteration {iteration + 1} failed, in {rounds} rounds of {samples}"
+            if settings.samples * rounds == 1
+            else f"every proposal of iteration {iteration + 1} failed, in {rounds} rounds of {settings.samples}"
         )
-        raise SearchFailedError(
+        raise self._failed(what, [life.result() for life in lives])
+
+    def _failed(self, what: str, attempts: Sequence[Attempt]) -> SearchFailedError:
+        reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in attempts))[:3])
+        return SearchFailedError(
             f"{what}: {reasons}", f"`eureka show {self._run.folder}` lists the attempts and their findings"
         )
+
+    def _history(self, iteration: int, first: int) -> list[Attempt]:
+        """The attempts that the proposals from sample `first` of a generation on are made from, as they stand then."""
+        attempts = self._run.archive.attempts()
+        if self._overlaps(iteration):
+            known = standing(attempts, iteration, self._rungs)
+        else:
+            known = [attempt for attempt in known_before(attempts, iteration) if attempt.iteration < iteration]
+        earlier_rounds = [attempt for attempt in attempts if attempt.iteration == iteration and attempt.sample < first]
+        return [*known, *earlier_rounds]
+
+    async def _end(
+        self, iteration: int, lives: Sequence[asyncio.Task[Attempt]], before: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """See a generation to its end, after the one before it, and train the best so far again."""
+        await asyncio.gather(*lives, *before)
+        await self._confirm(iteration)
+        best = ranked(self._known_after(iteration))
+        self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
 
     def _known_after(self, iteration: int) -> list[Attempt]:
         """The attempts up to this generation as they were at its end, also when a resumed run passes it again."""
@@ -119,47 +177,49 @@ class SearchEngine:
         except* EurekaError as errors:
             raise first_error(errors) from None
 
-    async def _round(self, iteration: int, first: int, history: Sequence[Attempt]) -> list[Attempt]:
-        plans = self._strategy.plan(iteration, history, self._run.settings.samples)
+    async def _round(
+        self,
+        iteration: int,
+        samples: range,
+        history: Sequence[Attempt],
+        course: Course | None,
+        group: asyncio.TaskGroup,
+    ) -> list[asyncio.Task[Attempt]]:
+        """Begin the lives of a generation's proposals; returns when a designer who works in order has made them all."""
+        plans = self._strategy.plan(iteration, history, len(samples))
         lives: list[asyncio.Task[Attempt]] = []
-        race = self._race(range(first, first + len(plans)), history)
         siblings: list[str] = []
-        try:
-            async with asyncio.TaskGroup() as group:
-                for sample, plan in enumerate(plans, first):
-                    request = self._request(iteration, sample, plan, history, siblings)
-                    if self._designer.concurrent:
-                        lives.append(group.create_task(self._life(iteration, sample, request, race)))
-                        continue
-                    # in order, so that each proposal knows the ones before it, and is compared with what the critic let pass of
-                    # them; the first may be in training by then
-                    attempt = await self._attempts.propose(iteration, sample, request)
-                    siblings.append(attempt.proposal.source)
-                    attempt = await self._attempts.settle(attempt, request)
-                    lives.append(group.create_task(self._finish(attempt, race)))
-        except* EurekaError as errors:
-            raise first_error(errors) from None
-        return [life.result() for life in lives]
+        for sample, plan in zip(samples, plans, strict=True):
+            request = self._request(iteration, sample, plan, history, siblings)
+            if self._designer.concurrent:
+                lives.append(group.create_task(self._life(iteration, sample, request, course)))
+                continue
+            # in order, so that each proposal knows the ones before it, and is compared with what the critic let pass of
+            # them; the first may be in training by then
+            attempt = await self._attempts.propose(iteration, sample, request)
+            siblings.append(attempt.proposal.source)
+            attempt = await self._attempts.settle(attempt, request)
+            lives.append(group.create_task(self._finish(attempt, course)))
+        return lives
 
-    async def _life(self, iteration: int, sample: int, request: DesignRequest, race: Race | None) -> Attempt:
+    async def _life(self, iteration: int, sample: int, request: DesignRequest, course: Course | None) -> Attempt:
         proposed = await self._attempts.propose(iteration, sample, request)
-        return await self._finish(await self._attempts.settle(proposed, request), race)
+        return await self._finish(await self._attempts.settle(proposed, request), course)
 
-    async def _finish(self, attempt: Attempt, race: Race | None) -> Attempt:
+    async def _finish(self, attempt: Attempt, course: Course | None) -> Attempt:
         try:
-            return await self._attempts.finish(attempt, race)
+            return await self._attempts.finish(attempt, course)
         finally:
-            if race is not None:
-                await race.leave(attempt.sample)
+            if course is not None:
+                await course.leave(attempt.sample)
 
-    def _race(self, samples: range, history: Sequence[Attempt]) -> Race | None:
-        """The generation's race; None where candidates are not to be stopped, or cannot pause."""
-        settings = self._run.settings
-        if not settings.racing or not self._run.description.restorable or len(samples) < 2:
+    def _course(self, samples: range, history: Sequence[Attempt]) -> Course | None:
+        """Where this generation's candidates pause; None where they need not, or cannot."""
+        racing = self._run.settings.racing and len(samples) > 1
+        if not (racing or self._works_ahead) or not self._run.description.restorable or not self._rungs.places:
             return None
-        rungs = Rungs(training_part(settings), settings.rungs)
         trained = [each.outcome.checkpoints for each in history if each.stage is Stage.TRAINED and each.outcome]
-        return Race(rungs, samples, trained) if rungs.places else None
+        return Course(self._rungs, Race(self._rungs, samples, trained) if racing else None, Milestone(samples))
 
     def _request(
         self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]

@@ -191,6 +191,29 @@ def test_a_repeated_iteration_adds_its_proposals(scene: Scene) -> None:
     assert scene.view.phase == "iteration 1 of 2, round 2"
 
 
+def test_the_iterations_under_way_are_named_together(scene: Scene) -> None:
+    phases = []
+    for event in (
+        scene.started,
+        IterationStarted(iteration=0, round=0, samples=3),
+        IterationStarted(iteration=1, round=0, samples=3),
+        ConfirmationStarted(iteration=0, attempts=(), trainings=2),
+        IterationEnded(iteration=0, best=None),
+        ConfirmationStarted(iteration=1, attempts=(), trainings=2),
+        IterationEnded(iteration=1, best=None),
+    ):
+        scene.send(event)
+        phases.append(scene.view.phase)
+    assert phases[1:] == [
+        "iteration 1 of 2",
+        "iterations 1 and 2 of 2",
+        "iterations 1 (the best again) and 2 of 2",
+        "iteration 2 of 2",
+        "iteration 2 of 2, the best again",
+        "iteration 2 of 2, the best again",
+    ]
+
+
 def test_a_curve_goes_on_level_where_no_episode_ended(scene: Scene, point: Callable[..., CurvePoint]) -> None:
     scene.send(scene.started)
     scene.accept("1-01")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+from raced_trials import RacedTrials, point, restorable
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.records import CurvePoint, Stage
+from eureka_agent.records import Stage
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
-from eureka_agent.summaries import summarize
 
 MakeRun = Callable[..., Run]
 
@@ -44,45 +43,9 @@ ROWS = [
 ]
 
 
-def point(env_steps: int, fitness: float) -> CurvePoint:
-    numbers = dict.fromkeys(set(CurvePoint.model_fields) - {"env_steps", "fitness", "episodes"}, 0.0)
-    empty: dict[str, Any] = {name: {} for name in numbers if name.startswith("component") or name == "terminations"}
-    return CurvePoint.model_validate({**numbers, **empty, "env_steps": env_steps, "fitness": fitness, "episodes": 1})
-
-
-class RacingTrials(TableTrials):
-    """Trainings whose fitness is the table's from the first step on, and that pause where they are asked to."""
-
-    def __init__(self, fuse: Fuse | None = None) -> None:
-        super().__init__(dict(FITNESS), fuse)
-        self.rung_fuse = fuse or Fuse()
-        self.steps: dict[str, int] = {}
-
-    async def run(self, request: TrialRequest) -> Trial:
-        fitness = FITNESS[request.source]
-        for pause in request.pauses:
-            assert request.on_pause is not None
-            points = tuple(point(steps, fitness) for steps in range(100, pause + 1, 100))
-            self.rung_fuse("rung")
-            self.steps[request.label] = pause
-            stop = await request.on_pause(points)
-            if stop:
-                return Trial(None, points, None, stop, 0, stopped=True)
-        trial = await super().run(request)
-        assert trial.outcome is not None
-        checkpoints = tuple(summarize([point(steps, fitness)]) for steps in range(100, 1001, 100))
-        return replace(trial, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
-
-
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
-    return ScriptedSearch(run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), RacingTrials(fuse), fuse=fuse)
-
-
-def restorable(run: Run) -> Run:
-    """The run, on an environment whose trainings can pause."""
-    run.description = run.description.model_copy(update={"restorable": True})
-    return run
+    return ScriptedSearch(run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), RacedTrials(FITNESS, fuse), fuse=fuse)
 
 
 async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
@@ -149,7 +112,7 @@ async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, kind: 
     assert rows(resumed) == ROWS
 
 
-class FailingTrials(RacingTrials):
+class FailingTrials(RacedTrials):
     """The second candidate turns NaN behind the first rung."""
 
     async def run(self, request: TrialRequest) -> Trial:
@@ -169,7 +132,7 @@ async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resu
         monkeypatch.setitem(FITNESS, reward(weight), fitness)
     run = restorable(make_run(**{**SETTINGS, "iterations": 1, "finalists": 1}))
     script = [reward(weight) for weight in (11, 12, 13, 14)]
-    await ScriptedSearch(run, ScriptedDesigner(script), FailingTrials()).engine.search()
+    await ScriptedSearch(run, ScriptedDesigner(script), FailingTrials(FITNESS)).engine.search()
     expected = [("1-01", "trained"), ("1-02", "failed"), ("1-03", "stopped"), ("1-04", "stopped")]
     assert [row[:2] for row in rows(run)] == expected
     for name in ("1-03", "1-04"):  # killed before these two were archived
@@ -177,5 +140,5 @@ async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resu
         assert attempt is not None
         run.archive.put_attempt(attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None}))
     resumed = restorable(open_run(run.folder))
-    await ScriptedSearch(resumed, ScriptedDesigner([]), FailingTrials()).engine.search()
+    await ScriptedSearch(resumed, ScriptedDesigner([]), FailingTrials(FITNESS)).engine.search()
     assert [row[:2] for row in rows(resumed)] == expected

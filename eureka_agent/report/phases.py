@@ -1,0 +1,36 @@
+"""Which iterations are under way, in words."""
+
+from __future__ import annotations
+
+
+class IterationPhases:
+    """Two at once where the search works ahead: one in training, and the best of the one before again."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[int, str] = {}
+        """With what is to be said of each."""
+        self._ended: set[int] = set()
+
+    def enter(self, iteration: int, special: str) -> None:
+        """An iteration is under way; `special`: what is to be said of it, or ""."""
+        self._under_way = {known: text for known, text in self._under_way.items() if known not in self._ended}
+        self._under_way[iteration] = special
+
+    def leave(self, iteration: int) -> bool:
+        """An iteration has ended; whether that changes the text: the last one stays in view until there is something else to say."""
+        self._ended.add(iteration)
+        changes = iteration in self._under_way and len(self._under_way) > 1
+        if changes:
+            del self._under_way[iteration]
+        return changes
+
+    def text(self, total: int | str) -> str:
+        """`iteration 2 of 3`, or `iterations 1 (the best again) and 2 of 3`."""
+        if len(self._under_way) == 1:
+            ((iteration, special),) = self._under_way.items()
+            return f"iteration {iteration + 1} of {total}" + (f", {special}" if special else "")
+        named = [
+            f"{iteration + 1}" + (f" ({special})" if special else "")
+            for iteration, special in sorted(self._under_way.items())
+        ]
+        return f"iterations {' and '.join(named)} of {total}"

@@ -1,0 +1,66 @@
+"""A generation's course: where its candidates pause, who is stopped there, and when all have come past the last of these places."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from eureka_agent.records import Attempt, CurvePoint
+from eureka_agent.search.racing import Race, Rungs
+
+
+class Milestone:
+    """Tells when every candidate of a generation has come past its last rung, or has ended before it."""
+
+    def __init__(self, candidates: Collection[int]) -> None:
+        """`candidates`: samples of the generation."""
+        self._missing = set(candidates)
+        self._reached = asyncio.Event()
+
+    def pass_by(self, candidate: int) -> None:
+        """This one has; to say so again changes nothing."""
+        self._missing.discard(candidate)
+        if not self._missing:
+            self._reached.set()
+
+    async def reached(self) -> None:
+        """Wait until all have."""
+        await self._reached.wait()
+
+
+@dataclass(frozen=True)
+class Course:
+    """What the candidates of one generation meet on their way."""
+
+    rungs: Rungs
+    """At least one."""
+    race: Race | None
+    """None where nobody is stopped."""
+    milestone: Milestone
+
+    @property
+    def pauses(self) -> tuple[int, ...]:
+        """Env steps at which a candidate pauses. The last one is the milestone's."""
+        return self.rungs.env_steps if self.race is not None else self.rungs.env_steps[-1:]
+
+    async def at_rung(self, candidate: int, points: Sequence[CurvePoint]) -> str:
+        """Wait at the rung at which these points end until all are there; why this candidate is to be stopped, or ""."""
+        return "" if self.race is None else await self.race.at_rung(candidate, self.rungs.checkpoints(points))
+
+    def before_milestone(self, points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
+        """Of a training with these points, those up to the last rung; none when it has not come to it."""
+        last = self.rungs.env_steps[-1]
+        reached = next((count for count, point in enumerate(points, 1) if point.env_steps >= last), 0)
+        return points[:reached]
+
+    def tell(self, ended: Attempt) -> None:
+        """What an attempt reached that an earlier process trained."""
+        if self.race is not None and ended.outcome is not None:
+            self.race.tell(ended.sample, ended.outcome.checkpoints)
+
+    async def leave(self, candidate: int) -> None:
+        """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
+        self.milestone.pass_by(candidate)
+        if self.race is not None:
+            await self.race.leave(candidate)
