@@ -227,7 +227,7 @@ class TrainingPool:
         for steps in entry.command.pauses if entry.on_pause is not None else ():
             reached = next((at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None)
             if reached is not None and entry.on_pause is not None:
-                self._in_background(_heard(entry.on_pause(tuple(entry.points[:reached]))))
+                self._in_background(_heard(entry, entry.on_pause(tuple(entry.points[:reached]))))
 
     async def _forget(self, entry: TrainingJob) -> None:
         if entry in self._waiting:
@@ -244,9 +244,12 @@ class TrainingPool:
         return task
 
 
-async def _heard(decision: Awaitable[str]) -> None:
+async def _heard(entry: TrainingJob, decision: Awaitable[str]) -> None:
     """Tell of a pause that is over: the decision was to go on."""
-    await decision
+    try:
+        await decision
+    except Exception as error:  # noqa: BLE001  (a full disk: whoever waits for the training must hear of it)
+        _raise_to([entry], error)
 
 
 def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:
