@@ -19,6 +19,8 @@ class ParentSummary:
     reasoning: str
     fitness_per_seed: tuple[float, ...] = ()
     """Of its trainings in the search; `fitness` is their mean."""
+    progress: float = 1.0
+    """Part of a training after which that fitness was taken; below 1 in a search that works ahead."""
 
 
 @dataclass(frozen=True)

@@ -225,11 +225,12 @@ class SearchEngine:
         self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]
     ) -> DesignRequest:
         known = {attempt.id: attempt for attempt in history}
+        progress = self._rungs.progress if self._overlaps(iteration) else 1.0
         return DesignRequest(
             description=self._run.description,
             sentence=self._run.sentence,
             operator=plan.operator,
-            parents=tuple(_parent(known[parent]) for parent in plan.parents),
+            parents=tuple(_parent(known[parent], progress) for parent in plan.parents),
             failures=tuple(_failure(attempt) for attempt in failures(history)[:FAILURES_SHOWN]),
             seed=derive_seed(self._run.settings.seed, "design", iteration, sample),
             siblings=tuple(siblings),
@@ -242,7 +243,7 @@ def first_error(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
     return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
-def _parent(attempt: Attempt) -> ParentSummary:
+def _parent(attempt: Attempt, progress: float) -> ParentSummary:
     return ParentSummary(
         attempt.id,
         attempt.proposal.source,
@@ -250,6 +251,7 @@ def _parent(attempt: Attempt) -> ParentSummary:
         attempt.diagnosis,
         attempt.proposal.reasoning,
         attempt.fitness_per_seed,
+        progress,
     )
 
 

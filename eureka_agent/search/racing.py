@@ -62,6 +62,11 @@ class Rungs:
         """Indices of those checkpoints; not the last one, which is the end."""
         self.env_steps = tuple(due[place] * settings.horizon * settings.num_envs for place in self.places)
 
+    @property
+    def progress(self) -> float:
+        """Part of a training that is behind it at the last rung."""
+        return (self.places[-1] + 1) / min(self._iterations, self._checkpoints)
+
     def fitness(self, rung: int, checkpoints: Sequence[CheckpointRecord]) -> float | None:
         """Mean fitness of the episodes that ended between the checkpoint before the rung and the rung."""
         return checkpoints[self.places[rung]].fitness

@@ -120,6 +120,8 @@ def test_the_prompt_tells_how_far_a_parents_trainings_differ(description: TaskDe
     assert "What its first training showed:" in content
     once = opening(design_request(description, Operator.IMPROVE, replace(twice, fitness_per_seed=(8.0,))))[1].content
     assert "attempt 1-01, fitness 5\n\n```python" in once
+    early = opening(design_request(description, Operator.IMPROVE, replace(twice, progress=0.7)))[1].content
+    assert "attempt 1-01, fitness 5 after 70 % of its training, the mean of 2 trainings" in early
     assert "What its training showed:" in once
 
 

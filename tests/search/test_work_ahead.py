@@ -97,7 +97,7 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     trained = await search.engine.search()
     assert asked(search)[3:] == [["1-01"]] * 3
     parent = search.designer.requests[3].parents[0]
-    assert parent.fitness == 9.0
+    assert (parent.fitness, parent.progress) == (9.0, 0.7)
     assert parent.diagnosis is not None
     assert parent.diagnosis.fitness == 9.0
     assert parent.diagnosis.fitness_values == (9.0,) * 7  # of ten checkpoints those up to 70 %
