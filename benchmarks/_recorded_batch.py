@@ -71,13 +71,29 @@ class RecordedBatch:
         return calls
 
 
+def batch_of(environment: MujocoTask) -> Batch:
+    """The batch that a task simulates its rows in."""
+    owner, name = _holder(environment)
+    return getattr(owner, name)
+
+
+def _holder(environment: MujocoTask) -> tuple[object, str]:
+    """Whose attribute the batch is, and which one: the task's own, or that of one of its parts."""
+    for owner in (environment, *vars(environment).values()):
+        for name, value in getattr(owner, "__dict__", {}).items():
+            if isinstance(value, Batch):
+                return owner, name
+    raise SystemExit(f"error: {type(environment).__name__} has no mujoco.batch.Batch: it is not simulated on the CPU")
+
+
 def watch(environment: MujocoTask) -> RecordedBatch:
     """Put a recorded batch in the place of a task's own."""
     state = {
         name.removeprefix(_STATE): value for name, value in environment.row_tensors().items() if name.startswith(_STATE)
     }
-    watched = RecordedBatch(environment.batch, state)
-    environment.batch = watched
+    owner, name = _holder(environment)
+    watched = RecordedBatch(getattr(owner, name), state)
+    setattr(owner, name, watched)
     return watched
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from _common import start, subject, write_result
 from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
+from _recorded_batch import batch_of
 
 from eureka_agent.simulation.mujoco_task import MujocoTask
 
@@ -45,10 +46,11 @@ def step_alone(reference: str, core: int, seconds: float, ready: Any, rates: Any
         noise = torch.Generator().manual_seed(0)
         for _ in range(50):
             environment.step(torch.randn(ROWS, environment.num_actions, generator=noise))
+        batch = batch_of(environment)
         ready.wait()
         began, calls = time.perf_counter(), 0
         while time.perf_counter() - began < seconds:
-            environment.batch.step(nstep=environment.frame_skip)
+            batch.step(nstep=environment.frame_skip)
             calls += 1
         rates.put(calls * ROWS / (time.perf_counter() - began))
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from _plain_environments import PLAIN
+from _recorded_batch import batch_of
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.training.reward import RewardFunction
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from _plain_environments import PLAIN
 
 
 @pytest.mark.parametrize("robot", ["hopper", "ant"])
@@ -36,7 +31,7 @@ def test_plain_robots_are_the_built_in_ones(robot: str) -> None:
         ours.reset_rows(ids)
         ours.qpos[0] = torch.from_numpy(plain.data.qpos)
         ours.qvel[0] = torch.from_numpy(plain.data.qvel)
-        ours.batch.forward(ids.numpy())
+        batch_of(ours).forward(ids.numpy())
 
     start_alike()
     generator = np.random.default_rng(2)
