@@ -86,7 +86,10 @@ def theirs(chosen: Subject, kind: str, env_steps: int, candidates: int, vector: 
             )
             for seed in range(first, min(first + CORES, candidates))
         ]
-        found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
+        printed = [process.communicate()[0] for process in processes]
+        if any(process.returncode != 0 for process in processes):
+            raise SystemExit("error: a candidate of theirs failed, see above; has setup.sh been run with `bench`?")
+        found = [json.loads(text.splitlines()[-1]) for text in printed]
         round_s = time.perf_counter() - round_began
         startups.append(round_s - statistics.fmean(each["learn_s"] for each in found))
         rates.append(sum(each["env_steps"] / each["learn_s"] for each in found))

@@ -1,6 +1,6 @@
 """Wall time to the same best fitness with racing against without: real searches, same seeds, on cartpole, hopper and ant.
 
-    python benchmarks/racing_time.py [--quick] [--seeds N …] [--iterations N] [--samples N] [--final-seeds N] [TASK …]
+    python benchmarks/racing_time.py [TASK …] [--quick] [--seeds N …] [--iterations N] [--samples N] [--final-seeds N]
 
 Each search is what `eureka search --finalists 0` does, so without baselines, which would share the workers. The two arms of a seed follow each other,
 in turns with and without racing first. From every search's events follows who would have won had it ended there, and with what fitness (mean

@@ -1,6 +1,6 @@
 """A training's env steps a second against the raw physics of the same model on the same core, and where the rest of its time goes.
 
-    python benchmarks/training_speed.py [--quick] [--phases N …] [--num-envs N …] [TASK …]
+    python benchmarks/training_speed.py [TASK …] [--quick] [--phases N …] [--num-envs N …]
 
 Hopper and ant, K=16 members of N=16 and N=64 environments, 64x64, one thread, human reward. Targets: the training makes at least 60 % (hopper) and
 70 % (ant) of the steps a second that raw physics makes, and less than 5 % of its time goes anywhere but physics and learning.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-import table
 
 
 @pytest.fixture
