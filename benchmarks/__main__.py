@@ -1,8 +1,10 @@
-"""`make bench`: every benchmark, one after the other, each in a process of its own.
+"""`make bench`: benchmarks, one after the other, each in a process of its own, and a table of the training engine's figures against their targets.
 
-python -m benchmarks            all of them
-python -m benchmarks --list     their names and what they measure
+python -m benchmarks            all but the long studies; about 80 minutes on two idle cores, 55 of them racing_time
 python -m benchmarks NAME …     some of them
+python -m benchmarks --quick    a moment of each, to see that they run: stores nothing
+python -m benchmarks --list     their names and what they measure
+python -m benchmarks --table    the table alone, from the results that are stored
 """
 
 from __future__ import annotations
@@ -10,9 +12,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from benchmarks.table import render, rows
+
 FOLDER = Path(__file__).resolve().parent
+STUDIES = ("gate", "learning_parity", "offline_designer", "racing")
+"""What decisions rested on, half an hour to two hours each, or a look at runs that are there: run only by name."""
+QUICK = "--quick"
 
 
 def scripts() -> dict[str, Path]:
@@ -25,23 +33,39 @@ def scripts() -> dict[str, Path]:
     return found
 
 
+def show_list() -> None:
+    """Print every benchmark with the first line of what it says of itself."""
+    for name, path in scripts().items():
+        doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+        study = "  (only by name)" if name in STUDIES else ""
+        print(f"{name:24} {doc.splitlines()[0] if doc else ''}{study}")
+
+
 def main() -> int:
     """Run what was asked for; the number of benchmarks that failed."""
-    known, asked = scripts(), sys.argv[1:]
-    if asked == ["--list"]:
-        for name, path in known.items():
-            doc = ast.get_docstring(ast.parse(path.read_text())) or ""
-            print(f"{name:24} {doc.splitlines()[0] if doc else ''}")
+    known, asked, began = scripts(), sys.argv[1:], time.time()
+    if asked in (["--list"], ["--table"]):
+        show_list() if asked == ["--list"] else print(render(rows()))
         return 0
-    unknown = [name for name in asked if name not in known]
+    names = [name for name in asked if name != QUICK]
+    unknown = [name for name in names if name not in known]
     if unknown:
         print(f"error: no benchmark {unknown[0]!r}; there are: {', '.join(known)}", file=sys.stderr)
         return 2
-    failed = 0
-    for name in asked or known:
+    quick = QUICK in asked
+    failed = []
+    for name in names or [name for name in known if name not in STUDIES]:
+        if quick and f'"{QUICK}"' not in known[name].read_text():
+            print(f"\n== {name} has no {QUICK} ==")
+            continue
         print(f"\n== {name} ==", flush=True)
-        failed += subprocess.run([sys.executable, str(known[name])], cwd=FOLDER.parent).returncode != 0
-    return failed
+        command = [sys.executable, str(known[name]), *([QUICK] if quick else [])]
+        if subprocess.run(command, cwd=FOLDER.parent).returncode != 0:
+            failed.append(name)
+    if not quick:
+        print(f"\n{render(rows(began))}")
+    print(f"\n{(time.time() - began) / 60.0:.0f} minutes" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return len(failed)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -97,11 +98,26 @@ def train(subject: Subject, settings: TrainingSettings, seeds: Sequence[int]) ->
     return [policies[str(seed)] for seed in seeds]
 
 
+def commit() -> str:
+    """The checkout's commit, with a `+` where its files differ from it; empty where git does not tell."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--exclude=*", "--dirty=+"],
+            cwd=RESULTS.parent,
+            capture_output=True,
+            text=True,
+        )
+    except OSError:
+        return ""
+    return described.stdout.strip()
+
+
 def write_result(name: str, figures: dict[str, Any]) -> None:
-    """Store figures under `results/`, with the class of machine and the versions that gave them."""
+    """Store figures under `results/`, with the class of machine, the commit and the versions that gave them."""
     RESULTS.mkdir(exist_ok=True)
     record = {
         "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
         "cores": len(os.sched_getaffinity(0)),
         "machine": platform.machine(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

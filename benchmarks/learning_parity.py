@@ -10,23 +10,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import statistics
-from collections.abc import Sequence
 
 from _common import Subject, start, subject, train, write_result
+from _intervals import interval
 from _rivals import rsl_rl
 
 ENV_STEPS = {"hopper": 300_000}
 """Samples of one training: those of the figures in the README, whatever a task's budget is by now."""
-
-# 97.5 % quantiles of Student's t distribution by degrees of freedom
-_T_QUANTILE = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % confidence interval."""
-    half = _T_QUANTILE[len(values) - 1] * statistics.stdev(values) / math.sqrt(len(values))
-    return statistics.fmean(values), half
 
 
 def measure(chosen: Subject, seeds: range, env_steps: int) -> dict[str, list[float]]:

@@ -1,0 +1,54 @@
+"""Whole searches, run as `eureka search` runs them, in a runs folder of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run
+from eureka_agent.report.events import Event
+from eureka_agent.search.session import start
+
+Result = TypeVar("Result")
+
+
+class Watch:
+    """Notes every event with the seconds since the search was asked for."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.events: list[tuple[float, Event]] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append((self.seconds(), event))
+
+    def seconds(self) -> float:
+        """Since the search was asked for."""
+        return time.perf_counter() - self.began
+
+
+@contextmanager
+def _own_runs_folder() -> Iterator[None]:
+    before = os.environ.get(RUNS_VARIABLE)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[RUNS_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[RUNS_VARIABLE]
+            else:
+                os.environ[RUNS_VARIABLE] = before
+
+
+def search(values: Mapping[str, Any], read: Callable[[Run, Watch], Result], watch: Watch | None = None) -> Result:
+    """See a search through, and what `read` makes of it before its folder is gone. `values`: settings by name."""
+    with _own_runs_folder():
+        watch = watch or Watch()
+        run = asyncio.run(start(values, None, ["eureka", "search"], watch))
+        return read(run, watch)

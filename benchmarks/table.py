@@ -1,0 +1,195 @@
+"""The figures of the training engine against their targets, one table, read from `results/`.
+
+A ratio is how far a figure is beyond its target: 1 meets it, 2 is twice as good. A figure that this run did not measure shows the day on which it
+was measured; one that was never measured says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+NOT_MEASURED = "not measured"
+
+OF_RAW = {"hopper/run": 0.60, "ant/run": 0.70}
+TIMES_AS_MANY_CANDIDATES = {"hopper/run": 10.0, "ant/run": 6.0}
+RACED = ("cartpole/swingup", "hopper/run", "ant/run")
+MOST_OUTSIDE = 0.05
+RACING_TIME = 0.5
+TWO_CORES = 1.7
+GPU = 10.0
+MEMORY_GB = 1.5
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    figure: str
+    target: str
+    value: str = NOT_MEASURED
+    ratio: float | None = None
+    """1 or more: met."""
+    met: bool | None = None
+    note: str = ""
+    measured: str = ""
+    """When."""
+
+
+def result(name: str, since: float) -> tuple[dict[str, Any], str]:
+    """The stored figures of a benchmark and when they are from; nothing where there are none. `since`: when this run began (Unix time)."""
+    path = RESULTS / f"{name}.json"
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}, ""
+    return found, "this run" if path.stat().st_mtime >= since else str(found.get("date", "before"))
+
+
+def at_least(figure: str, target: float, value: float | None, shown: str, **more: Any) -> Row:
+    """A figure that is to be no smaller than its target; `shown` formats both."""
+    if value is None:
+        return Row(figure, f"≥ {shown.format(target)}")
+    return Row(figure, f"≥ {shown.format(target)}", shown.format(value), value / target, value >= target, **more)
+
+
+def at_most(figure: str, target: float, value: float | None, shown: str, **more: Any) -> Row:
+    """A figure that is to be no larger than its target."""
+    if value is None:
+        return Row(figure, f"≤ {shown.format(target)}")
+    ratio = target / value if value > 0.0 else None
+    return Row(figure, f"≤ {shown.format(target)}", shown.format(value), ratio, value <= target, **more)
+
+
+def rows(since: float = 0.0) -> list[Row]:
+    """All lines, in the order of the targets."""
+    return [
+        *_speed(since),
+        *_candidates(since),
+        *_racing(since),
+        *_two_cores(since),
+        *_gpu(since),
+        *_memory(since),
+    ]
+
+
+def _speed(since: float) -> Iterator[Row]:
+    found, when = result("training_speed", since)
+    for task, target in OF_RAW.items():
+        lines = found.get("tasks", {}).get(task, [])
+        lines = lines if isinstance(lines, list) else []  # of a benchmark of this name that measured otherwise
+        for num_envs in (16, 64):
+            mine = [line for line in lines if line["num_envs"] == num_envs]
+            lowest = min(mine, key=lambda line: line["of_raw"], default=None)
+            later = mine[-1] if mine else None
+            note = ""
+            if lowest is not None and later is not None:
+                note = f"lowest phase, after {lowest['iteration']} iterations; after {later['iteration']}: {later['of_raw']:.1%}"
+            yield at_least(
+                f"{task}, K=16, N={num_envs}: env steps/s, of raw physics",
+                target,
+                None if lowest is None else lowest["of_raw"],
+                "{:.1%}",
+                note=note,
+                measured=when if mine else "",
+            )
+        mine = [line["outside"] for line in lines if line["num_envs"] == 16]
+        yield at_most(
+            f"{task}, K=16, N=16: time outside physics and learning",
+            MOST_OUTSIDE,
+            max(mine, default=None),
+            "{:.1%}",
+            note="highest phase" if mine else "",
+            measured=when if mine else "",
+        )
+
+
+def _candidates(since: float) -> Iterator[Row]:
+    found, when = result("candidates_per_hour", since)
+    for task, target in TIMES_AS_MANY_CANDIDATES.items():
+        arms = found.get("tasks", {}).get(task)
+        figure = f"{task}: candidates an hour, 2 cores, against Gymnasium + SB3"
+        if arms is None:
+            yield at_least(figure, target, None, "{:.1f} x")
+            continue
+        theirs, same = arms["gymnasium"], arms["same_physics"]
+        note = (
+            f"at the task's budget; as measured at {arms['env_steps']:,} steps with start-up {theirs['ratio']:.1f} x; "
+            f"on the same physics {same['ratio_at_budget']:.1f} x"
+        )
+        yield at_least(figure, target, theirs["ratio_at_budget"], "{:.1f} x", note=note, measured=when)
+
+
+def _racing(since: float) -> Iterator[Row]:
+    found, when = result("racing_time", since)
+    for task in RACED:
+        summary = found.get("tasks", {}).get(task)
+        time_row = f"{task}: wall time to the same best fitness, racing over without"
+        fitness_row = f"{task}: winner's fitness, racing minus without"
+        if summary is None:
+            yield at_most(time_row, RACING_TIME, None, "{:.2f}")
+            yield Row(fitness_row, "0 within noise")
+            continue
+        note = f"{summary['seeds']} seeds; reached to stay {summary['to_stay']:.2f}, to the end {summary['end']:.2f}"
+        yield at_most(time_row, RACING_TIME, summary["first"], "{:.2f}", note=note, measured=when)
+        half = summary.get("difference_half_width")
+        value = f"{summary['difference']:+.3g}" + ("" if half is None else f" ± {half:.2g}")
+        equal = None if half is None else abs(summary["difference"]) <= half
+        yield Row(fitness_row, "0 within noise", value, None, equal, f"{summary['seeds']} seeds, 95 %", when)
+
+
+def _two_cores(since: float) -> Iterator[Row]:
+    found, when = result("two_cores", since)
+    note = ""
+    if found:
+        note = f"{found['ratio_without_startup']:.2f} x without start-up; raw physics alone {found['ceiling']:.2f} x"
+    figure = f"{found.get('task', 'hopper/run')}: training pool, two cores against one"
+    yield at_least(figure, TWO_CORES, found.get("ratio"), "{:.2f} x", note=note, measured=when)
+
+
+def _gpu(since: float) -> Iterator[Row]:
+    found, when = result("gpu_population", since)
+    tasks = found.get("tasks", {})
+    if not tasks:
+        yield at_least("GPU, torch environments: K=16 against 16 runs of K=1", GPU, None, "{:.1f} x")
+    for task, figures in tasks.items():
+        figure = f"{task} on a GPU: K=16 against 16 runs of K=1"
+        yield at_least(figure, GPU, figures["ratio"], "{:.1f} x", note=found.get("device", ""), measured=when)
+
+
+def _memory(since: float) -> Iterator[Row]:
+    found, when = result("worker_memory", since)
+    note = ""
+    if found and not found["starts_within_limit"]:
+        note = "measured without the worker's limit of memory, within which it does not start"
+    peak = found["peak_bytes"] / 1e9 if found else None
+    figure = "ant/run, K=16, N=64: peak memory of a worker"
+    yield at_most(figure, MEMORY_GB, peak, "{:.2f} GB", note=note, measured=when)
+
+
+def render(lines: Sequence[Row]) -> str:
+    """The table as text."""
+    words = {True: "met", False: "missed", None: ""}
+    cells = [
+        [
+            row.figure,
+            row.target,
+            row.value,
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            words[row.met],
+            row.measured,
+            row.note,
+        ]
+        for row in lines
+    ]
+    header = ["figure", "target", "measured", "ratio", "", "when", "note"]
+    widths = [max(len(each[column]) for each in (header, *cells)) for column in range(len(header))]
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+        for each in (header, ["─" * width for width in widths], *cells)
+    )
+    return "\n".join(padded)

@@ -1,0 +1,100 @@
+"""The table of `make bench`: what meets its target, what misses it, and what nobody measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import table
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results, empty."""
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, name: str, **figures: Any) -> None:
+    (folder / f"{name}.json").write_text(json.dumps({"date": "2026-01-02", **figures}))
+
+
+def row(beginning: str, since: float = 0.0) -> table.Row:
+    (found,) = [each for each in table.rows(since) if each.figure.startswith(beginning)]
+    return found
+
+
+def test_without_results_nothing_is_measured(results: Path) -> None:
+    found = table.rows()
+    assert {each.value for each in found} == {table.NOT_MEASURED}
+    assert {(each.ratio, each.met, each.measured) for each in found} == {(None, None, "")}
+
+
+def test_a_figure_that_is_to_be_large(results: Path) -> None:
+    write(results, "two_cores", task="hopper/run", ratio=1.53, ratio_without_startup=1.6, ceiling=1.9)
+    found = row("hopper/run: training pool")
+    assert found.met is False
+    assert found.ratio == pytest.approx(0.9)  # 1.53 of 1.7
+    assert "1.90 x" in found.note
+
+
+def test_a_figure_that_is_to_be_small(results: Path) -> None:
+    write(results, "worker_memory", peak_bytes=750_000_000, starts_within_limit=False)
+    found = row("ant/run, K=16, N=64: peak")
+    assert (found.met, found.value) == (True, "0.75 GB")
+    assert found.ratio == pytest.approx(2.0)  # 1.5 GB over 0.75
+    assert "does not start" in found.note
+
+
+def test_the_lowest_phase_counts(results: Path) -> None:
+    lines = [
+        {"num_envs": 16, "iteration": 3, "of_raw": 0.5, "outside": 0.04},
+        {"num_envs": 16, "iteration": 150, "of_raw": 0.7, "outside": 0.03},
+    ]
+    write(results, "training_speed", tasks={"hopper/run": lines})
+    assert row("hopper/run, K=16, N=16: env steps").met is False
+    assert row("hopper/run, K=16, N=16: time outside").value == "4.0%"
+    assert row("hopper/run, K=16, N=64: env steps").value == table.NOT_MEASURED
+
+
+def test_a_difference_within_its_interval_is_noise(results: Path) -> None:
+    task = {"seeds": 3, "first": 0.4, "to_stay": 0.6, "end": 0.7, "difference": -0.2, "difference_half_width": 0.3}
+    write(results, "racing_time", tasks={"hopper/run": task})
+    assert row("hopper/run: wall time to the same").met is True
+    assert row("hopper/run: winner's").met is True
+    task["difference_half_width"] = 0.1
+    write(results, "racing_time", tasks={"hopper/run": task})
+    assert row("hopper/run: winner's").met is False
+
+
+def test_results_of_another_form_are_not_measured(results: Path) -> None:
+    write(results, "training_speed", tasks={"hopper/run": {"steps_per_second": 1.0}})
+    assert row("hopper/run, K=16, N=16: env steps").value == table.NOT_MEASURED
+
+
+def test_figures_say_when_they_are_from(results: Path) -> None:
+    write(results, "two_cores", task="hopper/run", ratio=2.0, ratio_without_startup=2.0, ceiling=2.0)
+    written = (results / "two_cores.json").stat().st_mtime
+    assert row("hopper/run: training pool", since=written - 1.0).measured == "this run"
+    assert row("hopper/run: training pool", since=written + 1.0).measured == "2026-01-02"
+
+
+def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
+    def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchmarks", *arguments]
+        return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+
+    listed = bench("--list")
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert {"training_speed", "candidates_per_hour", "two_cores", "worker_memory", "racing_time"} <= set(names)
+    assert "table" not in names
+    assert bench("--table").stdout.startswith("figure")
+    unknown = bench("nothing")
+    assert unknown.returncode == 2
+    assert "no benchmark 'nothing'" in unknown.stderr

@@ -1,0 +1,49 @@
+"""Raw physics, against which a training's speed is held, is the training's own physics again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from _common import subject
+from _recorded_batch import BarePhysics, batch_of, watch
+from training_speed import Measured
+
+from eureka_agent.simulation.mujoco_task import MujocoTask
+
+
+@pytest.mark.parametrize("robot", ["hopper", "ant"])
+def test_recorded_steps_and_resets_lead_to_the_same_state_again(robot: str) -> None:
+    environment = subject(robot).make(8)
+    assert isinstance(environment, MujocoTask)
+    own = batch_of(environment)
+    watched = watch(environment)
+    environment.reset()
+    environment.progress_buf[:] = environment.max_episode_length - torch.tensor([3, 5, 9, 9, 20, 90, 90, 90])
+    begins = watched.state()
+    watched.record()
+    noise = torch.Generator().manual_seed(0)
+    for _ in range(30):
+        environment.step(torch.randn(8, environment.num_actions, generator=noise))
+    calls = watched.recorded()
+    assert [kind for kind, *_ in calls].count("step") == 30
+    assert [kind for kind, *_ in calls].count("place") >= 4
+    bare = BarePhysics(environment)
+    seconds, reached = bare.replay(begins, calls)
+    assert seconds > 0.0
+    assert watched.seconds["step"] > 0.0
+    for name, value in watched.state().items():
+        assert (value.numpy() == reached[name]).all(), name
+    assert (own.bind("qpos") == reached["qpos"]).all()
+    # without the resets it is another course of events
+    _, elsewhere = bare.replay(begins, [call for call in calls if call[0] == "step"])
+    assert not (own.bind("qpos") == elsewhere["qpos"]).all()
+
+
+@pytest.mark.slow
+def test_the_parts_of_an_iteration_are_its_whole() -> None:
+    chosen = subject("hopper")
+    parts = Measured(chosen, chosen.settings(env_steps=2_000)).iteration()
+    wall, raw = parts.pop("wall"), parts.pop("raw")
+    assert sum(parts.values()) == pytest.approx(wall, rel=0.05)
+    assert 0.0 < raw < wall
+    assert min(parts.values()) >= 0.0
