@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from eureka_agent.worker.channel import Channel
@@ -39,6 +40,9 @@ def main() -> None:
     from eureka_agent.worker.serve import Worker  # torch comes with it: only after the limits are set
 
     Worker(Channel(commands, events), arguments.scratch).run()
+    # all that is to be kept has been sent or written; to take torch and the simulator down in order would take a second
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
