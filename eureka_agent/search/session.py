@@ -21,7 +21,7 @@ from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.llm.interface import LanguageModel
-from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.records import CurvePoint, RunStatus, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,
     Event,
@@ -36,6 +36,7 @@ from eureka_agent.report.events import (
 )
 from eureka_agent.report.markdown import write_report
 from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.evaluator import Evaluator
@@ -250,6 +251,13 @@ async def _search(
     scratch = run.folder / WORKERS_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     snapshots = SnapshotStore(run.folder)
+    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores())
+    stack.push_async_callback(evaluator.close)
+
+    def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
+        evaluator.warm_up()  # the trainings have started: the first policies come soon
+        observer(TrainingProgress(job=job, points=tuple(points)))
+
     pool = TrainingPool(
         wall=wall,
         environment=settings.env,
@@ -258,7 +266,7 @@ async def _search(
         slots=capacity.slots,
         workers=capacity.workers,
         scratch_root=scratch,
-        on_progress=lambda job, points: observer(TrainingProgress(job=job, points=tuple(points))),
+        on_progress=on_progress,
         on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
         on_resume=lambda job, points: observer(
             TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
@@ -269,8 +277,6 @@ async def _search(
         devices=hardware.devices(capacity.workers),
     )
     stack.push_async_callback(pool.close)
-    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator")
-    stack.push_async_callback(evaluator.close)
     trials = TrialRunner(
         pool, evaluator, snapshots, settings.evaluation_episodes, description.success_fitness, observer
     )
