@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -89,7 +90,11 @@ class SearchSettings(TrainingSettings):
     final_seeds: int = Field(5, gt=0, description="seeds of every final training and of the baselines")
     evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
     slots: int = Field(16, gt=0, description="trainings side by side in one worker")
-    workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core")
+    device: str = Field(
+        "auto",
+        description="where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several with commas between them",
+    )
+    workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core, or per GPU")
     sandbox: Literal["auto", "process"] = Field("auto", description="wall around generated code")
     dry_run_timeout: float = Field(
         10.0, gt=0, le=DAY_SECONDS, description="seconds that a reward may take in the critic's dry run"
@@ -112,6 +117,13 @@ class SearchSettings(TrainingSettings):
     def _budget_as_text(cls, budget: Any) -> Any:
         """In YAML a plain number of env steps is no text."""
         return str(budget) if isinstance(budget, int) else budget
+
+    @field_validator("device")
+    @classmethod
+    def _check_device(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda|cuda:\d{1,4}(,cuda:\d{1,4})*", device):
+            raise ValueError("expected auto, cpu, cuda, or one or several like cuda:0,cuda:1")
+        return device
 
     @field_validator("env", "task", "sentence", "model", "base_url", "budget")
     @classmethod

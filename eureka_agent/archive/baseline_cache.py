@@ -32,9 +32,14 @@ class BaselineCache:
     """Outcomes and policies of baselines, content-addressed."""
 
     def __init__(
-        self, runs: Path, description: TaskDescription, settings: TrainingSettings, evaluation_episodes: int
+        self,
+        runs: Path,
+        description: TaskDescription,
+        settings: TrainingSettings,
+        evaluation_episodes: int,
+        device_kind: str = "cpu",
     ) -> None:
-        """`runs`: the folder of all runs; the cache lies in it as a hidden folder."""
+        """`runs`: the folder of all runs; the cache lies in it as a hidden folder. `device_kind`: `"cpu"` or `"cuda"`, whose bits differ."""
         self._folder = runs / CACHE_FOLDER / "baselines"
         self._context = json.dumps(
             {
@@ -42,6 +47,7 @@ class BaselineCache:
                 "task": description.task,
                 "settings": settings.model_dump(mode="json"),
                 "evaluation_episodes": evaluation_episodes,
+                "device": device_kind,
                 "versions": versions(),
                 "code": _code_fingerprint(),
             },

@@ -14,10 +14,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from eureka_agent import __version__
 from eureka_agent.errors import EurekaError
+
+if TYPE_CHECKING:
+    from eureka_agent.worker.messages import Opened
 
 REQUIRED_PACKAGES = (
     "torch",
@@ -67,7 +70,7 @@ def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
     yield keys(variables)
     yield from walls()
     yield rendering(variables)
-    yield worker()
+    yield from worker()
 
 
 def packages() -> Iterator[Check]:
@@ -84,9 +87,15 @@ def packages() -> Iterator[Check]:
 
 
 def processor() -> Check:
-    """Cores that this process may use: a training worker runs on each."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Check("processor", "ok", f"{cores} core{'s' if cores != 1 else ''} to train on")
+    """Cores that this process may use."""
+    from eureka_agent.sandbox.cores import available_cores, usable_cores
+
+    cores, usable = available_cores(), usable_cores()
+    numbers = ", ".join(map(str, sorted(cores)))
+    detail = f"{len(cores)} core{'s' if len(cores) != 1 else ''} to train on (number {numbers})"
+    if usable < len(cores):
+        detail += f", of which a quota grants the time of {usable}"
+    return Check("processor", "ok", detail)
 
 
 def memory() -> Check:
@@ -103,18 +112,16 @@ def memory() -> Check:
 
 
 def gpu() -> Check:
-    """What nvidia-smi says, where there is one."""
+    """The driver's view of the GPUs, where there is an nvidia-smi; what torch makes of them a worker says."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        return Check("GPU", "ok", "no NVIDIA GPU found; trainings run on the CPU")
+        return Check("GPU", "ok", "no NVIDIA GPU found")
     command = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return Check(
-            "GPU", "warning", f"nvidia-smi does not answer: {type(error).__name__}", "trainings run on the CPU"
-        )
-    return Check("GPU", "ok", f"{'; '.join(answer.strip().splitlines())} (this version trains on the CPU)")
+        return Check("GPU", "warning", f"nvidia-smi does not answer: {type(error).__name__}", "see to the driver")
+    return Check("GPU", "ok", "; ".join(answer.strip().splitlines()))
 
 
 def disk(runs: Path) -> Check:
@@ -168,29 +175,43 @@ def rendering(variables: Mapping[str, str]) -> Check:
     return Check("rendering", "ok", f"{setting}; {there}; a search draws nothing")
 
 
-def worker() -> Check:
-    """Start a worker behind the default wall, open an environment and dry-run a reward in it."""
+def worker() -> Iterator[Check]:
+    """Start a worker behind the default wall, open an environment and dry-run a reward in it; ask it for the GPUs."""
     started = time.monotonic()
     try:
-        opened, findings = asyncio.run(_probe())
+        seconds, opened, findings = asyncio.run(_probe())
     except EurekaError as error:
-        return Check("worker", "error", error.message, error.hint)
+        yield Check("worker", "error", error.message, error.hint)
+        return
+    yield devices(opened)
     if findings:
-        return Check(
+        yield Check(
             "worker",
             "error",
             f"the dry run of a good reward failed: {findings[0]}",
             "this is a fault of ours: please report it",
         )
-    return Check(
+        return
+    yield Check(
         "worker",
         "ok",
-        f"starts and opens {PROBE_ENVIRONMENT} in {opened:.1f} s, dry run after {time.monotonic() - started:.1f} s",
+        f"starts and opens {PROBE_ENVIRONMENT} in {seconds:.1f} s, dry run after {time.monotonic() - started:.1f} s",
     )
 
 
-async def _probe() -> tuple[float, list[str]]:
-    """Seconds until the environment was open, and the errors that the dry run of its human reward found."""
+def devices(opened: Opened) -> Check:
+    """What torch finds in a worker, and what `--device auto` makes of it."""
+    from eureka_agent.sandbox.devices import choose_hardware
+
+    hardware = choose_hardware("auto", opened)
+    names = ", ".join(["cpu", *(f"cuda:{number}" for number in range(opened.gpus.count))])
+    missing = f" ({opened.gpus.missing})" if opened.gpus.missing else ""
+    chosen = hardware.sentence(hardware.places)
+    return Check("devices", "ok", f"{names}{missing}; with --device auto on {PROBE_ENVIRONMENT} {chosen}")
+
+
+async def _probe() -> tuple[float, Opened, list[str]]:
+    """Seconds until the environment was open, what the worker said then, and the errors of a dry run of its human reward."""
     from eureka_agent.sandbox.choose import choose_wall
     from eureka_agent.sandbox.dry_runner import DryRunner
 
@@ -199,8 +220,12 @@ async def _probe() -> tuple[float, list[str]]:
         runner = DryRunner(choose_wall("auto"), PROBE_ENVIRONMENT, None, Path(scratch))
         try:
             description = await runner.start()
-            opened = time.monotonic() - started
+            seconds = time.monotonic() - started
             findings = await runner.dry_run(description.human_reward or "", trusted=True)
         finally:
             await runner.close()
-    return opened, [f"{finding.code} {finding.message}" for finding in findings if finding.severity == "error"]
+    return (
+        seconds,
+        runner.opened,
+        [f"{finding.code} {finding.message}" for finding in findings if finding.severity == "error"],
+    )

@@ -19,6 +19,7 @@ _FLAGS = (
     "final_seeds",
     "baselines",
     "evaluation_episodes",
+    "device",
     "workers",
     "sandbox",
     "dry_run_timeout",

@@ -31,6 +31,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "settings": report.settings.model_dump(mode="json"),
         "designer": report.designer,
         "wall": report.wall,
+        "devices": list(report.devices),
         "best": best_to_json(report),
         "human": score_to_json(human) if human is not None else None,
         "sparse": score_to_json(sparse) if sparse is not None else None,

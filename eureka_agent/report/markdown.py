@@ -224,10 +224,11 @@ def _settings(report: RunReport) -> str:
 def _reproduce(report: RunReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     commit = f"Commit `{report.git_commit}`. " if report.git_commit else ""
+    devices = f", trained on {', then '.join(report.devices)}" if report.devices else ""
     return (
         fenced(report.command_line(), "sh")
         + f"\n\n{commit}Started {report.started}. {versions + '. ' if versions else ''}"
-        + f"Designer {report.designer}, wall {report.wall}. Environment fingerprint `{report.description.fingerprint[:16]}`."
+        + f"Designer {report.designer}, wall {report.wall}{devices}. Environment fingerprint `{report.description.fingerprint[:16]}`."
     )
 
 

@@ -57,6 +57,8 @@ class RunReport:
     """Finalists, best first, then the human and the sparse reward."""
     best: Attempt | None = None
     cost: RunCost = RunCost()
+    devices: tuple[str, ...] = ()
+    """What its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and cuda:1"`."""
     versions: Mapping[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     command: tuple[str, ...] = ()

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.scratch import stderr_tail
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
@@ -96,9 +95,11 @@ class WorkerClient:
             )
         return event
 
-    async def open(self, environment: str, task: str | None, timeout_s: float = START_SECONDS) -> TaskDescription:
+    async def open(
+        self, environment: str, task: str | None, device: str = "cpu", timeout_s: float = START_SECONDS
+    ) -> Opened:
         """Load an environment and a task. Raises EurekaError with the worker's words when they cannot be loaded."""
-        await self.send(Open(environment=absolute_reference(environment), task=task))
+        await self.send(Open(environment=absolute_reference(environment), task=task, device=device))
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:
@@ -108,7 +109,7 @@ class WorkerClient:
                 "try again on a less busy machine, or look for a loop in the environment's constructor",
             ) from None
         if isinstance(event, Opened):
-            return event.description
+            return event
         await self.kill()
         if isinstance(event, Fault):
             raise EurekaError(event.message, event.hint)

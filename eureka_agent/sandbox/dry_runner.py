@@ -12,7 +12,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import DryRun, DryRunDone, Scored, ScoreTransitions
+from eureka_agent.worker.messages import DryRun, DryRunDone, Opened, Scored, ScoreTransitions
 
 _GRACE_SECONDS = 30.0
 """What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
@@ -44,9 +44,14 @@ class DryRunner:
     @property
     def description(self) -> TaskDescription:
         """What the worker said of environment and task; there once `start` or a first dry run is done."""
-        if self._worker.description is None:
+        return self.opened.description
+
+    @property
+    def opened(self) -> Opened:
+        """What the worker found, GPUs included; there once `start` or a first dry run is done."""
+        if self._worker.opened is None:
             raise EurekaError("the dry runner has not been started", "await its `start` first")
-        return self._worker.description
+        return self._worker.opened
 
     async def start(self) -> TaskDescription:
         """Open the environment. Raises EurekaError with the worker's words when it cannot be loaded."""

@@ -27,6 +27,7 @@ _PASSED_ON = (
     "PYOPENGL_PLATFORM",
     "LD_LIBRARY_PATH",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
     "SYSTEMROOT",
 )
 """Environment variables that a worker gets. A list of what is allowed: a key under a name nobody thought of stays here too."""
@@ -73,6 +74,7 @@ class ProcessWall:
             ),
             *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
             *("--file-bytes", str(limits.file_bytes)),
+            *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
         ]
         try:
             with (scratch / STDERR_NAME).open("ab") as stderr:
@@ -81,7 +83,7 @@ class ProcessWall:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=stderr,
-                    env=_environment(scratch, mark),
+                    env=_environment(scratch, mark, limits.visible_gpu),
                     cwd=scratch,
                     start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
                     limit=MAX_LINE_BYTES,
@@ -106,8 +108,10 @@ class ProcessWall:
         await handle.wait()
 
 
-def _environment(scratch: Path, mark: str) -> dict[str, str]:
+def _environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str, str]:
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    if visible_gpu is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible_gpu
     return {
         **environment,
         _MARK: mark,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
 from eureka_agent.sandbox.training_worker import (
     PauseObserver,
     ProgressObserver,
@@ -51,12 +52,16 @@ class TrainingPool:
         limits: Limits | None = None,
         snapshots: SnapshotStore | None = None,
         snapshot_s: float = 20.0,
+        devices: Sequence[Device] = (),
     ) -> None:
-        """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed."""
+        """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed;
+        `devices`: what the workers share, the CPU's cores where none is given.
+        """
         limits = limits or shared_limits(workers)
         self._setup = WorkerSetup(
             wall, environment, task, settings, scratch_root, limits, timeout_s, snapshots, snapshot_s
         )
+        self._leases = DeviceLeases(devices or CPU.devices(workers))
         self._slots = slots
         self._max_workers = workers
         self._on_progress = on_progress
@@ -116,7 +121,7 @@ class TrainingPool:
         while self._waiting:
             worker = max(self._workers, key=lambda item: item.free_slots, default=None)
             if (worker is None or worker.jobs) and len(self._workers) < self._max_workers:
-                worker = TrainingWorker(self._setup, self._slots, self._on_progress)
+                worker = TrainingWorker(self._setup, self._leases.take(), self._slots, self._on_progress)
                 self._workers.append(worker)
                 self._in_background(self._run_worker(worker))
             if worker is None or worker.free_slots <= 0:
@@ -141,6 +146,7 @@ class TrainingPool:
                 await worker.serve(self._dispatch)
             except WorkerDiedError as error:
                 self._workers.remove(worker)
+                worker.lease.give_back()  # before its successor looks for a device: it takes this one
                 self._start_again(worker, error)
         except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: whoever waits must hear of it)
             _raise_to(worker.jobs.values(), error)
@@ -192,7 +198,7 @@ class TrainingPool:
             entry = self._suspects.get_nowait()
             if entry.result.done():
                 continue
-            worker = TrainingWorker(self._setup, 1, self._on_progress)
+            worker = TrainingWorker(self._setup, self._leases.take(), 1, self._on_progress)
             serving = None
             try:
                 await worker.start()

@@ -14,6 +14,7 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import TrainingSettings
@@ -90,8 +91,10 @@ class WorkerSetup:
 class TrainingWorker:
     """Gives jobs to one worker process until it dies or is closed."""
 
-    def __init__(self, setup: WorkerSetup, slots: int, on_progress: ProgressObserver) -> None:
+    def __init__(self, setup: WorkerSetup, lease: Lease, slots: int, on_progress: ProgressObserver) -> None:
+        """Starts nothing yet. `lease`: of the device that it trains on; given back when it is closed."""
         self._setup = setup
+        self.lease = lease
         self._on_progress = on_progress
         self._client: WorkerClient | None = None
         self._timers: dict[str, float] = {}
@@ -115,8 +118,9 @@ class TrainingWorker:
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError for an environment that cannot be loaded."""
         setup = self._setup
-        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, setup.limits)
-        await self._client.open(setup.environment, setup.task)
+        device = self.lease.device
+        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, device.limit(setup.limits))
+        await self._client.open(setup.environment, setup.task, device.name_within)
         await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
         try:
             event = await self._client.receive(START_SECONDS)
@@ -217,13 +221,16 @@ class TrainingWorker:
         return job_under_way(self._client.scratch) if self._client is not None else ""
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process and give its device back."""
         for task in list(self._paused.values()):
             task.cancel()
         self._paused.clear()
         client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        try:
+            if client is not None:
+                await client.close()
+        finally:
+            self.lease.give_back()
 
     def _take_progress(self, event: Progress) -> None:
         self._timers = event.timers

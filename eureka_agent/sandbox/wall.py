@@ -22,6 +22,10 @@ class Limits:
     open_files: int = 1024
     file_bytes: int = 1 << 30
     """Largest file that it may write."""
+    cores: tuple[int, ...] = ()
+    """CPU cores that it runs on; empty: all."""
+    visible_gpu: str | None = None
+    """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver sees."""
 
 
 def shared_limits(workers: int) -> Limits:

@@ -6,10 +6,18 @@ import time
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.worker.messages import DryRun, DryRunDone, Evaluate, Evaluated, Fault, Scored, ScoreTransitions
+from eureka_agent.worker.messages import (
+    DryRun,
+    DryRunDone,
+    Evaluate,
+    Evaluated,
+    Fault,
+    Opened,
+    Scored,
+    ScoreTransitions,
+)
 
 
 class WarmWorker:
@@ -24,8 +32,8 @@ class WarmWorker:
         self._scratch_root = scratch_root
         self._limits = limits or Limits()
         self._client: WorkerClient | None = None
-        self.description: TaskDescription | None = None
-        """What the worker said of environment and task; None before the first `ready`."""
+        self.opened: Opened | None = None
+        """What the worker said of environment, task and GPUs; None before the first `ready`."""
 
     async def ready(self) -> WorkerClient:
         """A live worker with the environment open. Raises EurekaError when that cannot be loaded."""
@@ -34,7 +42,7 @@ class WarmWorker:
         await self.drop()
         self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits)
         try:
-            self.description = await self._client.open(self._environment, self._task)
+            self.opened = await self._client.open(self._environment, self._task)
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()
             raise

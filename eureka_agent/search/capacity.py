@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 
 from eureka_agent.settings import SearchSettings
@@ -18,18 +17,21 @@ class Capacity:
     baseline_slots: int
 
 
-def plan_capacity(settings: SearchSettings, cores: int | None = None) -> Capacity:
-    """Slots for a generation and an even share of the baselines; a worker for each core, as far as there is work.
+def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
+    """Slots for a generation and an even share of the baselines; a worker for each of `places` cores or GPUs, as far as there is work.
 
-    The baselines are spread over the phases (a generation, and the confirmation of its best), so that none runs long for them alone.
+    A search that works ahead has two generations in training at times, or one and the repeats of the one before. The baselines are spread over the
+    phases (a generation, and the confirmation of its best), so that none runs long for them alone.
     """
-    cores = cores or len(os.sched_getaffinity(0))
     baselines = 2 * settings.final_seeds if settings.finalists and settings.baselines else 0
     finals = settings.finalists * settings.final_seeds
-    beside = math.ceil(baselines / (settings.iterations * (2 if settings.confirm else 1)))
     candidates = settings.samples * settings.iterations
     repeats = min(settings.confirm, candidates) * settings.confirm_seeds if candidates > 1 else 0
-    wanted = max(settings.samples + beside, repeats + beside, finals, 1)
-    workers = min(settings.workers or cores, wanted)
+    ahead = settings.work_ahead and settings.iterations > 1
+    phases = settings.iterations * (1 if ahead or not settings.confirm else 2)
+    beside = math.ceil(baselines / phases)
+    before = max(settings.samples, repeats) if ahead else 0
+    wanted = max(settings.samples + before + beside, repeats + beside, finals, 1)
+    workers = min(settings.workers or places, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
     return Capacity(workers, slots, max(1, min(beside, workers * slots - settings.samples)))

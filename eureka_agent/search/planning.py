@@ -9,6 +9,7 @@ from pathlib import Path
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, plan
 from eureka_agent.search.capacity import plan_capacity
@@ -23,6 +24,7 @@ async def plan_within(
     given: Collection[str],
     wall: Wall,
     description: TaskDescription,
+    hardware: Hardware,
     scratch: Path,
     began: float,
 ) -> Plan:
@@ -35,8 +37,9 @@ async def plan_within(
     speed = None
     if budget.seconds is not None:
         largest = settings if "samples" in given else settings.model_copy(update={"samples": MOST_SAMPLES})
-        speed = await measure_speed(wall, settings, description, plan_capacity(largest), scratch / "speed")
-    baselines = _MissingBaselines(description)
+        capacity = plan_capacity(largest, hardware.places)
+        speed = await measure_speed(wall, settings, description, capacity, scratch / "speed", hardware)
+    baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
     dial = Dial(budget, baselines, races=description.restorable, speed=speed, used_seconds=used_seconds)
     return plan(settings, given, dial)
@@ -45,8 +48,9 @@ async def plan_within(
 class _MissingBaselines:
     """Counts the trainings of baselines that are not in the cache; looks once for settings that a baseline depends on."""
 
-    def __init__(self, description: TaskDescription) -> None:
+    def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
+        self._hardware = hardware
         rewards = (description.human_reward, description.sparse_reward)
         self._rewards = [source for source in rewards if source is not None]
         self._known: dict[tuple[int, int], int] = {}
@@ -55,7 +59,8 @@ class _MissingBaselines:
         key = (settings.env_steps, settings.final_seeds)
         if key not in self._known:
             training = training_part(settings)
-            cache = BaselineCache(runs_folder(), self._description, training, settings.evaluation_episodes)
+            kind = self._hardware.kind
+            cache = BaselineCache(runs_folder(), self._description, training, settings.evaluation_episodes, kind)
             seeds = final_seeds(settings.final_seeds)
             self._known[key] = sum(cache.find(source, seed) is None for source in self._rewards for seed in seeds)
         return self._known[key]

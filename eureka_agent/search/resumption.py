@@ -20,6 +20,7 @@ FREE_SETTINGS = frozenset(
         "final_seeds",
         "baselines",
         "slots",
+        "device",
         "workers",
         "sandbox",
         "dry_run_timeout",

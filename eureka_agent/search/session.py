@@ -21,7 +21,7 @@ from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.llm.interface import LanguageModel
-from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.records import CurvePoint, RunStatus, TaskDescription
 from eureka_agent.report.events import (
     AttemptEnded,
     Event,
@@ -36,6 +36,8 @@ from eureka_agent.report.events import (
 )
 from eureka_agent.report.markdown import write_report
 from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.cores import usable_cores
+from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.training_pool import TrainingPool
@@ -49,7 +51,7 @@ from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch
 from eureka_agent.search.strategy import STRATEGIES, Strategy
-from eureka_agent.search.summary import BUDGET_FACT, best_attempt, run_report
+from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT, best_attempt, run_report
 from eureka_agent.search.trial import TrialRunner
 from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings, training_part
 
@@ -85,14 +87,18 @@ async def start(
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             dry_runner = await _dry_runner(stack, wall, asked, scratch)
+            hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
             facts: dict[str, Any] = {} if given is None else {GIVEN_FACT: given.source}
             if budget is not None:
-                planned = await plan_within(budget, settings, values, wall, dry_runner.description, scratch, began)
+                planned = await plan_within(
+                    budget, settings, values, wall, dry_runner.description, hardware, scratch, began
+                )
                 settings, seconds = planned.settings, time.monotonic() - began
                 facts |= {BUDGET_FACT: {"text": planned.text, "seconds_before": seconds}, "seconds": seconds}
             run = create_run(settings, dry_runner.description, list(command), facts)
-            await _work(run, wall, dry_runner, given or make_designer(model, run), observer, resumed=False)
+            designer = given or make_designer(model, run)
+            await _work(run, wall, hardware, dry_runner, designer, observer, resumed=False)
     return run
 
 
@@ -115,7 +121,8 @@ async def resume(folder: Path, observer: Observer) -> Run:
                     f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
                     "its old and new attempts could not be compared: bring the old files back, or start a new search",
                 )
-            await _work(run, wall, dry_runner, designer, observer, resumed=True)
+            hardware = choose_hardware(run.settings.device, dry_runner.opened)
+            await _work(run, wall, hardware, dry_runner, designer, observer, resumed=True)
     return run
 
 
@@ -133,7 +140,14 @@ async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSetting
 
 
 async def _work(
-    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: Observer, *, resumed: bool
+    run: Run,
+    wall: Wall,
+    hardware: Hardware,
+    dry_runner: DryRunner,
+    designer: Designer,
+    observer: Observer,
+    *,
+    resumed: bool,
 ) -> None:
     with locked(run.folder):
         run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer.name, "wall": wall.name})
@@ -155,6 +169,7 @@ async def _work(
         if resumed and run.archive.fact("versions") != versions():
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))
+        _note_devices(run, hardware, observer)
         if isinstance(designer, OfflineDesigner):
             observer(Notice(text="the offline designer writes the rewards; --model openai/<name> asks an LLM instead"))
         for attempt in run.archive.attempts():
@@ -163,7 +178,7 @@ async def _work(
         status, message = RunStatus.FAILED, ""
         try:
             async with AsyncExitStack() as workers:
-                await _search(run, wall, dry_runner, designer, stopwatch, workers)
+                await _search(run, wall, hardware, dry_runner, designer, stopwatch, workers)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -174,6 +189,20 @@ async def _work(
             raise
         finally:
             _end(run, status, message, observer)
+
+
+def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
+    """Say what the run trains on and keep it. Where that is another kind of device than before, saved states are of no use."""
+    workers = plan_capacity(run.settings, hardware.places).workers
+    observer(Notice(text=hardware.sentence(workers)))
+    devices = " and ".join(hardware.names)
+    earlier: list[str] = run.archive.fact(DEVICES_FACT, [])
+    if earlier and earlier[-1].startswith("cuda") != devices.startswith("cuda"):
+        SnapshotStore(run.folder).clear()
+        text = f"the run trained on {earlier[-1]} before: its scores may not be comparable, and trainings under way start over"
+        observer(Notice(text=text, level="warning"))
+    if earlier[-1:] != [devices]:
+        run.archive.set_fact(DEVICES_FACT, [*earlier, devices])
 
 
 class _Stopwatch:
@@ -209,13 +238,26 @@ def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
 
 
 async def _search(
-    run: Run, wall: Wall, dry_runner: DryRunner, designer: Designer, observer: _Stopwatch, stack: AsyncExitStack
+    run: Run,
+    wall: Wall,
+    hardware: Hardware,
+    dry_runner: DryRunner,
+    designer: Designer,
+    observer: _Stopwatch,
+    stack: AsyncExitStack,
 ) -> None:
     settings, description = run.settings, run.description
-    capacity = plan_capacity(settings)
+    capacity = plan_capacity(settings, hardware.places)
     scratch = run.folder / WORKERS_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     snapshots = SnapshotStore(run.folder)
+    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores())
+    stack.push_async_callback(evaluator.close)
+
+    def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
+        evaluator.warm_up()  # the trainings have started: the first policies come soon
+        observer(TrainingProgress(job=job, points=tuple(points)))
+
     pool = TrainingPool(
         wall=wall,
         environment=settings.env,
@@ -224,7 +266,7 @@ async def _search(
         slots=capacity.slots,
         workers=capacity.workers,
         scratch_root=scratch,
-        on_progress=lambda job, points: observer(TrainingProgress(job=job, points=tuple(points))),
+        on_progress=on_progress,
         on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
         on_resume=lambda job, points: observer(
             TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
@@ -232,10 +274,9 @@ async def _search(
         timeout_s=settings.training_timeout,
         snapshots=snapshots,
         snapshot_s=settings.snapshot_interval,
+        devices=hardware.devices(capacity.workers),
     )
     stack.push_async_callback(pool.close)
-    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator")
-    stack.push_async_callback(evaluator.close)
     trials = TrialRunner(
         pool, evaluator, snapshots, settings.evaluation_episodes, description.success_fitness, observer
     )
@@ -244,7 +285,9 @@ async def _search(
     budget_seconds = None if settings.budget is None else parse_budget(settings.budget).seconds
     deadline = None if budget_seconds is None else Deadline(run, budget_seconds, observer.seconds, observer)
     engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer, deadline)
-    cache = BaselineCache(run.folder.parent, description, training_part(settings), settings.evaluation_episodes)
+    cache = BaselineCache(
+        run.folder.parent, description, training_part(settings), settings.evaluation_episodes, hardware.kind
+    )
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
     try:
         async with asyncio.TaskGroup() as group:

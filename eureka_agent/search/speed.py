@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.sandbox.devices import CPU, Hardware
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
@@ -21,7 +22,12 @@ _NEVER_ENDING_ENV_STEPS = 10**12
 
 
 async def measure_speed(
-    wall: Wall, settings: SearchSettings, description: TaskDescription, capacity: Capacity, scratch: Path
+    wall: Wall,
+    settings: SearchSettings,
+    description: TaskDescription,
+    capacity: Capacity,
+    scratch: Path,
+    hardware: Hardware = CPU,
 ) -> Speed:
     """Train the task's own reward beside itself, about as many times as a generation of eight has candidates, for a few seconds.
 
@@ -39,6 +45,7 @@ async def measure_speed(
         scratch_root=scratch,
         on_progress=watch,
         timeout_s=settings.training_timeout,
+        devices=hardware.devices(capacity.workers),
     )
     source = description.sparse_reward or description.human_reward or _any_reward(description)
     trainings = [

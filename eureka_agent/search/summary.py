@@ -11,6 +11,8 @@ from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 
+DEVICES_FACT = "devices"
+"""Where the archive keeps what the trainings ran on, `"cpu"` or `"cuda:0 and cuda:1"`: one entry for each time that it changed."""
 BUDGET_FACT = "budget"
 """Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
 STOPPED_FACT = "stopped_by_budget"
@@ -40,6 +42,7 @@ def run_report(run: Run) -> RunReport:
         seconds=run.seconds,
         designer=run.archive.fact("designer", run.settings.model),
         wall=run.archive.fact("wall", run.settings.sandbox),
+        devices=tuple(run.archive.fact(DEVICES_FACT, ())),
         attempts=attempts,
         scores=score_table(trainings),
         best=best_attempt(run),

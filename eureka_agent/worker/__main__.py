@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from eureka_agent.worker.channel import Channel
-from eureka_agent.worker.limits import die_with, limit_resources
+from eureka_agent.worker.limits import die_with, limit_resources, pin
 
 
 def main() -> None:
@@ -20,10 +20,13 @@ def main() -> None:
     parser.add_argument("--cpu-seconds", type=int, help="RLIMIT_CPU")
     parser.add_argument("--open-files", type=int, help="RLIMIT_NOFILE")
     parser.add_argument("--file-bytes", type=int, help="RLIMIT_FSIZE")
+    parser.add_argument("--cores", help="CPU cores to run on, comma-separated")
     arguments = parser.parse_args()
 
     if arguments.parent is not None:
         die_with(arguments.parent)
+    if arguments.cores is not None:
+        pin({int(core) for core in arguments.cores.split(",")})  # before torch looks how many cores there are
     limit_resources(
         data_bytes=arguments.data_bytes,
         cpu_seconds=arguments.cpu_seconds,

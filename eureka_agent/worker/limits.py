@@ -46,6 +46,13 @@ def die_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def pin(cores: set[int]) -> None:
+    """Run this process, and all that it starts, on these CPU cores alone. Nothing happens where the system cannot, or will not."""
+    if hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):  # a core that was taken away since
+            os.sched_setaffinity(0, cores)
+
+
 def data_bytes_in_use() -> int:
     """What RLIMIT_DATA counts of this process; 0 where the system does not tell."""
     try:

@@ -31,6 +31,7 @@ class Open(Record):
     environment: str
     task: str | None
     device: str = "cpu"
+    """What it trains and evaluates on, as torch names it in the worker; dry runs are made on the CPU."""
 
 
 class DryRun(Record):
@@ -122,9 +123,20 @@ COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 # ── events: worker → driver ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Gpus(Record):
+    """What torch finds in the worker."""
+
+    count: int = 0
+    missing: str = ""
+    """Why there is none; empty where there is one."""
+
+
 class Opened(Record):
     type: Literal["opened"] = "opened"
     description: TaskDescription
+    gpus: Gpus = Gpus()
+    device_types: tuple[str, ...] = ("cpu",)
+    """Types of torch devices that the environment runs on."""
 
 
 class DryRunDone(Record):

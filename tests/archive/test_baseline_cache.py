@@ -35,14 +35,16 @@ def test_a_baseline_is_found_again_with_its_policy(tmp_path: Path, description: 
     assert found[1].read_bytes() == b"weights"
 
 
-@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes"])
+@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes", "device"])
 def test_anything_that_it_depends_on_makes_it_another_entry(
     tmp_path: Path, description: TaskDescription, policy: Path, change: str
 ) -> None:
     BaselineCache(tmp_path, description, TrainingSettings(), 32).put("source", 3, OUTCOME, policy)
     changed = description.model_copy(update={"fingerprint": "1" * 64}) if change == "environment" else description
     settings = TrainingSettings(env_steps=5) if change == "settings" else TrainingSettings()
-    cache = BaselineCache(tmp_path, changed, settings, 16 if change == "episodes" else 32)
+    cache = BaselineCache(
+        tmp_path, changed, settings, 16 if change == "episodes" else 32, "cuda" if change == "device" else "cpu"
+    )
     assert cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3) is None
 
 

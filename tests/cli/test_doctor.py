@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from click.testing import CliRunner
 from eureka_agent.cli import health
 from eureka_agent.cli.doctor import check_lines, doctor
 from eureka_agent.cli.health import Check
+from eureka_agent.records import TaskDescription
+from eureka_agent.worker.messages import Gpus, Opened
 
 SECRET = "sk-very-secret-value"
 
@@ -70,6 +73,17 @@ def test_a_gpu_tool_that_fails_is_a_note(tmp_path: Path, monkeypatch: pytest.Mon
     assert "Some GPU, 16384 MiB" in health.gpu().detail
 
 
+def test_the_devices_line_says_what_torch_finds_and_what_auto_takes(description: TaskDescription) -> None:
+    without = Opened(description=description, gpus=Gpus(missing="torch is built without CUDA"))
+    assert health.devices(without).detail.startswith(
+        "cpu (torch is built without CUDA); with --device auto on cartpole trainings run on the CPU, "
+    )
+    both = Opened(description=description, gpus=Gpus(count=2), device_types=("cpu", "cuda"))
+    assert health.devices(both).detail == (
+        "cpu, cuda:0, cuda:1; with --device auto on cartpole trainings run on cuda:0 and cuda:1, a worker on each"
+    )
+
+
 def test_rendering_is_only_reported() -> None:
     assert "MUJOCO_GL=egl" in health.rendering({"MUJOCO_GL": "egl"}).detail
     assert "not set" in health.rendering({}).detail
@@ -105,5 +119,8 @@ def test_everything_works_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert SECRET not in result.output
     checks = {check["name"]: check for check in json.loads(result.output)["checks"]}
     assert "starts and opens cartpole" in checks["worker"]["detail"]
+    assert f"{len(os.sched_getaffinity(0))} core" in checks["processor"]["detail"]
+    assert checks["devices"]["detail"].startswith("cpu")
+    assert "with --device auto on cartpole trainings run on " in checks["devices"]["detail"]
     assert "process works" in checks["wall"]["detail"]
     assert "docker" in checks["other walls"]["detail"]

@@ -82,6 +82,8 @@ def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
         (["search", "x", "--num-envs", "1", "--horizon", "1"], 2, "minibatches is 4", ""),
         (["search", "x", "--env", ""], 2, "no environment is named", "eureka envs"),
         (["search", b"balance \xff"], 2, "not encoded as UTF-8", ""),
+        (["search", "x", "--device", "gpu"], 2, "'device' in the flags is 'gpu'", "cuda:0,cuda:1"),
+        (["search", "x", "--device", "cuda:99"], 2, "cuda:99", "--device"),
         (["serch"], 2, "there is no command 'serch'", "did you mean 'search'?"),
     ],
 )

@@ -75,7 +75,7 @@ async def test_a_worker_that_breaks_the_protocol_is_killed_and_reported(
 async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path, processes_of: ProcessesOf) -> None:
     client = await WorkerClient.start(ScriptWall("import time; time.sleep(60)"), tmp_path)
     with pytest.raises(WorkerDiedError, match=r"took longer than 0\.3 s"):
-        await client.open("cartpole", None, 0.3)
+        await client.open("cartpole", None, timeout_s=0.3)
     assert processes_of(tmp_path) == []
     await client.close()
 
@@ -92,7 +92,7 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
         assert b"sk-very-secret" not in environment
         assert b"hush" not in environment
         assert os.getsid(worker) == worker != os.getsid(0)
-        assert (await client.open("cartpole", None)).environment == "cartpole"
+        assert (await client.open("cartpole", None)).description.environment == "cartpole"
     finally:
         await client.close()
     assert processes_of(tmp_path) == []

@@ -26,7 +26,7 @@ def edit(folder: Path, **values: object) -> None:
 
 
 def test_a_run_may_be_made_longer_and_moved_to_other_cores(folder: Path) -> None:
-    edit(folder, iterations=9, workers=1, slots=3, final_seeds=2)
+    edit(folder, iterations=9, device="cpu", workers=1, slots=3, final_seeds=2)
     check_resumable(open_run(folder))
 
 

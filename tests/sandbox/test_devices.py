@@ -1,0 +1,240 @@
+"""What trainings run on: how cores are shared out, what `--device` comes to, and where a worker then really runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores
+from eureka_agent.sandbox.devices import CPU, Device, DeviceError, DeviceLeases, Hardware, choose_hardware
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.wall import Limits
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import Gpus, Opened
+
+ProcessesOf = Callable[[Path], list[int]]
+NO_CUDA = "torch 2.13.0+cpu is built without CUDA"
+
+
+@pytest.mark.parametrize(
+    ("cores", "groups", "shared"),
+    [
+        ((0, 1), 2, ((0,), (1,))),
+        ((4, 6, 7), 1, ((4, 6, 7),)),
+        ((0, 1, 2, 3, 4), 2, ((0, 1), (2, 3, 4))),
+        ((0, 1, 2, 3), 3, ((0,), (1,), (2, 3))),
+        ((3,), 4, ((3,),)),  # no more groups than cores
+    ],
+)
+def test_cores_are_shared_out_evenly(cores: tuple[int, ...], groups: int, shared: tuple[tuple[int, ...], ...]) -> None:
+    assert share_cores(cores, groups) == shared
+
+
+def test_only_cores_that_this_process_may_use_count() -> None:
+    core = max(os.sched_getaffinity(0))
+    script = "from eureka_agent.sandbox.cores import available_cores; print(*available_cores())"
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.split() == [str(core)]
+    assert set(available_cores()) == os.sched_getaffinity(0)
+
+
+def test_the_tightest_quota_of_the_control_groups_above_counts(tmp_path: Path) -> None:
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    (root / "outer" / "inner").mkdir(parents=True)
+    assert cpu_quota(root, own) is None
+    own.write_text("0::/outer/inner\n")
+    assert cpu_quota(root, own) is None
+    (root / "outer" / "inner" / "cpu.max").write_text("max 100000\n")
+    assert cpu_quota(root, own) is None
+    (root / "outer" / "cpu.max").write_text("250000 100000\n")
+    assert cpu_quota(root, own) == 2.5
+    (root / "outer" / "inner" / "cpu.max").write_text("50000 100000\n")
+    assert cpu_quota(root, own) == 0.5
+    own.write_text("0::/../../of another namespace\n")  # seen from inside a container: its own group is the root
+    (root / "cpu.max").write_text("300000 100000\n")
+    assert cpu_quota(root, own) == 3.0
+
+
+def test_a_worker_gets_the_device_that_the_fewest_have() -> None:
+    first, second = Device("cpu", (0,)), Device("cpu", (1,))
+    leases = DeviceLeases([first, second])
+    taken = [leases.take() for _ in range(3)]
+    assert [lease.device for lease in taken] == [first, second, first]
+    taken[1].give_back()
+    assert leases.take().device == second
+    taken[0].give_back()
+    taken[0].give_back()  # once is all
+    assert [leases.take().device for _ in range(3)] == [first, second, first]
+
+
+def opened(description: TaskDescription, gpus: int, *device_types: str) -> Opened:
+    return Opened(
+        description=description, gpus=Gpus(count=gpus, missing="" if gpus else NO_CUDA), device_types=device_types
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "types", "names"),
+    [
+        ("auto", 0, ("cpu", "cuda"), ("cpu",)),
+        ("auto", 2, ("cpu",), ("cpu",)),
+        ("auto", 2, ("cpu", "cuda"), ("cuda:0", "cuda:1")),
+        ("cpu", 2, ("cpu", "cuda"), ("cpu",)),
+        ("cuda", 3, ("cpu", "cuda"), ("cuda:0", "cuda:1", "cuda:2")),
+        ("cuda:1", 2, ("cpu", "cuda"), ("cuda:1",)),
+        ("cuda:2,cuda:0,cuda:2", 3, ("cpu", "cuda"), ("cuda:2", "cuda:0")),
+    ],
+)
+def test_what_a_device_setting_comes_to(
+    description: TaskDescription, asked: str, gpus: int, types: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    assert choose_hardware(asked, opened(description, gpus, *types)).names == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "types", "said", "hint"),
+    [
+        ("cuda", 0, ("cpu", "cuda"), NO_CUDA, "eureka doctor"),
+        ("cuda:2", 2, ("cpu", "cuda"), "no device 'cuda:2': torch finds cuda:0 and cuda:1", "--device cuda"),
+        ("cuda:0,cuda:5", 1, ("cpu", "cuda"), "no device 'cuda:5'", "--device cuda"),
+        ("cuda", 1, ("cpu",), "the environment 'cart' does not say", "--device cpu"),
+    ],
+)
+def test_a_device_that_cannot_be_had_is_an_error_with_the_next_step(
+    description: TaskDescription, asked: str, gpus: int, types: tuple[str, ...], said: str, hint: str
+) -> None:
+    with pytest.raises(DeviceError) as caught:
+        choose_hardware(asked, opened(description, gpus, *types))
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_what_trainings_run_on_is_said_in_one_line(description: TaskDescription) -> None:
+    cores = len(available_cores())
+    many = f"trainings run on the CPU, {cores} workers, each on a core of its own"
+    assert CPU.sentence(cores) == (many if cores > 1 else "trainings run on the CPU, 1 worker on 1 core")
+    assert Hardware(("cuda:0",)).sentence(1) == "trainings run on cuda:0, 1 worker"
+    assert Hardware(("cuda:0", "cuda:1")).sentence(2) == "trainings run on cuda:0 and cuda:1, a worker on each"
+    despite = choose_hardware("auto", opened(description, 1, "cpu"))
+    assert despite.sentence(cores).endswith("(the environment does not run on a GPU)")
+
+
+def test_a_worker_sees_its_own_gpu_alone_by_the_name_that_the_driver_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    two = Hardware(("cuda:0", "cuda:1"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert [device.visible_gpu for device in two.devices(2)] == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-4f2e")
+    assert [device.visible_gpu for device in two.devices(2)] == ["3", "GPU-4f2e"]
+    assert [device.name_within for device in two.devices(2)] == ["cuda:0", "cuda:0"]
+    assert two.devices(2)[1].limit(Limits()).visible_gpu == "GPU-4f2e"
+    assert [device.visible_gpu for device in CPU.devices(1)] == [None]
+
+
+async def test_a_worker_is_pinned_with_all_its_threads_and_sees_one_gpu(
+    tmp_path: Path, processes_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
+    core = min(os.sched_getaffinity(0))
+    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(core,), visible_gpu="6"))
+    try:
+        await client.open("cartpole", None)
+        (worker,) = processes_of(tmp_path)
+        threads = [int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()]
+        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset({core})}
+        assert b"CUDA_VISIBLE_DEVICES=6" in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
+    finally:
+        await client.close()
+
+
+async def test_a_core_that_is_gone_leaves_a_worker_unpinned(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(100_000,)))
+    try:
+        await client.open("cartpole", None)
+        (worker,) = processes_of(tmp_path)
+        assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
+    finally:
+        await client.close()
+
+
+async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> None:
+    client = await WorkerClient.start(ProcessWall(), tmp_path)
+    try:
+        with pytest.raises(EurekaError, match="to run on 'cuda:99'"):
+            await client.open("cartpole", None, "cuda:99")
+    finally:
+        await client.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
+    settings = TrainingSettings(env_steps=1500 * 128, num_envs=16, horizon=8, hidden_sizes=(16,), epochs=1)
+    good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+    both_train, retried = asyncio.Event(), list[str]()
+    seen: set[str] = set()
+
+    def on_progress(job: str, points: tuple[CurvePoint, ...]) -> None:
+        seen.add(job)
+        if len(seen) == 2:
+            both_train.set()
+
+    pool = TrainingPool(
+        ProcessWall(),
+        "cartpole",
+        "balance",
+        settings,
+        1,
+        2,
+        tmp_path,
+        on_progress,
+        on_retry=lambda job, reason: retried.append(job),
+        devices=CPU.devices(len(available_cores())),
+    )
+
+    def cores() -> dict[int, set[int]]:
+        return {process: os.sched_getaffinity(process) for process in processes_of(tmp_path)}
+
+    try:
+        trainings = [asyncio.create_task(pool.train(name, good, 0)) for name in ("first", "second")]
+        async with asyncio.timeout(60):
+            await both_train.wait()
+        before = cores()
+        assert len(before) == 2
+        assert [len(each) for each in before.values()] == [1, 1]
+        assert len(set.union(*before.values())) == 2
+        victim = next(iter(before))
+        os.kill(victim, signal.SIGKILL)
+        seen.clear()
+        both_train.clear()
+        async with asyncio.timeout(60):
+            await both_train.wait()
+        after = cores()
+        assert victim not in after
+        assert sorted(after.values(), key=min) == sorted(before.values(), key=min)
+        results = await asyncio.gather(*trainings)
+    finally:
+        await pool.close()
+    assert len(retried) == 1
+    assert sorted(result.retries for result in results) == [0, 1]
+    assert results[0].points == results[1].points  # the same reward and seed, interrupted or not

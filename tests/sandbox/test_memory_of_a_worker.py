@@ -1,0 +1,36 @@
+"""A worker with sixteen trainings of 64 ants each: 1024 MuJoCo simulations in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.wall import Limits
+from eureka_agent.settings import TrainingSettings
+
+MOST_RESIDENT_KIB = 1_500_000_000 // 1024
+SETTINGS = TrainingSettings(env_steps=2 * 64 * 32, num_envs=64, horizon=32, checkpoints=1)
+REWARD = (
+    "def compute_reward(actions):\n    effort = -actions.square().sum(dim=-1)\n    return effort, {'effort': effort}\n"
+)
+
+
+@pytest.mark.slow
+async def test_it_stays_under_its_bounds(tmp_path: Path, processes_of: Callable[[Path], list[int]]) -> None:
+    # the limit of a worker on a small machine, which counts what is reserved and not what is used
+    limits = Limits(memory_bytes=2 << 30)
+    pool = TrainingPool(ProcessWall(), "ant", "run", SETTINGS, 16, 1, tmp_path, limits=limits, snapshot_s=0.1)
+    try:
+        results = await asyncio.gather(*(pool.train(f"ant-{seed}", REWARD, seed) for seed in range(16)))
+        assert [result.failure_reason for result in results] == [""] * 16
+        (worker,) = processes_of(tmp_path)
+        status = Path(f"/proc/{worker}/status").read_text().splitlines()
+        (peak,) = [line for line in status if line.startswith("VmHWM:")]
+        assert int(peak.split()[1]) < MOST_RESIDENT_KIB
+    finally:
+        await pool.close()
