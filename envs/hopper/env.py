@@ -123,7 +123,7 @@ class Hopper(MujocoTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float()
+        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float().to(self.device)
         self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
 
     def compute_observations(self) -> None:
