@@ -48,7 +48,8 @@ class WarpPhysics(Physics):
     def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str) -> None:
         """`name` is the model's, for errors. Raises EnvironmentLoadError where mujoco_warp is missing or cannot simulate the model."""
         self._warp, self._library = _libraries(name, device)
-        self._device = self._warp.device_from_torch(device)
+        # by name: a torch device called "cuda" has no index to go by
+        self._device = self._warp.device_from_torch(str(device))
         self._substeps = substeps
         self._replays = self._device.is_cpu or self._warp.is_mempool_enabled(self._device)
         with self._warp.ScopedDevice(self._device):

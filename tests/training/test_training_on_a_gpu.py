@@ -176,3 +176,17 @@ def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
         assert one.ended_by == other.ended_by
         assert one.fitness == pytest.approx(other.fitness, abs=0.05)
     assert abs(len(best) - len(other_best)) <= 1
+
+
+@pytest.mark.gpu
+def test_the_step_loop_never_waits_for_the_gpu(reference: str) -> None:
+    subject = Subject(reference, "cuda")
+    trainer = subject.trainer(2, env_steps=10 * 32 * 16)
+    trainer.submit("job", subject.reward(), 7)
+    for _ in range(3):  # kernels are compiled in the first, graphs recorded in the second
+        trainer.iterate()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer._population.collect(trainer._members, 2, {"actions", "terminated"})
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
