@@ -135,6 +135,7 @@ class Ant(MujocoTask):
             (0.0, 1.0),
         ),
     )
+    device_types = ("cpu", "cuda")
     model_file = "ant.xml"
     num_observations = 36
     num_actions = 8

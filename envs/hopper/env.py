@@ -112,6 +112,7 @@ class Hopper(MujocoTask):
         ),
         Variable("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, 0 in flight", (0.0, 1.0)),
     )
+    device_types = ("cpu", "cuda")
     model_file = "hopper.xml"
     num_observations = 12
     num_actions = 3

@@ -56,6 +56,12 @@ def test_sensors_of_rows_that_go_on_outlast_the_next_reset_of_others(reference: 
     assert all(torch.equal(values[name], others[name]) for name in values)
 
 
+@pytest.mark.parametrize("name", ["cartpole", "quadcopter", "hopper", "ant"])
+def test_the_built_in_environments_say_that_they_run_on_a_gpu(name: str) -> None:
+    assert load_environment(name).environment_class.device_types == ("cpu", "cuda")
+    assert VecTask.device_types == ("cpu",)
+
+
 def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = type(make("cartpole/balance", 1))
     assert environment(2, "meta").resets_by_mask
