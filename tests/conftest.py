@@ -25,6 +25,18 @@ REWARD = """def compute_reward(cart_position, actions):
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` run wherever torch finds a GPU."""
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if not on_gpu:
+        return
+    import torch  # most tests need none
+
+    if not torch.cuda.is_available():
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False"))
+
+
 @pytest.fixture
 def description() -> TaskDescription:
     """A small invented task."""

@@ -135,6 +135,7 @@ class Ant(MujocoTask):
             (0.0, 1.0),
         ),
     )
+    device_types = ("cpu", "cuda")
     model_file = "ant.xml"
     num_observations = 36
     num_actions = 8
@@ -146,7 +147,7 @@ class Ant(MujocoTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        lower, upper = torch.from_numpy(self.model.jnt_range[1:].T).float()
+        lower, upper = torch.from_numpy(self.model.jnt_range[1:].T).float().to(self.device)
         self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
 
     def _joint_positions_scaled(self) -> Tensor:

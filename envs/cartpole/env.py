@@ -75,6 +75,7 @@ class Cartpole(VecTask):
             (0.0, 1.0),
         ),
     )
+    device_types = ("cpu", "cuda")
     num_observations = 5
     num_actions = 1
     max_episode_length = 500

@@ -112,6 +112,7 @@ class Hopper(MujocoTask):
         ),
         Variable("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, 0 in flight", (0.0, 1.0)),
     )
+    device_types = ("cpu", "cuda")
     model_file = "hopper.xml"
     num_observations = 12
     num_actions = 3
@@ -123,7 +124,7 @@ class Hopper(MujocoTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float()
+        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float().to(self.device)
         self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
 
     def compute_observations(self) -> None:

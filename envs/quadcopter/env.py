@@ -86,6 +86,7 @@ class Quadcopter(VecTask):
             (0.0, MAX_THRUST),
         ),
     )
+    device_types = ("cpu", "cuda")
     num_observations = 16
     num_actions = 4
     max_episode_length = 500

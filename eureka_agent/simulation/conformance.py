@@ -8,6 +8,7 @@ from functools import partial
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation import conformance_checks as checks
+from eureka_agent.simulation import conformance_devices as devices
 from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
 from eureka_agent.simulation.loading import describe, load_environment
@@ -30,6 +31,8 @@ _CHECKS: tuple[tuple[str, Callable[[Subject], None]], ...] = (
     ("same seed, same trajectory", checks.same_seed),
     ("rows are independent", rows.row_independence),
     ("rows are taken up again", rows.restored_rows),
+    ("resets on a GPU", devices.masked_resets),
+    ("steps on a GPU", devices.no_values),
     ("fitness", checks.fitness),
     ("human reward", checks.human_reward),
     ("sparse reward", checks.sparse_reward),

@@ -74,6 +74,7 @@ class IsaacGymTask(VecTask):
         if "max_episode_length" not in vars(self):
             self.max_episode_length = type(self).max_episode_length
         super().__init__(section["numEnvs"], sim_device, config.get("seed", 0))
+        self.resets_by_mask = False  # each row is reset by itself
         self.rl_device = rl_device
         self.graphics_device_id = graphics_device_id
         self.headless = headless

@@ -1,36 +1,25 @@
-"""MuJoCo environments: one MJCF, all rows in one `mujoco.batch.Batch`."""
+"""MuJoCo environments: one MJCF, all rows in one simulator, `mujoco.batch.Batch` on the CPU and `mujoco_warp` on a GPU."""
 
 from __future__ import annotations
 
 import inspect
-import warnings
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import mujoco
-import numpy as np
 import torch
-from mujoco.batch import Batch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.vec_task import VecTask
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
 
-_INSTABILITIES = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
-_STATE_FIELDS = (
-    *("qpos", "qvel", "act", "ctrl", "qacc_warmstart", "time", "mocap_pos", "mocap_quat"),
-    *("userdata", "eq_active", "qfrc_applied", "xfrc_applied", "plugin_state", "history"),
-)
-"""What MuJoCo's next step depends on (mjtState's integration state)."""
-_AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
-_NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
-
 
 class MujocoTask(VecTask):
-    """Base of environments simulated by MuJoCo on the CPU, in one thread.
+    """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in float32.
 
     A subclass names `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes `compute_observations`,
     `compute_variables` and `compute_failures`; there it reads the float32 copies `joint_positions` (qpos), `joint_velocities`
@@ -45,41 +34,40 @@ class MujocoTask(VecTask):
     """Episodes start at qpos0 plus uniform noise of up to this, per hinge or slide coordinate (rad or m)."""
     velocity_noise: ClassVar[float] = 0.0
     """Episodes start with Gaussian velocities of this standard deviation (rad/s or m/s)."""
+    simulator: ClassVar[Literal["warp"] | None] = None
+    """With `"warp"` the CPU is simulated on as a GPU is, only slower: for tests of what runs there."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match the class."""
         self.model = load_model(type(self))
         super().__init__(num_envs, device, seed)
-        if self.device.type != "cpu":
-            raise EnvironmentLoadError(
-                f"{type(self).__name__} was asked for on {str(self.device)!r}, but it simulates on the CPU",
-                "use --device cpu",
-            )
         self.frame_skip = substeps(type(self), self.model)
-        # MuJoCo would print a line and write MUJOCO_LOG.TXT into the working folder; the counters are read instead
-        mujoco.set_mju_user_warning(_ignore)
-        self.batch = Batch(self.model, num_envs, nthread=1, persistent=True)
-        self.qpos = self._view("qpos")
-        self.qvel = self._view("qvel")
-        self.ctrl = self._view("ctrl")
-        self._sensordata = self._view("sensordata")
-        self.joint_positions = torch.zeros(num_envs, self.model.nq)
-        self.joint_velocities = torch.zeros(num_envs, self.model.nv)
-        self._sensor_values = torch.zeros(num_envs, self.model.nsensordata)
+        self.physics = self._make_physics()
+        self.qpos, self.qvel, self.ctrl = self.physics.qpos, self.physics.qvel, self.physics.ctrl
+        self.joint_positions = torch.zeros(num_envs, self.model.nq, device=self.device)
+        self.joint_velocities = torch.zeros(num_envs, self.model.nv, device=self.device)
+        self._sensor_values = torch.zeros(num_envs, self.model.nsensordata, device=self.device)
         self.sensors = self._name_sensors()
-        self.unstable = torch.zeros(num_envs, dtype=torch.bool)
+        self.unstable = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         low, high = torch.from_numpy(self.model.actuator_ctrlrange.T.copy())
         limited = torch.from_numpy(self.model.actuator_ctrllimited.astype(bool))
-        self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0)
-        self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0)
-        self._noisy_positions = _single_coordinates(self.model)
+        self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
+        self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
+        self._noisy_positions = _single_coordinates(self.model).to(self.device)
 
-    def _view(self, name: str) -> Tensor:
-        """Live float64 tensor over a field of all simulations. Shape: (num_envs, ...)."""
-        with warnings.catch_warnings():
-            # outputs are read-only arrays, of which torch warns; they are only read here
-            warnings.filterwarnings("ignore", message=".*not writable.*")
-            return torch.from_numpy(self.batch.bind(name))
+    def _make_physics(self) -> Physics:
+        kind = self.device.type
+        if kind == "cpu" and self.simulator != "warp":
+            return BatchPhysics(self.model, self.num_envs, self.frame_skip)
+        if kind not in ("cpu", "cuda"):
+            raise EnvironmentLoadError(
+                f"{type(self).__name__} was asked for on {str(self.device)!r}, but MuJoCo simulates on a CPU or on CUDA",
+                "use --device cpu or --device cuda",
+            )
+        # imported only where it is needed: it is no part of a plain installation
+        from eureka_agent.simulation.warp_physics import WarpPhysics
+
+        return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, self.model_file)
 
     def _name_sensors(self) -> dict[str, Tensor]:
         """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else (num_envs, entries)."""
@@ -95,21 +83,20 @@ class MujocoTask(VecTask):
         self.ctrl[:] = self._ctrl_middle + self._ctrl_scale * actions
 
     def simulate(self) -> None:
-        rows = None if self.active_rows == self.num_envs else np.arange(self.active_rows)
-        self.batch.step(rows, nstep=self.frame_skip, stage=_AFTER_STEP)
-        self.unstable = torch.from_numpy(self.batch.warning[:, _INSTABILITIES, 1].any(axis=1))
+        self.unstable = self.physics.step(self.active_rows)
         self._refresh()
 
     def _refresh(self) -> None:
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
-        self._sensor_values.copy_(self._sensordata)
+        self._sensor_values.copy_(self.physics.sensordata)
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """With MuJoCo's own state in place of views of its outputs, which the next step computes from it."""
+        """With the simulator's own state, which holds qpos, qvel and ctrl."""
         own = super().row_tensors()
-        del own["_sensordata"]
-        return {**own, **{f"physics.{name}": self._view(name) for name in _STATE_FIELDS}}
+        for name in ("qpos", "qvel", "ctrl"):
+            own.pop(name, None)
+        return {**own, **{f"physics.{name}": value for name, value in self.physics.state().items()}}
 
     def compute_termination(self) -> dict[str, Tensor]:
         """`compute_failures`, and rows whose physics broke."""
@@ -123,21 +110,26 @@ class MujocoTask(VecTask):
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Put rows at qpos0 with noise; a subclass with other start states overrides `place`."""
-        ids = env_ids.numpy()
-        self.batch.reset(ids, stage=_NO_STAGE)
+        self.physics.restart(env_ids)
         self.place(env_ids)
-        self.batch.forward(ids)
+        self.physics.forward(env_ids)
         self.unstable[env_ids] = False
         self._refresh()
+
+    def reset_masked(self, mask: Tensor) -> None:
+        """With the simulator's sensors, which are no part of its state, put back as well."""
+        before = self.physics.sensordata.clone()
+        super().reset_masked(mask)
+        self.physics.sensordata.copy_(torch.where(mask.unsqueeze(-1), self.physics.sensordata, before))
 
     def place(self, env_ids: Tensor) -> None:
         """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos` and `qvel`."""
         if self.position_noise:
             columns = self._noisy_positions
             noise = self.random.uniform(env_ids, len(columns), -self.position_noise, self.position_noise)
-            self.qpos[env_ids.unsqueeze(-1), columns] += noise.double()
+            self.qpos[env_ids.unsqueeze(-1), columns] += noise.to(self.qpos)
         if self.velocity_noise:
-            self.qvel[env_ids] = self.random.normal(env_ids, self.model.nv, self.velocity_noise).double()
+            self.qvel[env_ids] = self.random.normal(env_ids, self.model.nv, self.velocity_noise).to(self.qvel)
 
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
@@ -183,7 +175,3 @@ def _single_coordinates(model: mujoco.MjModel) -> Tensor:
         int(address) for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True) if int(kind) in single
     ]
     return torch.tensor(addresses, dtype=torch.int64)
-
-
-def _ignore(message: str) -> None:
-    """In place of MuJoCo's own warning, which writes to the terminal and to a file."""

@@ -51,6 +51,14 @@ class RowRandom:
         self._seeds[env_ids] = state["seeds"].to(self._seeds)
         self._counters[env_ids] = state["counters"].to(self._counters)
 
+    def counters(self) -> Tensor:
+        """How many numbers each row has drawn, a copy. Shape: (num_envs,), int64."""
+        return self._counters.clone()
+
+    def set_counters(self, counters: Tensor) -> None:
+        """Go back, or on, to where `counters` found each row's stream."""
+        self._counters.copy_(counters)
+
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids), count)`, float32."""
         offsets = torch.arange(1, count + 1, dtype=torch.int64, device=self._seeds.device)

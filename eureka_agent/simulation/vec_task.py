@@ -54,6 +54,8 @@ class VecTask(ABC):
     """Names that `compute_termination` may give, for reports."""
     restorable: ClassVar[bool] = True
     """Whether `row_state` holds all that a row's future depends on. Where it does not, a training that was interrupted starts over."""
+    device_types: ClassVar[tuple[str, ...]] = ("cpu",)
+    """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where there is one."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes its own state tensors."""
@@ -66,6 +68,8 @@ class VecTask(ABC):
         self.progress_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self.actions = torch.zeros(num_envs, self.num_actions, device=self.device)
         self.terminated_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+        self.resets_by_mask = self.device.type != "cpu" and self.restorable
+        """Whether `reset_done` leaves it to the device which rows those are, in place of asking it. Costs more than an answer does on a CPU."""
         self.active_rows = num_envs
         """Rows from this one on are in nobody's use; a simulator may leave them as they are. The trainer sets it."""
         self.extras: dict[str, Any] = {}
@@ -157,6 +161,9 @@ class VecTask(ABC):
 
     def reset_done(self) -> Tensor:
         """Reset the rows whose episode ended in the last `advance` and return all observations."""
+        if self.resets_by_mask:
+            self.reset_masked(self.reset_buf != 0)
+            return self.obs_buf
         env_ids = self.reset_buf.nonzero().squeeze(-1)
         if len(env_ids):
             self.reset_rows(env_ids)
@@ -170,6 +177,19 @@ class VecTask(ABC):
         self.reset_buf[env_ids] = False
         self.reset_idx(env_ids)
         self.compute_observations()
+
+    def reset_masked(self, mask: Tensor) -> None:
+        """What `reset_rows` is for the rows in `mask` (bool, shape (num_envs,)), to the bit, without a look at which they are.
+
+        Every row is reset, and those that are not in the mask are put back where they were.
+        """
+        before = {name: value.clone() for name, value in self.row_tensors().items()}
+        streams = self.random.counters()
+        self.reset_rows(torch.arange(self.num_envs, device=self.device))
+        for name, value in self.row_tensors().items():
+            rows = mask.view(-1, *([1] * (value.dim() - 1)))
+            value.copy_(torch.where(rows, value, before[name]))
+        self.random.set_counters(torch.where(mask, self.random.counters(), streams))
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`: int64, shape (len(env_ids),)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -56,6 +57,12 @@ def bind_arguments(
     return tuple(arguments)
 
 
+def device_of(values: Mapping[str, Tensor]) -> AbstractContextManager[object]:
+    """A context in which tensors that are made without a device are on that of `values`."""
+    device = next((value.device for value in values.values()), torch.device("cpu"))
+    return nullcontext() if device.type == "cpu" else device
+
+
 class FitnessFunction:
     """A task's per-step fitness, called with the variables that it names."""
 
@@ -67,7 +74,8 @@ class FitnessFunction:
 
     def __call__(self, values: Mapping[str, Tensor]) -> Tensor:
         """Fitness of every step. Shape: (batch,), float32. `values`: by argument name, shape of each (batch, *variable.shape)."""
-        fitness = self._function(**{name: values[name] for name in self.arguments})
+        with device_of(values):
+            fitness = self._function(**{name: values[name] for name in self.arguments})
         batch = values[self.arguments[0]].shape[0] if self.arguments else None
         if not isinstance(fitness, Tensor) or fitness.dim() != 1 or (batch is not None and len(fitness) != batch):
             found = tuple(fitness.shape) if isinstance(fitness, Tensor) else type(fitness).__name__

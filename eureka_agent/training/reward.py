@@ -18,7 +18,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import Variable
-from eureka_agent.training.binding import bind_arguments
+from eureka_agent.training.binding import bind_arguments, device_of
 from eureka_agent.training.time_limit import TimeLimitError
 
 FUNCTION_NAME = "compute_reward"
@@ -104,8 +104,9 @@ class RewardFunction:
         arguments = {name: values[name].detach().clone() for name in self.arguments}
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
+        self._move_constants(device)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), device_of(arguments):
                 result = self._function(**arguments)
         except (KeyboardInterrupt, TimeLimitError):
             raise
@@ -116,6 +117,13 @@ class RewardFunction:
         checked = {name: self._checked_component(name, value, batch, device) for name, value in components.items()}
         self.component_names = tuple(checked)
         return checked_total, checked
+
+    def _move_constants(self, device: torch.device) -> None:
+        """A source's top level ran on the CPU; the tensors that it left there follow the arguments."""
+        names = getattr(self._function, "__globals__", {})
+        for name, value in list(names.items()):
+            if isinstance(value, Tensor) and value.device != device:
+                names[name] = value.to(device)
 
     def _checked_pair(self, result: object) -> tuple[object, dict[Any, Any]]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:

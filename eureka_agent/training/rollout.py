@@ -175,7 +175,7 @@ class RolloutCollector:
         ended = environment.reset_buf.clone()
         reached = {name: transition.variables[name].clone() for name in self._previous}
         environment.reset_done()
-        if bool(ended.any()):
+        if environment.resets_by_mask or bool(ended.any()):
             fresh = environment.read_variables()
             for name, value in reached.items():
                 mask = ended.view(-1, *([1] * (value.dim() - 1)))

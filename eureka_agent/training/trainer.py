@@ -128,6 +128,9 @@ class Trainer:
         self._members: dict[int, _Member] = {}
         self._paused: dict[str, _Job] = {}
         self._slots = slots
+        # A device runs other kernels for other sizes, and these may round differently: there all slots take part in every iteration, in
+        # use or not, so that a training's numbers do not depend on which others are under way. On a CPU they do not in any case.
+        self._whole_width = self._environment.device.type != "cpu"
         self.timers: dict[str, float] = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
         """Wall seconds of all iterations, by part."""
 
@@ -212,7 +215,7 @@ class Trainer:
         if not self._members:
             return []
         measured_before = self._measured()
-        width = max(self._members) + 1
+        width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
         arguments = {*self._fitness.arguments}.union(
             *(member.job.reward.arguments for member in self._members.values())

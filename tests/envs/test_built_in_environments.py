@@ -18,7 +18,7 @@ TASKS = [(entry.name, task) for entry in list_environments() for task in entry.t
 def test_conforms(name: str, task: str) -> None:
     results = check_environment(name, task)
     assert [result for result in results if not result.passed] == []
-    assert len(results) == 18
+    assert len(results) == 20
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

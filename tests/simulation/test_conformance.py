@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.simulation.conformance import CheckResult, check_environment
+from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
+from eureka_agent.simulation.conformance_devices import masked_resets
+from eureka_agent.simulation.loading import load_environment
 
 WriteFolder = Callable[..., Path]
 
@@ -22,7 +25,7 @@ def failures(results: list[CheckResult]) -> dict[str, CheckResult]:
 def test_a_good_folder_passes_every_check(write_folder: WriteFolder) -> None:
     results = check_environment(str(write_folder()))
     assert failures(results) == {}
-    assert len({result.name for result in results}) == len(results) == 18
+    assert len({result.name for result in results}) == len(results) == 20
 
 
 HIDDEN_STATE = [
@@ -30,6 +33,8 @@ HIDDEN_STATE = [
     (ENV, "self.velocity", "self.hidden[0]"),
 ]
 """The velocity is kept where `row_tensors` does not look."""
+
+ON_GPU = (ENV, "control_dt = 0.1", 'control_dt = 0.1\n    device_types = ("cpu", "cuda")')
 
 BROKEN = {
     "missing import": (
@@ -111,6 +116,23 @@ BROKEN = {
     ),
     "mixed rows": ([(ENV, "0.1 * self.velocity", "0.1 * self.velocity.mean()")], "rows are independent", "against"),
     "hidden state": (HIDDEN_STATE, "rows are taken up again", "steps later"),
+    "a look at a value": (
+        [ON_GPU, (ENV, "0.1 * self.velocity", "0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0")],
+        "steps on a GPU",
+        "env.py, line 36: RuntimeError: Tensor.item()",
+    ),
+    "a tensor on the CPU": (
+        [
+            ON_GPU,
+            (
+                ENV,
+                "torch.zeros(num_envs, device=self.device)\n        self.velocity",
+                "torch.zeros(num_envs)\n        self.velocity",
+            ),
+        ],
+        "steps on a GPU",
+        "env.py, line",
+    ),
     "fitness's argument": ([(TASK, "fitness(position,", "fitness(positon,")], "fitness", "'positon'"),
     "fitness's shape": (
         [(TASK, "return position - previous_position", "return (position - previous_position).mean()")],
@@ -153,6 +175,17 @@ def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
 def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: WriteFolder) -> None:
     said = (ENV, "control_dt = 0.1", "control_dt = 0.1\n    restorable = False")
     assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}
+
+
+def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) -> None:
+    assert failures(check_environment(str(write_folder(ON_GPU)))) == {}
+
+
+def test_a_state_that_a_gpu_s_resets_cannot_put_back_is_found(write_folder: WriteFolder) -> None:
+    loaded = load_environment(str(write_folder(*HIDDEN_STATE, ON_GPU)))
+    with pytest.raises(Nonconforming, match="the same whether a GPU's resets or the CPU's were made") as raised:
+        masked_resets(Subject(loaded, loaded.task(None)[1]))
+    assert "against" in raised.value.actual
 
 
 def test_an_unknown_environment_or_task_is_a_failed_check(write_folder: WriteFolder) -> None:

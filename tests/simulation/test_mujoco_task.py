@@ -123,7 +123,7 @@ def test_control_steps_last_four_physics_steps(make: Callable[..., Any]) -> None
     environment = make()
     for _ in range(3):
         environment.advance(torch.zeros(3, 2))
-    assert environment.batch.time.tolist() == pytest.approx([0.06] * 3)
+    assert environment.physics.state()["time"].tolist() == pytest.approx([0.06] * 3)
 
 
 def test_starts_are_noisy_in_hinges_slides_and_velocities_alone(make: Callable[..., Any]) -> None:

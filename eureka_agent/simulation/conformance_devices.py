@@ -1,0 +1,66 @@
+"""The checks of `eureka envs --check` on environments that say they run on a GPU, made without one."""
+
+from __future__ import annotations
+
+import torch
+
+from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Subject
+from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.rollouts import random_actions
+from eureka_agent.simulation.vec_task import VecTask
+
+_STEPS = 40
+_SHORT_EPISODE = 9
+
+
+def masked_resets(subject: Subject) -> None:
+    """On a GPU every row is reset in each step, and those whose episode goes on are put back where they were: nothing of them changes."""
+    if not _says_gpu(subject):
+        return
+    by_index, by_mask = subject.make(), subject.make()
+    if not by_index.restorable:
+        return
+    wider = subject.make(ROWS + 1)
+    for environment in (by_index, by_mask):
+        environment.tell_rows_from_constants(wider)
+        environment.max_episode_length = _SHORT_EPISODE
+        environment.progress_buf[:] = torch.arange(ROWS) % _SHORT_EPISODE
+    by_mask.resets_by_mask = True
+    for index, actions in enumerate(random_actions(ROWS, by_index.num_actions, _STEPS, seed=7)):
+        for environment in (by_index, by_mask):
+            environment.advance(actions)
+            environment.reset_done()
+        pairs = {"observations": (by_index.obs_buf, by_mask.obs_buf)}
+        values, others = by_index.read_variables(), by_mask.read_variables()
+        pairs |= {name: (value, others[name]) for name, value in values.items()}
+        for name, (expected, found) in pairs.items():
+            if not torch.equal(expected, found):
+                row = int((expected != found).reshape(ROWS, -1).any(dim=1).nonzero()[0])
+                raise Nonconforming(
+                    f"{name} are the same whether a GPU's resets or the CPU's were made",
+                    f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step {index}",
+                    "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in the class",
+                )
+
+
+def no_values(subject: Subject) -> None:
+    """On a GPU a step and its resets look at no value: they run on torch's `meta` device too, where tensors have none."""
+    # what simulates MJCF needs a real device
+    if not _says_gpu(subject) or issubclass(subject.loaded.environment_class, MujocoTask):
+        return
+    environment = subject.loaded.make(subject.task, ROWS, "meta")
+    for _ in range(2):
+        transition = environment.advance(torch.zeros(ROWS, environment.num_actions, device="meta"))
+        for name, value in {"observations": transition.observations, **transition.variables}.items():
+            if value.device.type != "meta":
+                raise Nonconforming(
+                    f"{name} are on the environment's device",
+                    f"on {value.device}",
+                    "make tensors with device=self.device",
+                )
+        environment.reset_done()
+
+
+def _says_gpu(subject: Subject) -> bool:
+    cls: type[VecTask] = subject.loaded.environment_class
+    return "cuda" in cls.device_types

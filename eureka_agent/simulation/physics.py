@@ -1,0 +1,94 @@
+"""What a MujocoTask asks of a simulator of its model, and the one on the CPU: `mujoco.batch.Batch`."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+
+import mujoco
+import numpy as np
+import torch
+from mujoco.batch import Batch
+from torch import Tensor
+
+STATE_FIELDS = (
+    *("qpos", "qvel", "act", "ctrl", "qacc_warmstart", "time", "mocap_pos", "mocap_quat", "userdata", "eq_active"),
+    *("qfrc_applied", "xfrc_applied", "plugin_state", "history", "plastic"),
+)
+"""What MuJoCo's next step depends on (mjtState's integration state)."""
+_INSTABILITIES = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+_AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
+_NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
+
+
+class Physics(ABC):
+    """`num_envs` simulations of one model. Its tensors are live views, the simulations in their first dimension."""
+
+    qpos: Tensor
+    """Shape: (num_envs, nq)."""
+    qvel: Tensor
+    """Shape: (num_envs, nv)."""
+    ctrl: Tensor
+    """Shape: (num_envs, nu)."""
+    sensordata: Tensor
+    """Shape: (num_envs, nsensordata). Position and velocity sensors are of the state reached, the others of the last step towards it."""
+
+    @abstractmethod
+    def step(self, rows: int) -> Tensor:
+        """Advance at least the leading `rows` by one control step, and bring `sensordata` up to date.
+
+        Returns where the state became NaN or huge, bool, shape (num_envs,): there the simulation was started anew.
+        """
+
+    @abstractmethod
+    def restart(self, env_ids: Tensor) -> None:
+        """Put the rows `env_ids` (int64) at qpos0 and at rest, with nothing applied to them."""
+
+    @abstractmethod
+    def forward(self, env_ids: Tensor) -> None:
+        """Bring all sensors of the rows `env_ids` up to date with what was written into qpos and qvel."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Live views of all that the next step depends on, by MuJoCo's names. Those without entries are left out."""
+
+
+class BatchPhysics(Physics):
+    """On the CPU, in one thread and in float64."""
+
+    def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int) -> None:
+        """`substeps`: physics steps in a control step."""
+        # MuJoCo would print a line and write MUJOCO_LOG.TXT into the working folder; the counters are read instead
+        mujoco.set_mju_user_warning(_ignore)
+        self._num_envs = num_envs
+        self._substeps = substeps
+        self._batch = Batch(model, num_envs, nthread=1, persistent=True)
+        self.qpos = self._view("qpos")
+        self.qvel = self._view("qvel")
+        self.ctrl = self._view("ctrl")
+        self.sensordata = self._view("sensordata")
+
+    def _view(self, name: str) -> Tensor:
+        with warnings.catch_warnings():
+            # outputs are read-only arrays, of which torch warns; they are only read here
+            warnings.filterwarnings("ignore", message=".*not writable.*")
+            return torch.from_numpy(self._batch.bind(name))
+
+    def step(self, rows: int) -> Tensor:
+        ids = None if rows == self._num_envs else np.arange(rows)
+        self._batch.step(ids, nstep=self._substeps, stage=_AFTER_STEP)
+        return torch.from_numpy(self._batch.warning[:, _INSTABILITIES, 1].any(axis=1))
+
+    def restart(self, env_ids: Tensor) -> None:
+        self._batch.reset(env_ids.numpy(), stage=_NO_STAGE)
+
+    def forward(self, env_ids: Tensor) -> None:
+        self._batch.forward(env_ids.numpy())
+
+    def state(self) -> dict[str, Tensor]:
+        views = {name: self._view(name) for name in STATE_FIELDS}
+        return {name: view for name, view in views.items() if view.numel()}
+
+
+def _ignore(message: str) -> None:
+    """In place of MuJoCo's own warning, which writes to the terminal and to a file."""

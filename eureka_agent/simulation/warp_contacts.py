@@ -1,0 +1,65 @@
+"""A kernel that makes mujoco_warp's contacts those of MuJoCo where the two differ. Imported only where warp is there."""
+
+# without `from __future__ import annotations`: warp reads the kernel's annotations
+
+from typing import Any
+
+import mujoco
+import warp as wp
+
+_PLANE = wp.constant(int(mujoco.mjtGeom.mjGEOM_PLANE))
+_CAPSULE = wp.constant(int(mujoco.mjtGeom.mjGEOM_CAPSULE))
+_UPRIGHT = wp.constant(1e-6)
+
+
+@wp.kernel(enable_backward=False)
+def _align(
+    count: wp.array[int],
+    room: int,
+    geoms: wp.array[wp.vec2i],
+    worlds: wp.array[int],
+    geom_type: wp.array[int],
+    geom_xmat: wp.array2d[wp.mat33],
+    frames: wp.array[wp.mat33],
+) -> None:
+    contact = wp.tid()
+    if contact >= wp.min(count[0], room):
+        return
+    pair = geoms[contact]
+    if pair[0] < 0 or pair[1] < 0:
+        return
+    if geom_type[pair[0]] != _PLANE or geom_type[pair[1]] != _CAPSULE:
+        return
+    turn = geom_xmat[worlds[contact], pair[1]]
+    axis = wp.vec3(turn[0, 2], turn[1, 2], turn[2, 2])
+    frame = frames[contact]
+    normal = wp.vec3(frame[0, 0], frame[0, 1], frame[0, 2])
+    along = axis - normal * wp.dot(normal, axis)
+    if wp.length(along) < _UPRIGHT:
+        return
+    along = wp.normalize(along)
+    across = wp.cross(normal, along)
+    frames[contact] = wp.mat33(
+        normal[0], normal[1], normal[2], along[0], along[1], along[2], across[0], across[1], across[2]
+    )
+
+
+def align_with_capsules(model: Any, data: Any) -> None:
+    """Turn the contacts of capsules with planes so that their first tangent follows the capsule, as MuJoCo does.
+
+    mujoco_warp does so only for a capsule that lies more flat than 30° to the plane's normal. A pyramidal friction cone has edges: turned,
+    it lets other forces through.
+    """
+    wp.launch(
+        _align,
+        dim=data.naconmax,
+        inputs=[
+            data.nacon,
+            data.naconmax,
+            data.contact.geom,
+            data.contact.worldid,
+            model.geom_type,
+            data.geom_xmat,
+        ],
+        outputs=[data.contact.frame],
+    )

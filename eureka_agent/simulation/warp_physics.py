@@ -1,0 +1,210 @@
+"""MuJoCo on a GPU: `mujoco_warp`, from the same MJCF as on the CPU. Nothing here waits for the device.
+
+It runs on warp's CPU device as well, several times slower than `mujoco.batch.Batch`: that is how it is tested without a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.physics import STATE_FIELDS, Physics
+
+_LARGEST = float(mujoco.mjMAXVAL)
+"""A state beyond this is broken, as MuJoCo itself has it."""
+_MOST_CONTACTS = 256
+_MOST_CONSTRAINTS = 1024
+_GEOM = mujoco.mjtGeom
+_CONTACTS = {
+    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_SPHERE)): 1,
+    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_CAPSULE)): 2,
+    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_ELLIPSOID)): 1,
+    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_SPHERE)): 1,
+    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_CAPSULE)): 1,
+    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_CYLINDER)): 1,
+    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_BOX)): 1,
+    (int(_GEOM.mjGEOM_CAPSULE), int(_GEOM.mjGEOM_CAPSULE)): 2,
+    (int(_GEOM.mjGEOM_CAPSULE), int(_GEOM.mjGEOM_BOX)): 2,
+}
+"""The most contacts between two geoms, by their types; of all others 8, as between two boxes."""
+
+
+class WarpPhysics(Physics):
+    """In float32. All rows advance at once: a launch takes as long for a few of them.
+
+    Each simulation has room for as many contacts and constraints as its model can have, up to a limit. Where more than that arise, some
+    are left out; such a row counts as unstable.
+    """
+
+    def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str) -> None:
+        """`name` is the model's, for errors. Raises EnvironmentLoadError where mujoco_warp is missing or cannot simulate the model."""
+        self._warp, self._library = _libraries(name, device)
+        # by name: a torch device called "cuda" has no index to go by
+        self._device = self._warp.device_from_torch(str(device))
+        self._substeps = substeps
+        self._replays = self._device.is_cpu or self._warp.is_mempool_enabled(self._device)
+        with self._warp.ScopedDevice(self._device):
+            self._model = self._put_model(model, name)
+            contacts, constraints = room(model, self._model.nxn_geom_pair_filtered.numpy())
+            start = mujoco.MjData(model)
+            self._data = self._library.put_data(model, start, num_envs, nconmax=contacts, njmax=constraints)
+        self.qpos = self._view("qpos")
+        self.qvel = self._view("qvel")
+        self.ctrl = self._view("ctrl")
+        self.sensordata = self._view("sensordata")
+        self._overflow = self._view("overflow")
+        views = {name: self._view(name) for name in STATE_FIELDS if hasattr(self._data, name)}
+        self._state = {name: view for name, view in views.items() if view.numel()}
+        self._start = {name: value[:1].clone() for name, value in self._state.items()}
+        overflows = self._library.OverflowType
+        # the solver's limits are there to be reached
+        self._losses = int(overflows.ALL & ~(overflows.ITERATIONS | overflows.LS_ITERATIONS))
+        self._step = self._recording(self._launch_step)
+        self._look = self._recording(self._launch_look)
+        self._forward = self._recording(lambda: self._library.forward(self._model, self._data))
+
+    def _put_model(self, model: mujoco.MjModel, name: str) -> Any:
+        if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
+            raise EnvironmentLoadError(
+                f"{name} lets bodies sleep, which the simulation on a GPU does not know here",
+                "take the flag out, or use --device cpu",
+            )
+        try:
+            result = self._library.put_model(model)
+        except (NotImplementedError, ValueError) as error:
+            hint = "change the MJCF, or use --device cpu"
+            if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS:
+                hint = 'write <option solver="Newton"/>, or use --device cpu'
+            raise EnvironmentLoadError(f"mujoco_warp cannot simulate {name}: {error}", hint) from None
+        contacts = importlib.import_module("eureka_agent.simulation.warp_contacts")
+        result.callback.contactfilter = contacts.align_with_capsules
+        # kernels would print to the terminal; the flags are read instead
+        result.opt.warn_overflow = 0
+        # a row's numbers must not depend on which of a GPU's threads comes first
+        result.opt.deterministic = int(self._library.DeterminismType.ALL)
+        # the solver ends with the last row that converges; outside a graph it would have to ask the device for that
+        result.opt.graph_conditional = self._device.is_cpu or (
+            self._replays and self._warp.is_conditional_graph_supported()
+        )
+        return result
+
+    def _view(self, name: str) -> Tensor:
+        view: Tensor = self._warp.to_torch(getattr(self._data, name))
+        return view
+
+    def _recording(self, launch: Callable[[], None]) -> _Recording:
+        return _Recording(self._warp, self._device, launch, self._replays)
+
+    def step(self, rows: int) -> Tensor:
+        self._step()
+        numbers = torch.cat((self.qpos, self.qvel, self._state["qacc_warmstart"]), dim=1)
+        # not a number is not below anything
+        unstable = ~(numbers.abs() <= _LARGEST).all(dim=1) | ((self._overflow & self._losses) != 0)
+        self._overflow.zero_()
+        for name, value in self._state.items():
+            torch.where(_beside(unstable, value), self._start[name], value, out=value)
+        self.sensordata.masked_fill_(unstable.unsqueeze(-1), 0.0)
+        self._look()
+        return unstable
+
+    def _launch_step(self) -> None:
+        for _ in range(self._substeps):
+            self._library.step(self._model, self._data)
+
+    def _launch_look(self) -> None:
+        """Positions and velocities of the state reached, and the sensors of these."""
+        self._library.fwd_position(self._model, self._data, factorize=False)
+        self._library.sensor_pos(self._model, self._data)
+        self._library.fwd_velocity(self._model, self._data)
+        self._library.sensor_vel(self._model, self._data)
+
+    def restart(self, env_ids: Tensor) -> None:
+        for name, value in self._state.items():
+            value[env_ids] = self._start[name]
+
+    def forward(self, env_ids: Tensor) -> None:
+        """All rows are computed: those not in `env_ids` keep the sensors of their last step."""
+        before = self.sensordata.clone()
+        self._forward()
+        before[env_ids] = self.sensordata[env_ids]
+        self.sensordata.copy_(before)
+
+    def state(self) -> dict[str, Tensor]:
+        return dict(self._state)
+
+
+class _Recording:
+    """Launches that are made one by one at the first call, which compiles them, and replayed as one graph from then on."""
+
+    def __init__(self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool) -> None:
+        """Without `replays` they are made one by one at every call."""
+        self._warp = warp
+        self._device = device
+        self._launch = launch
+        self._replays = replays
+        self._compiled = False
+        self._graph: Any = None
+
+    def __call__(self) -> None:
+        with self._warp.ScopedDevice(self._device):
+            if not (self._replays and self._compiled):
+                self._launch()
+                self._compiled = True
+                return
+            if self._graph is None:
+                with self._warp.ScopedCapture() as capture:
+                    self._launch()
+                self._graph = capture.graph
+            self._warp.capture_launch(self._graph)
+
+
+def room(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> tuple[int | None, int | None]:
+    """The most contacts and constraint rows that one simulation can have, up to a limit; None where mujoco_warp is to choose.
+
+    `pairs`: the geoms that can touch each other, shape (number of pairs, 2).
+    """
+    if model.nflex or model.nhfield or (model.geom_type == _GEOM.mjGEOM_SDF).any():
+        return None, None
+    kinds = np.sort(model.geom_type[pairs], axis=1).tolist()
+    contacts = min(max(sum(_CONTACTS.get((first, second), 8) for first, second in kinds), 1), _MOST_CONTACTS)
+    dimension = int(max([1, *model.geom_condim.tolist(), *model.pair_dim.tolist()]))
+    pyramidal = model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
+    rows_per_contact = 2 * (dimension - 1) if pyramidal and dimension > 1 else dimension
+    rows = (
+        contacts * rows_per_contact
+        # either side of a limit
+        + 2 * int(model.jnt_limited.sum() + model.tendon_limited.sum())
+        + int((model.dof_frictionloss > 0).sum() + (model.tendon_frictionloss > 0).sum())
+        # a weld has the most
+        + 6 * model.neq
+    )
+    return contacts, min(max(rows, 1), _MOST_CONSTRAINTS)
+
+
+def _beside(rows: Tensor, value: Tensor) -> Tensor:
+    """A mask of rows with as many dimensions as `value`."""
+    return rows.view(-1, *([1] * (value.dim() - 1)))
+
+
+def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]:
+    """`warp` and `mujoco_warp`, without the lines that they print when they start and compile."""
+    try:
+        warp = importlib.import_module("warp")
+        warp.config.log_level = warp.LOG_ERROR
+        library = importlib.import_module("mujoco_warp")
+    except ImportError as error:
+        raise EnvironmentLoadError(
+            f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
+            "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu",
+        ) from None
+    warp.init()
+    return warp, library

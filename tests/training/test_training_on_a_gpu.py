@@ -1,0 +1,192 @@
+"""Whole trainings on a GPU: cartpole in torch, hopper by mujoco_warp. A CPU stands in for the GPU where there is none.
+
+The stand-in takes every path of a GPU: MuJoCo by mujoco_warp, resets by mask, all slots in every iteration. What only a GPU can show,
+that its kernels do not round a member's numbers otherwise when its neighbours change, the tests marked `gpu` show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from training_environments import run
+
+from eureka_agent.records import CurvePoint
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
+from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Task
+from eureka_agent.training.evaluation import evaluate_policy
+from eureka_agent.training.policy import Policy
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.snapshot import load_snapshot, save_snapshot
+from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+
+pytestmark = pytest.mark.slow
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+SUBJECTS = ["cartpole/balance", "hopper/run"]
+
+
+class Subject:
+    """A task on a device, or on the CPU as on one."""
+
+    def __init__(self, reference: str, device: str) -> None:
+        name, _, task = reference.partition("/")
+        self.loaded: LoadedEnvironment = load_environment(name)
+        self.task: Task = self.loaded.task(task)[1]
+        self.device = device
+        self._class = self.loaded.environment_class
+        if issubclass(self._class, MujocoTask):
+            pytest.importorskip("mujoco_warp")
+            # a class of its own, in the same file: that is where its MJCF is looked for
+            self._class = type(self._class.__name__, (self._class,), {"simulator": "warp"})
+
+    def make(self, num_envs: int) -> VecTask:
+        environment = self._class.create(num_envs, self.device, 0, self.task.options)
+        environment.resets_by_mask = True
+        environment.reset()
+        return environment
+
+    def trainer(self, slots: int, **settings: object) -> Trainer:
+        values = {**self.task.training.overrides, "num_envs": 16, "checkpoints": 2, **settings}
+        trainer = Trainer(self.make, self.task, TrainingSettings.model_validate(values), slots, self.device)
+        trainer._whole_width = True
+        return trainer
+
+    def reward(self, kind: str = "human") -> RewardFunction:
+        source = self.loaded.reward_source(self.task, "human" if kind == "human" else "sparse")
+        assert source is not None
+        return RewardFunction.from_source(source, self._class.all_variables(), allow_private=True)
+
+
+@pytest.fixture(params=SUBJECTS)
+def reference(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=DEVICES)
+def subject(reference: str, request: pytest.FixtureRequest) -> Subject:
+    return Subject(reference, request.param)
+
+
+def points(events: list[TrainerEvent]) -> list[CurvePoint]:
+    return [event.point for event in events if isinstance(event, MemberProgress)]
+
+
+def policy_of(events: list[TrainerEvent]) -> dict[str, Tensor]:
+    finished = events[-1]
+    assert isinstance(finished, MemberFinished), finished
+    return finished.policy
+
+
+def assert_same(events: list[TrainerEvent], expected: list[TrainerEvent]) -> None:
+    assert points(events) == points(expected)[-len(points(events)) :]
+    policy = policy_of(events)
+    assert all(torch.equal(tensor, policy[name]) for name, tensor in policy_of(expected).items())
+
+
+@pytest.mark.parametrize(
+    ("reference", "device", "steps", "factor"),
+    [
+        ("cartpole/balance", "cpu", 60_000, 2.0),
+        pytest.param("cartpole/balance", "cuda", 60_000, 2.0, marks=pytest.mark.gpu),
+        # too slow for a stand-in
+        pytest.param("hopper/run", "cuda", 160_000, 2.0, marks=pytest.mark.gpu),
+    ],
+)
+def test_it_learns(reference: str, device: str, steps: int, factor: float) -> None:
+    subject = Subject(reference, device)
+    trainer = subject.trainer(4, env_steps=steps)
+    for seed in range(4):
+        trainer.submit(str(seed), subject.reward(), seed)
+    events = run(trainer)
+    early = [point.fitness for event in events.values() for point in points(event)[5:15] if point.fitness is not None]
+    late = [point.fitness for event in events.values() for point in points(event)[-10:] if point.fitness is not None]
+    # seconds upright, or metres, in an episode: of all four, after a few iterations and at the end
+    assert sum(late) / len(late) > factor * max(sum(early) / len(early), 0.1)
+
+
+def test_neighbours_and_place_change_nothing(subject: Subject) -> None:
+    settings = {"env_steps": 4 * 32 * 16}
+    alone, among = subject.trainer(3, **settings), subject.trainer(3, **settings)
+    alone.submit("reference", subject.reward(), 7)
+    for name, kind, seed in (("first", "sparse", 1), ("second", "human", 2), ("reference", "human", 7)):
+        among.submit(name, subject.reward(kind), seed)
+    assert_same(run(among)["reference"], run(alone)["reference"])
+
+
+def test_one_slot_begins_as_three_do(subject: Subject) -> None:
+    """Not to the bit on a GPU: kernels for one matrix and for three may round differently, and a training magnifies that."""
+    first = []
+    for slots in (1, 3):
+        trainer = subject.trainer(slots, env_steps=2 * 32 * 16)
+        trainer.submit("job", subject.reward(), 7)
+        first.append(points(run(trainer)["job"])[0])
+    one, three = first
+    assert one.reward == pytest.approx(three.reward, rel=1e-3, abs=1e-4)
+    assert one.kl == pytest.approx(three.kl, rel=0.05, abs=1e-4)
+    assert one.entropy == pytest.approx(three.entropy, rel=1e-3)
+
+
+def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: Path) -> None:
+    settings = {"env_steps": 6 * 32 * 16}
+    unbroken, broken, after = (subject.trainer(3, **settings) for _ in range(3))
+    unbroken.submit("reference", subject.reward(), 7)
+    expected = run(unbroken)["reference"]
+    broken.submit("reference", subject.reward(), 7)
+    for _ in range(3):
+        broken.iterate()
+    save_snapshot(tmp_path / "snapshot", broken.snapshot("reference"))
+    after.submit("other", subject.reward("sparse"), 1)
+    after.submit("reference", subject.reward(), 7, load_snapshot(tmp_path / "snapshot"))
+    events = run(after)["reference"]
+    assert len(points(events)) == 3
+    assert_same(events, expected)
+
+
+def zero_policy(environment: VecTask) -> Policy:
+    size, actions = environment.num_observations, environment.num_actions
+    tensors = {
+        "observation_mean": torch.zeros(size),
+        "observation_deviation": torch.ones(size),
+        "policy.0.weight": torch.zeros(size, actions),
+        "policy.0.bias": torch.zeros(1, actions),
+        "log_std": torch.zeros(actions),
+    }
+    return Policy(tensors, "elu", {})
+
+
+def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
+    on_cpu: Callable[[int], VecTask] = lambda rows: subject.loaded.make(subject.task, rows)  # noqa: E731
+    results = []
+    for make, device in ((on_cpu, "cpu"), (subject.make, subject.device)):
+        environment = make(8)
+        policy = zero_policy(environment).to(device)
+        evaluation, trajectories = evaluate_policy(environment, subject.task, policy, 8, record=True, seed=5)
+        assert trajectories is not None
+        results.append((evaluation, trajectories["best"]["fitness"]))
+    (expected, best), (found, other_best) = results
+    # it falls over, which takes as long from the same start
+    for one, other in zip(expected.episodes, found.episodes, strict=True):
+        assert abs(one.length - other.length) <= 1
+        assert one.ended_by == other.ended_by
+        assert one.fitness == pytest.approx(other.fitness, abs=0.05)
+    assert abs(len(best) - len(other_best)) <= 1
+
+
+@pytest.mark.gpu
+def test_the_step_loop_never_waits_for_the_gpu(reference: str) -> None:
+    subject = Subject(reference, "cuda")
+    trainer = subject.trainer(2, env_steps=10 * 32 * 16)
+    trainer.submit("job", subject.reward(), 7)
+    for _ in range(3):  # kernels are compiled in the first, graphs recorded in the second
+        trainer.iterate()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer._population.collect(trainer._members, 2, {"actions", "terminated"})
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
