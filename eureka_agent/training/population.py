@@ -117,6 +117,7 @@ class Population:
             torch.randn(shape, generator=self._generators[member], out=self.collector.noise[member])
         return self.collector.collect(self.networks.members(0, width), self.observation_statistics, width, arguments)
 
+    @torch.inference_mode()
     def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
         """One PPO update of the leading members. `rewards`: shape (members, steps, num_envs)."""
         settings, width = self._settings, len(rewards)
