@@ -19,6 +19,8 @@ Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
 """Half a member's row is padded to this many floats, so that every member meets the same SIMD lanes."""
+_LEAST_OUTPUTS = 2
+"""A product one wide takes another way through the library for one member than for several, and rounds differently there."""
 _POLICY_HEAD_GAIN = 0.01
 _POLICY, _VALUE = "policy", "value"
 
@@ -85,19 +87,27 @@ class MemberNetworks:
 
     policy: StackedPerceptron
     value: StackedPerceptron
-    """As wide as the policy's; the first output is the value, nothing else counts."""
     both: StackedPerceptron
-    """Policy and value network in turn, as twice as many members: one product where two would be."""
+    """Policy and value network in turn, as twice as many members: one product where two would be. Of a policy's outputs the leading
+    `num_actions` count, of a value network's the first."""
     log_std: Tensor
     """Shape: (members, num_actions), a view. Logarithm of the exploration's standard deviation, the same in every state."""
     log_std_gradient: Tensor
+
+    def means(self, inputs: Tensor) -> Tensor:
+        """Means of the actions, shape (members, rows, num_actions). `inputs` as `StackedPerceptron.forward` takes them."""
+        return self.policy.forward(inputs)[-1][..., : self.log_std.shape[-1]]
+
+    def values(self, inputs: Tensor) -> Tensor:
+        """Values, shape (members, rows). `inputs` as `StackedPerceptron.forward` takes them."""
+        return self.value.forward(inputs)[-1][..., 0]
 
 
 class StackedNetworks:
     """Separate policy and value networks of K members, their parameters and gradients.
 
-    A member's row has two halves of one layout, the policy's and the value network's, so that the rows are also 2K half rows. The value
-    network's last layer has as many outputs as the policy's, of which those beyond the first stay zero.
+    A member's row has two halves of one layout, the policy's and the value network's, so that the rows are also 2K half rows. The two
+    networks' last layers are equally wide; outputs that mean nothing stay zero.
     """
 
     def __init__(
@@ -109,7 +119,9 @@ class StackedNetworks:
         activation: Activation,
         device: torch.device | str,
     ) -> None:
-        sizes = (num_observations, *hidden_sizes, num_actions)
+        self.num_outputs = max(num_actions, _LEAST_OUTPUTS)
+        """Of both networks."""
+        sizes = (num_observations, *hidden_sizes, self.num_outputs)
         self.num_actions = num_actions
         self.activation: Activation = activation
         self._affine_shapes = [(inputs + 1, outputs) for inputs, outputs in pairwise(sizes)]
@@ -182,8 +194,8 @@ class StackedNetworks:
         named = {}
         for network, half in ((_POLICY, tensor[:, : self._half]), (_VALUE, tensor[:, self._half :])):
             for index, affine in enumerate(self._affine(half)):
-                one = network == _VALUE and index == len(self._affine_shapes) - 1
-                used = affine[:, :, :1] if one else affine
+                last = index == len(self._affine_shapes) - 1
+                used = affine[:, :, : self.num_actions if network == _POLICY else 1] if last else affine
                 named[f"{network}.{index}.weight"] = used[:, :-1]
                 named[f"{network}.{index}.bias"] = used[:, -1:]
         end = sum(math.prod(shape) for shape in self._affine_shapes)

@@ -117,7 +117,6 @@ class Population:
             torch.randn(shape, generator=self._generators[member], out=self.collector.noise[member])
         return self.collector.collect(self.networks.members(0, width), self.observation_statistics, width, arguments)
 
-    @torch.inference_mode()
     def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
         """One PPO update of the leading members. `rewards`: shape (members, steps, num_envs)."""
         settings, width = self._settings, len(rewards)
@@ -169,8 +168,7 @@ class Population:
     def _values(self, rollout: Rollout) -> Tensor:
         """The value network's outputs for all observations. Shape: (members, steps, num_envs)."""
         inputs = rollout.normalized.flatten(1, 2)
-        outputs = self.networks.members(0, len(inputs)).value.forward(inputs)[-1]
-        return outputs[..., 0].view(rollout.terminated.shape)
+        return self.networks.members(0, len(inputs)).values(inputs).view(rollout.terminated.shape)
 
     def _scaled(self, outputs: Tensor) -> Tensor:
         """Values in the reward's scale from the network's outputs, whose first dimension is the member."""
@@ -215,7 +213,7 @@ class Population:
         mean = self.observation_statistics.mean[:width].unsqueeze(1)
         inverse_deviation = self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
         inputs = with_ones(normalize(observations, mean, inverse_deviation))
-        return self._scaled(self.networks.members(0, width).value.forward(inputs)[-1][..., 0])
+        return self._scaled(self.networks.members(0, width).values(inputs))
 
 
 def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:

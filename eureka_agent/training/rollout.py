@@ -136,7 +136,7 @@ class RolloutCollector:
             observations = self._by_member(environment.obs_buf, members)
             step_observations[step].copy_(observations)
             normalize(observations, mean, inverse_deviation, out=step_normalized[step])
-            means = networks.policy.forward(step_inputs[step])[-1]
+            means = networks.means(step_inputs[step])
             step_means[step].copy_(means)
             torch.add(means, step_noise[step], out=actions)
             acted = time.perf_counter()

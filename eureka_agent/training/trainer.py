@@ -203,6 +203,7 @@ class Trainer:
             if member.job.name == job:
                 self._free(slot)
 
+    @torch.inference_mode()  # nothing here asks autograd, whose bookkeeping would cost a few percent
     def iterate(self) -> list[TrainerEvent]:
         """One PPO iteration of all running trainings; what came of it, in the order of the slots."""
         began = time.perf_counter()
@@ -274,7 +275,8 @@ class Trainer:
             reward = member.job.reward
             values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments}
             try:
-                with time_limit(self._reward_timeout):
+                # a reward finds torch as it does everywhere else
+                with time_limit(self._reward_timeout), torch.inference_mode(False):
                     total, components[slot] = reward(values)
             except RewardContractError as error:
                 failures[slot] = _Failure(error.code, f"{error.message}; {error.hint}" if error.hint else error.message)

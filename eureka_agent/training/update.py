@@ -100,8 +100,8 @@ class PPOUpdate:
         widths = (batch.actions.shape[-1], batch.actions.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
         offsets = (torch.arange(members, device=permutations.device) * rows).view(-1, 1, 1)
-        # where the loss has no gradient, by a value network's further outputs, it stays zero
-        gradient = torch.zeros(members, 2, size, batch.actions.shape[-1], device=packed.device)
+        # by outputs that mean nothing it stays zero
+        gradient = torch.zeros(members, 2, size, self._networks.num_outputs, device=packed.device)
         for epoch in range(self._settings.epochs):
             # minibatch first, so that each one is contiguous
             shuffled = permutations[:, epoch, : size * minibatches].view(members, minibatches, size) + offsets
@@ -138,7 +138,9 @@ class PPOUpdate:
         settings, networks, size = self._settings, self._networks.members(first, end), actions.shape[2]
         outputs = networks.both.forward(inputs)
         by_network = outputs[-1].view(output_gradient.shape)
-        means, values = by_network[:, 0].transpose(1, 2).contiguous(), by_network[:, 1, :, 0].unsqueeze(1)
+        num_actions = actions.shape[1]
+        means = by_network[:, 0, :, :num_actions].transpose(1, 2).contiguous()
+        values = by_network[:, 1, :, 0].unsqueeze(1)
 
         log_std = networks.log_std.unsqueeze(2)
         inverse_std = (-log_std).exp()
@@ -149,7 +151,7 @@ class PPOUpdate:
         # where the clipped loss is the larger one, it does not depend on the policy
         by_log_probability = loss * (loss >= clipped_loss)
         by_mean = by_log_probability * deviation
-        torch.mul(by_mean, inverse_std, out=output_gradient[:, 0].transpose(1, 2))
+        torch.mul(by_mean, inverse_std, out=output_gradient[:, 0, :, :num_actions].transpose(1, 2))
         by_log_std = by_mean.mul_(deviation).sub_(by_log_probability).sum(dim=2)
         torch.sub(by_log_std, settings.entropy_coefficient, out=networks.log_std_gradient)
 

@@ -43,13 +43,15 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(activation: Activ
     views = networks.members(0, MEMBERS)
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(MEMBERS, 2, 6, SIZES[0], generator=generator)
-    upstream = torch.randn(MEMBERS, 2, 6, outputs, generator=generator)
-    upstream[:, 1, :, 1:] = 0.0  # the value is the first output alone
+    upstream = torch.randn(MEMBERS, 2, 6, 2, generator=generator)
+    upstream[:, 0, :, outputs:] = 0.0  # what is beyond the actions, or beyond the value, means nothing
+    upstream[:, 1, :, 1:] = 0.0
     result = views.both.forward(with_ones(inputs).flatten(0, 1))
     views.both.backward(result, upstream.flatten(0, 1))
-    for index, (name, perceptron, width) in enumerate((("policy", views.policy, outputs), ("value", views.value, 1))):
+    torch.testing.assert_close(views.means(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs])
+    torch.testing.assert_close(views.values(with_ones(inputs[:, 1])), result[-1].view(upstream.shape)[:, 1, :, 0])
+    for index, (name, width) in enumerate((("policy", outputs), ("value", 1))):
         found = result[-1].view(upstream.shape)[:, index]
-        torch.testing.assert_close(perceptron.forward(with_ones(inputs[:, index]))[-1], found)
         for member in range(MEMBERS):
             reference = module(networks, member, name, activation)
             expected = reference(inputs[member, index])
@@ -83,8 +85,8 @@ def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None
 def test_rescaled_value_networks_give_scaled_values() -> None:
     networks = stacked("elu")
     inputs = with_ones(torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2)))
-    before = networks.members(0, MEMBERS).value.forward(inputs)[-1][..., :1]
+    before = networks.members(0, MEMBERS).values(inputs)
     scale, shift = torch.tensor([[2.0], [0.5], [1.0]]), torch.tensor([[1.0], [0.0], [-3.0]])
     networks.rescale_values(MEMBERS, scale, shift)
-    after = networks.members(0, MEMBERS).value.forward(inputs)[-1][..., :1]
-    torch.testing.assert_close(after, before * scale[:, :, None] + shift[:, :, None])
+    after = networks.members(0, MEMBERS).values(inputs)
+    torch.testing.assert_close(after, before * scale + shift)

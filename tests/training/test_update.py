@@ -19,11 +19,11 @@ def random_batch(networks: StackedNetworks, generator: torch.Generator) -> Batch
     """Data of a policy a little off the present one, so that ratios and values leave the clip range in places."""
     views = networks.members(0, MEMBERS)
     observations = with_ones(torch.randn(MEMBERS, ROWS, OBSERVATIONS, generator=generator))
-    means = views.policy.forward(observations)[-1] + 0.3 * torch.randn(MEMBERS, ROWS, ACTIONS, generator=generator)
+    means = views.means(observations) + 0.3 * torch.randn(MEMBERS, ROWS, ACTIONS, generator=generator)
     log_std = views.log_std.clone() + 0.1
     actions = means + log_std.exp().unsqueeze(1) * torch.randn(means.shape, generator=generator)
     old = torch.distributions.Normal(means, log_std.exp().unsqueeze(1))
-    values = views.value.forward(observations)[-1][..., 0] + 0.3 * torch.randn(MEMBERS, ROWS, generator=generator)
+    values = views.values(observations) + 0.3 * torch.randn(MEMBERS, ROWS, generator=generator)
     return Batch(
         observations=observations,
         actions=actions,
