@@ -9,7 +9,6 @@ mean over seeds and its 95 % interval (Student's t). Needs the `benchmark` extra
 from __future__ import annotations
 
 import argparse
-import math
 
 from _common import Subject, start, subject, train, write_result
 from _intervals import interval
@@ -23,10 +22,9 @@ def measure(chosen: Subject, seeds: range, env_steps: int) -> dict[str, list[flo
     """Fitness by seed, ours and rsl-rl's."""
     # with one checkpoint the last policy is the one that is kept, as it is in rsl-rl
     settings = chosen.settings(env_steps=env_steps, checkpoints=1)
-    iterations = math.ceil(env_steps / (settings.horizon * settings.num_envs))
     return {
         "ours": [chosen.score(policy) for policy in train(chosen, settings, seeds)],
-        "rsl_rl": [chosen.score(rsl_rl(chosen, settings, seed, iterations)[1]) for seed in seeds],
+        "rsl_rl": [chosen.score(rsl_rl(chosen, settings, seed, settings.updates)[1]) for seed in seeds],
     }
 
 

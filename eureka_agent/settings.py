@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,11 @@ class TrainingSettings(BaseModel):
     checkpoints: int = Field(
         10, ge=1, description="points of a training at which the policy is kept and the curves are summed up"
     )
+
+    @property
+    def updates(self) -> int:
+        """PPO iterations of one training, as many as its env steps need; `iterations` are a search's generations."""
+        return math.ceil(self.env_steps / (self.horizon * self.num_envs))
 
 
 class SearchSettings(TrainingSettings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -170,30 +171,30 @@ class Ant(MujocoTask):
             out=self.obs_buf,
         )
 
-    def compute_variables(self) -> dict[str, Tensor]:
+    def _foot_forces(self) -> Tensor:
+        return torch.stack([self.sensors[f"{leg}_force"] for leg in LEGS], dim=1)
+
+    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
         positions, velocities, sensors = self.joint_positions, self.joint_velocities, self.sensors
-        scaled = self._joint_positions_scaled()
-        torques = TORQUE * self.actions
-        foot_forces = torch.stack([sensors[f"{leg}_force"] for leg in LEGS], dim=1)
         heading = sensors["heading_w"]
         return {
-            "torso_position_w": positions[:, 0:3],
-            "torso_orientation_w": positions[:, 3:7],
-            "torso_velocity_w": velocities[:, 0:3],
+            "torso_position_w": lambda: positions[:, 0:3],
+            "torso_orientation_w": lambda: positions[:, 3:7],
+            "torso_velocity_w": lambda: velocities[:, 0:3],
             "torso_velocity_b": sensors["torso_velocity_b"],
-            "torso_angular_velocity_b": velocities[:, 3:6],
-            "torso_height": positions[:, 2],
-            "torso_upright": sensors["up_w"][:, 2],
-            "heading_w": torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
-            "heading_angle": torch.atan2(heading[:, 1], heading[:, 0]),
-            "joint_positions": positions[:, 7:15],
-            "joint_positions_scaled": scaled.clamp(-1.0, 1.0),
-            "joint_velocities": velocities[:, 6:14],
-            "joint_limit_nearness": scaled.abs().clamp(max=1.0),
-            "joint_torques": torques,
-            "motor_power": (torques * velocities[:, 6:14]).abs().sum(dim=-1),
-            "foot_contact_forces": foot_forces,
-            "feet_in_contact": (foot_forces > 0.0).float(),
+            "torso_angular_velocity_b": lambda: velocities[:, 3:6],
+            "torso_height": lambda: positions[:, 2],
+            "torso_upright": lambda: sensors["up_w"][:, 2],
+            "heading_w": lambda: torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
+            "heading_angle": lambda: torch.atan2(heading[:, 1], heading[:, 0]),
+            "joint_positions": lambda: positions[:, 7:15],
+            "joint_positions_scaled": lambda: self._joint_positions_scaled().clamp(-1.0, 1.0),
+            "joint_velocities": lambda: velocities[:, 6:14],
+            "joint_limit_nearness": lambda: self._joint_positions_scaled().abs().clamp(max=1.0),
+            "joint_torques": lambda: TORQUE * self.actions,
+            "motor_power": lambda: (TORQUE * self.actions * velocities[:, 6:14]).abs().sum(dim=-1),
+            "foot_contact_forces": self._foot_forces,
+            "feet_in_contact": lambda: (self._foot_forces() > 0.0).float(),
         }
 
     def compute_failures(self) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -133,28 +134,28 @@ class Hopper(MujocoTask):
         self.obs_buf[:, 5:11] = self.joint_velocities.clamp(-10.0, 10.0)
         self.obs_buf[:, 11] = self.sensors["foot_force"] > 0.0
 
-    def compute_variables(self) -> dict[str, Tensor]:
-        positions, velocities = self.joint_positions, self.joint_velocities
-        scaled = (positions[:, 3:6] - self._joint_middle) / self._joint_half_range
-        torques = TORQUE * self.actions
-        foot_force = self.sensors["foot_force"]
+    def _joint_positions_scaled(self) -> Tensor:
+        return (self.joint_positions[:, 3:6] - self._joint_middle) / self._joint_half_range
+
+    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
+        positions, velocities, sensors = self.joint_positions, self.joint_velocities, self.sensors
         return {
-            "torso_position_w": positions[:, 0:2],
-            "torso_velocity_w": velocities[:, 0:2],
-            "torso_height": positions[:, 1],
-            "torso_pitch": positions[:, 2],
-            "torso_pitch_velocity": velocities[:, 2],
-            "torso_upright": torch.cos(positions[:, 2]),
-            "joint_positions": positions[:, 3:6],
-            "joint_positions_scaled": scaled.clamp(-1.0, 1.0),
-            "joint_velocities": velocities[:, 3:6],
-            "joint_limit_nearness": scaled.abs().clamp(max=1.0),
-            "joint_torques": torques,
-            "motor_power": (torques * velocities[:, 3:6]).abs().sum(dim=-1),
-            "foot_position_w": self.sensors["foot_position"][:, 0:3:2],
-            "foot_velocity_w": self.sensors["foot_velocity"][:, 0:3:2],
-            "foot_contact_force": foot_force,
-            "foot_in_contact": (foot_force > 0.0).float(),
+            "torso_position_w": lambda: positions[:, 0:2],
+            "torso_velocity_w": lambda: velocities[:, 0:2],
+            "torso_height": lambda: positions[:, 1],
+            "torso_pitch": lambda: positions[:, 2],
+            "torso_pitch_velocity": lambda: velocities[:, 2],
+            "torso_upright": lambda: torch.cos(positions[:, 2]),
+            "joint_positions": lambda: positions[:, 3:6],
+            "joint_positions_scaled": lambda: self._joint_positions_scaled().clamp(-1.0, 1.0),
+            "joint_velocities": lambda: velocities[:, 3:6],
+            "joint_limit_nearness": lambda: self._joint_positions_scaled().abs().clamp(max=1.0),
+            "joint_torques": lambda: TORQUE * self.actions,
+            "motor_power": lambda: (TORQUE * self.actions * velocities[:, 3:6]).abs().sum(dim=-1),
+            "foot_position_w": lambda: sensors["foot_position"][:, 0:3:2],
+            "foot_velocity_w": lambda: sensors["foot_velocity"][:, 0:3:2],
+            "foot_contact_force": sensors["foot_force"],
+            "foot_in_contact": lambda: (sensors["foot_force"] > 0.0).float(),
         }
 
     def compute_failures(self) -> dict[str, Tensor]:

@@ -113,11 +113,7 @@ class Trainings:
 
 def steps_of_a_training(settings: SearchSettings) -> int:
     """Env steps that one training makes: those asked for, rounded up to whole updates."""
-    return _updates(settings) * settings.num_envs * settings.horizon
-
-
-def _updates(settings: SearchSettings) -> int:
-    return math.ceil(settings.env_steps / (settings.num_envs * settings.horizon))
+    return settings.updates * settings.num_envs * settings.horizon
 
 
 class Dial:
@@ -290,7 +286,7 @@ def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) ->
 
     least = math.ceil(whole / (LEAST_PART_OF_ENV_STEPS * update))
     if dial.fits(_smallest(with_updates(least), given)):
-        least = _most(lambda updates: dial.fits(_smallest(with_updates(updates), given)), least, _updates(settings))
+        least = _most(lambda updates: dial.fits(_smallest(with_updates(updates), given)), least, settings.updates)
     yield with_updates(least)
 
 

@@ -8,7 +8,6 @@ curves alone, never on who trained faster.
 from __future__ import annotations
 
 import asyncio
-import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
@@ -51,7 +50,7 @@ class Rungs:
 
     def __init__(self, settings: TrainingSettings, shares: Sequence[float]) -> None:
         """`shares` of the sample budget, in (0, 1)."""
-        self._iterations = math.ceil(settings.env_steps / (settings.horizon * settings.num_envs))
+        self._iterations = settings.updates
         self._checkpoints = settings.checkpoints
         due = checkpoint_iterations(self._iterations, settings.checkpoints)
         places = {

@@ -121,7 +121,7 @@ class IsaacGymTask(VecTask):
         causes = {self.termination_causes[0]: self.terminated_buf}
         return Transition(self.obs_buf, self.read_variables(), self.terminated_buf, truncated, causes)
 
-    def read_variables(self) -> dict[str, Tensor]:
+    def read_variables(self) -> Mapping[str, Tensor]:
         return {**super().read_variables(), NATIVE_REWARD.name: self.rew_buf}
 
     def reset_rows(self, env_ids: Tensor) -> None:

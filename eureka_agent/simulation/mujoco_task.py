@@ -12,6 +12,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.physics import BatchPhysics, Physics
+from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
 
 UNSTABLE_PHYSICS = "unstable_physics"
@@ -124,12 +125,15 @@ class MujocoTask(VecTask):
 
     def place(self, env_ids: Tensor) -> None:
         """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos` and `qvel`."""
-        if self.position_noise:
-            columns = self._noisy_positions
-            noise = self.random.uniform(env_ids, len(columns), -self.position_noise, self.position_noise)
+        columns, velocities = self._noisy_positions, self.model.nv if self.velocity_noise else 0
+        positions = len(columns) if self.position_noise else 0
+        # drawn at once: the rows are few, and what counts is the number of operations
+        numbers = self.random.uniform(env_ids, positions + 2 * velocities)
+        if positions:
+            noise = -self.position_noise + 2.0 * self.position_noise * numbers[:, :positions]
             self.qpos[env_ids.unsqueeze(-1), columns] += noise.to(self.qpos)
-        if self.velocity_noise:
-            self.qvel[env_ids] = self.random.normal(env_ids, self.model.nv, self.velocity_noise).to(self.qvel)
+        if velocities:
+            self.qvel.index_copy_(0, env_ids, gaussian(numbers[:, positions:], self.velocity_noise).to(self.qvel))
 
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:

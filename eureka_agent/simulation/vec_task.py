@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +21,25 @@ from eureka_agent.task import Variable
 
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
+
+
+class Variables(Mapping[str, Tensor]):
+    """Variables by name. A value that is given as a function is computed when it is read for the first time."""
+
+    def __init__(self, values: Mapping[str, Tensor | Callable[[], Tensor]]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Tensor:
+        value = self._values[name]
+        if not isinstance(value, Tensor) and callable(value):
+            value = self._values[name] = value()
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @dataclass
@@ -90,8 +109,11 @@ class VecTask(ABC):
         """Fill `self.obs_buf`, shape (num_envs, num_observations), from the state."""
 
     @abstractmethod
-    def compute_variables(self) -> dict[str, Tensor]:
-        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs, *variable.shape), float32."""
+    def compute_variables(self) -> Mapping[str, Tensor | Callable[[], Tensor]]:
+        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs, *variable.shape), float32.
+
+        In place of a tensor there may be a function without arguments that gives it: a training calls it only for what its rewards read.
+        """
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
         """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by cause."""
@@ -155,9 +177,9 @@ class VecTask(ABC):
         self.compute_observations()
         return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
 
-    def read_variables(self) -> dict[str, Tensor]:
-        """All variables of the current state, with `actions` and `terminated`. Live views."""
-        return {"actions": self.actions, "terminated": self.terminated_buf.float(), **self.compute_variables()}
+    def read_variables(self) -> Mapping[str, Tensor]:
+        """All variables of the current state, with `actions` and `terminated`. Live views, to be read before the next step or reset."""
+        return Variables({"actions": self.actions, "terminated": self.terminated_buf.float, **self.compute_variables()})
 
     def reset_done(self) -> Tensor:
         """Reset the rows whose episode ended in the last `advance` and return all observations."""
@@ -171,10 +193,8 @@ class VecTask(ABC):
 
     def reset_rows(self, env_ids: Tensor) -> None:
         """Start a new episode in the rows `env_ids` (int64) and refresh the observations."""
-        self.actions[env_ids] = 0.0
-        self.terminated_buf[env_ids] = False
-        self.progress_buf[env_ids] = 0
-        self.reset_buf[env_ids] = False
+        for buffer in (self.actions, self.terminated_buf, self.progress_buf, self.reset_buf):
+            buffer.index_fill_(0, env_ids, 0)
         self.reset_idx(env_ids)
         self.compute_observations()
 

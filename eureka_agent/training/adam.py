@@ -43,5 +43,6 @@ class StackedAdam:
         square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
         root_correction = (1.0 - _BETA_2**steps).rsqrt().float()
         step_size = (learning_rate / (1.0 - _BETA_1**steps)).float()
-        denominator = square.sqrt().mul_(root_correction).add_(_EPSILON)
-        self._parameters[first:end].sub_(torch.div(mean, denominator).mul_(step_size))
+        # step_size * mean / (root_correction * √square + ε), with numerator and denominator divided by step_size
+        denominator = square.sqrt().mul_(root_correction / step_size).add_(_EPSILON / step_size)
+        self._parameters[first:end].addcdiv_(mean, denominator, value=-1.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -17,8 +18,11 @@ from torch import Tensor
 Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
-"""A member's row is padded to this many floats, so that every member meets the same SIMD lanes."""
+"""Half a member's row is padded to this many floats, so that every member meets the same SIMD lanes."""
+_LEAST_OUTPUTS = 2
+"""A product one wide takes another way through the library for one member than for several, and rounds differently there."""
 _POLICY_HEAD_GAIN = 0.01
+_POLICY, _VALUE = "policy", "value"
 
 
 def activate_(activation: Activation, value: Tensor) -> Tensor:
@@ -29,23 +33,24 @@ def activate_(activation: Activation, value: Tensor) -> Tensor:
     return torch.maximum(value, value.clamp(max=0.0).exp_().sub_(1.0), out=value)
 
 
-def _times_slope(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """The gradient before the activation from the one after it and the activation's output.
+def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
+    """The gradient before the activation from the one after it and the activation's output; in place.
 
     The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 − output² for tanh.
     """
-    factor = output.clamp(max=0.0) if activation == "elu" else output.square().neg_()
-    return gradient.addcmul_(gradient, factor)
+    if activation == "elu":
+        return gradient.addcmul_(gradient, output.clamp(max=0.0))
+    return torch.ops.aten.tanh_backward.grad_input(gradient, output, grad_input=gradient)
 
 
-@dataclass
 class _Layer:
-    weight: Tensor
-    """Shape: (members, inputs, outputs), a view."""
-    bias: Tensor
-    """Shape: (members, 1, outputs), a view."""
-    weight_gradient: Tensor
-    bias_gradient: Tensor
+    """Views of an affine map, whose last row is the bias, and of its gradient. Shape of both: (members, inputs + 1, outputs)."""
+
+    def __init__(self, affine: Tensor, gradient: Tensor) -> None:
+        self.affine, self.gradient = affine, gradient
+        self.weight, self.bias = affine[:, :-1], affine[:, -1:]
+        self.transposed_weight = self.weight.transpose(1, 2)
+        self.weight_gradient, self.bias_gradient = gradient[:, :-1], gradient[:, -1:]
 
 
 class StackedPerceptron:
@@ -56,34 +61,24 @@ class StackedPerceptron:
         self._activation: Activation = activation
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
-        """Outputs of all layers, the inputs first. `inputs`: shape (members, rows, inputs)."""
+        """Outputs of all layers, the inputs first. `inputs`: shape (members, rows, inputs + 1), the last column being 1.
+
+        That column makes the first layer, and its gradient, a single product.
+        """
         outputs = [inputs]
         for index, layer in enumerate(self._layers):
-            if layer.weight.shape[-1] == 1:
-                # bmm with an output one wide takes many times as long as its work
-                value = (outputs[-1] * layer.weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + layer.bias
-            else:
-                value = torch.baddbmm(layer.bias, outputs[-1], layer.weight)
+            value = torch.baddbmm(layer.bias, outputs[-1], layer.weight) if index else torch.bmm(inputs, layer.affine)
             outputs.append(value if index == len(self._layers) - 1 else activate_(self._activation, value))
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
         """Write the parameters' gradients. `outputs` is what `forward` gave, `gradient` the loss's by its last entry."""
-        for index in reversed(range(len(self._layers))):
+        for index in reversed(range(1, len(self._layers))):
             layer, inputs = self._layers[index], outputs[index]
-            narrow = gradient.shape[-1] == 1
-            layer.bias_gradient.copy_(gradient.sum(dim=1, keepdim=True))
-            if narrow:
-                layer.weight_gradient.copy_((inputs * gradient).sum(dim=1).unsqueeze(-1))
-            else:
-                layer.weight_gradient.copy_(torch.bmm(inputs.transpose(1, 2), gradient))
-            if index:
-                below = (
-                    gradient * layer.weight.transpose(1, 2)
-                    if narrow
-                    else torch.bmm(gradient, layer.weight.transpose(1, 2))
-                )
-                gradient = _times_slope(self._activation, below, inputs)
+            torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
+            torch.sum(gradient, dim=1, keepdim=True, out=layer.bias_gradient)
+            gradient = _times_slope_(self._activation, torch.bmm(gradient, layer.transposed_weight), inputs)
+        torch.bmm(outputs[0].transpose(1, 2), gradient, out=self._layers[0].gradient)
 
 
 @dataclass
@@ -92,13 +87,28 @@ class MemberNetworks:
 
     policy: StackedPerceptron
     value: StackedPerceptron
+    both: StackedPerceptron
+    """Policy and value network in turn, as twice as many members: one product where two would be. Of a policy's outputs the leading
+    `num_actions` count, of a value network's the first."""
     log_std: Tensor
     """Shape: (members, num_actions), a view. Logarithm of the exploration's standard deviation, the same in every state."""
     log_std_gradient: Tensor
 
+    def means(self, inputs: Tensor) -> Tensor:
+        """Means of the actions, shape (members, rows, num_actions). `inputs` as `StackedPerceptron.forward` takes them."""
+        return self.policy.forward(inputs)[-1][..., : self.log_std.shape[-1]]
+
+    def values(self, inputs: Tensor) -> Tensor:
+        """Values, shape (members, rows). `inputs` as `StackedPerceptron.forward` takes them."""
+        return self.value.forward(inputs)[-1][..., 0]
+
 
 class StackedNetworks:
-    """Separate policy and value networks of K members, their parameters and gradients."""
+    """Separate policy and value networks of K members, their parameters and gradients.
+
+    A member's row has two halves of one layout, the policy's and the value network's, so that the rows are also 2K half rows. The two
+    networks' last layers are equally wide; outputs that mean nothing stay zero.
+    """
 
     def __init__(
         self,
@@ -109,28 +119,18 @@ class StackedNetworks:
         activation: Activation,
         device: torch.device | str,
     ) -> None:
-        self.policy_sizes = (num_observations, *hidden_sizes, num_actions)
-        self.value_sizes = (num_observations, *hidden_sizes, 1)
+        self.num_outputs = max(num_actions, _LEAST_OUTPUTS)
+        """Of both networks."""
+        sizes = (num_observations, *hidden_sizes, self.num_outputs)
         self.num_actions = num_actions
         self.activation: Activation = activation
-        self._offsets: dict[str, tuple[int, tuple[int, ...]]] = {}
-        size = 0
-        for name, shape in self._shapes():
-            self._offsets[name] = (size, shape)
-            size += math.prod(shape)
-        padded = math.ceil(size / _ALIGNMENT) * _ALIGNMENT
-        self.parameters = torch.zeros(members, padded, device=device)
+        self._affine_shapes = [(inputs + 1, outputs) for inputs, outputs in pairwise(sizes)]
+        size = sum(math.prod(shape) for shape in self._affine_shapes) + num_actions
+        self._half = math.ceil(size / _ALIGNMENT) * _ALIGNMENT
+        self.parameters = torch.zeros(members, 2 * self._half, device=device)
         """Shape: (K, P); a member is a row."""
         self.gradients = torch.zeros_like(self.parameters)
-
-    def _shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        shapes: list[tuple[str, tuple[int, ...]]] = []
-        for network, sizes in (("policy", self.policy_sizes), ("value", self.value_sizes)):
-            for index in range(len(sizes) - 1):
-                shapes.append((f"{network}.{index}.weight", (sizes[index], sizes[index + 1])))
-                shapes.append((f"{network}.{index}.bias", (1, sizes[index + 1])))
-        shapes.append(("log_std", (self.num_actions,)))
-        return shapes
+        self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, action_std: float) -> None:
         """Fresh parameters of one member: orthogonal weights, zero biases, a policy that starts near zero.
@@ -138,49 +138,66 @@ class StackedNetworks:
         Drawn on the CPU, so that they are the same on every device.
         """
         generator = torch.Generator().manual_seed(seed)
-        row = self.parameters[member]
-        row.zero_()
-        for network, sizes in (("policy", self.policy_sizes), ("value", self.value_sizes)):
-            for index in range(len(sizes) - 1):
-                last = index == len(sizes) - 2
-                gain = (_POLICY_HEAD_GAIN if network == "policy" else 1.0) if last else math.sqrt(2.0)
-                weight = torch.empty(sizes[index], sizes[index + 1])
+        self.parameters[member] = 0.0
+        named = self._named(self.parameters)
+        for name, tensor in named.items():
+            if name.endswith(".weight"):
+                last = name.startswith(f"{_POLICY}.{len(self._affine_shapes) - 1}")
+                last_value = name.startswith(f"{_VALUE}.{len(self._affine_shapes) - 1}")
+                gain = _POLICY_HEAD_GAIN if last else 1.0 if last_value else math.sqrt(2.0)
+                weight = torch.empty(tensor.shape[1:])
                 torch.nn.init.orthogonal_(weight, gain, generator)
-                self._view(self.parameters, f"{network}.{index}.weight")[member] = weight.to(row.device)
-        self._view(self.parameters, "log_std")[member] = math.log(action_std)
+                tensor[member] = weight.to(tensor.device)
+        named["log_std"][member] = math.log(action_std)
 
     def members(self, first: int, end: int) -> MemberNetworks:
         """The networks of the members `first` to `end` (not included), as views."""
-        parameters, gradients = self.parameters[first:end], self.gradients[first:end]
-
-        def perceptron(network: str, sizes: Sequence[int]) -> StackedPerceptron:
-            layers = []
-            for index in range(len(sizes) - 1):
-                weight, bias = f"{network}.{index}.weight", f"{network}.{index}.bias"
-                views = [self._view(tensor, name) for tensor in (parameters, gradients) for name in (weight, bias)]
-                layers.append(_Layer(*views))
-            return StackedPerceptron(layers, self.activation)
-
-        return MemberNetworks(
-            perceptron("policy", self.policy_sizes),
-            perceptron("value", self.value_sizes),
-            self._view(parameters, "log_std"),
-            self._view(gradients, "log_std"),
-        )
+        if (first, end) not in self._ranges:
+            self._ranges[first, end] = self._views(self.parameters[first:end], self.gradients[first:end])
+        return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
-        """Copies of one member's parameters by name."""
-        return {name: self._view(self.parameters, name)[member].clone() for name in self._offsets}
+        """Copies of one member's parameters by name: `policy.<i>.weight` (inputs, outputs), `policy.<i>.bias` (1, outputs) and so on."""
+        return {name: tensor[member].clone() for name, tensor in self._named(self.parameters).items()}
+
+    def member_gradients(self, member: int) -> dict[str, Tensor]:
+        """Copies of one member's gradients, named like its parameters."""
+        return {name: tensor[member].clone() for name, tensor in self._named(self.gradients).items()}
 
     def rescale_values(self, members: int, scale: Tensor, shift: Tensor) -> None:
         """Make the leading members' value networks give `scale * value + shift` from here on. Shape of each: (members, 1)."""
-        last = len(self.value_sizes) - 2
-        weight = self._view(self.parameters[:members], f"value.{last}.weight")
-        bias = self._view(self.parameters[:members], f"value.{last}.bias")
-        weight.mul_(scale.unsqueeze(-1))
-        bias.mul_(scale.unsqueeze(-1)).add_(shift.unsqueeze(-1))
+        named, last = self._named(self.parameters[:members]), len(self._affine_shapes) - 1
+        named[f"{_VALUE}.{last}.weight"].mul_(scale.unsqueeze(-1))
+        named[f"{_VALUE}.{last}.bias"].mul_(scale.unsqueeze(-1)).add_(shift.unsqueeze(-1))
 
-    def _view(self, tensor: Tensor, name: str) -> Tensor:
-        """The entries called `name` of every row. Shape: (rows, *shape)."""
-        offset, shape = self._offsets[name]
-        return tensor[:, offset : offset + math.prod(shape)].unflatten(1, shape)
+    def _views(self, parameters: Tensor, gradients: Tensor) -> MemberNetworks:
+        halves = [tensor.view(-1, self._half) for tensor in (parameters, gradients)]
+
+        def perceptron(rows: slice) -> StackedPerceptron:
+            affine, gradient = (self._affine(half[rows]) for half in halves)
+            return StackedPerceptron([_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation)
+
+        log_std, log_std_gradient = (self._named(tensor)["log_std"] for tensor in (parameters, gradients))
+        policy, value = perceptron(slice(0, None, 2)), perceptron(slice(1, None, 2))
+        return MemberNetworks(policy, value, perceptron(slice(None)), log_std, log_std_gradient)
+
+    def _affine(self, half: Tensor) -> list[Tensor]:
+        """The layers' affine maps in half rows, as views. Shape of each: (half rows, inputs + 1, outputs)."""
+        views, offset = [], 0
+        for shape in self._affine_shapes:
+            views.append(half[:, offset : offset + math.prod(shape)].unflatten(1, shape))
+            offset += math.prod(shape)
+        return views
+
+    def _named(self, tensor: Tensor) -> dict[str, Tensor]:
+        """All that counts in rows like those of the parameters, by name, as views. The first dimension is the row."""
+        named = {}
+        for network, half in ((_POLICY, tensor[:, : self._half]), (_VALUE, tensor[:, self._half :])):
+            for index, affine in enumerate(self._affine(half)):
+                last = index == len(self._affine_shapes) - 1
+                used = affine[:, :, : self.num_actions if network == _POLICY else 1] if last else affine
+                named[f"{network}.{index}.weight"] = used[:, :-1]
+                named[f"{network}.{index}.bias"] = used[:, -1:]
+        end = sum(math.prod(shape) for shape in self._affine_shapes)
+        named["log_std"] = tensor[:, end : end + self.num_actions]
+        return named

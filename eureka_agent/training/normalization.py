@@ -49,9 +49,14 @@ class ObservationStatistics:
         return self.variance.sqrt() + _EPSILON
 
 
-def normalize(observations: Tensor, mean: Tensor, inverse_deviation: Tensor) -> Tensor:
+def with_ones(inputs: Tensor) -> Tensor:
+    """The inputs of a stacked perceptron: with a last column of ones. Shape: (…, size) to (…, size + 1)."""
+    return torch.nn.functional.pad(inputs, (0, 1), value=1.0)
+
+
+def normalize(observations: Tensor, mean: Tensor, inverse_deviation: Tensor, out: Tensor | None = None) -> Tensor:
     """Observations around 0 with a deviation of about 1, within ±10. Shapes that broadcast."""
-    return ((observations - mean) * inverse_deviation).clamp_(-_CLIP, _CLIP)
+    return torch.sub(observations, mean, out=out).mul_(inverse_deviation).clamp_(-_CLIP, _CLIP)
 
 
 class ReturnStatistics:

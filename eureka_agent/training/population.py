@@ -17,7 +17,7 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.advantages import generalized_advantages
 from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import ObservationStatistics, ReturnStatistics, normalize
+from eureka_agent.training.normalization import ObservationStatistics, ReturnStatistics, normalize, with_ones
 from eureka_agent.training.rollout import Rollout, RolloutCollector
 from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport, gaussian_log_probability
 
@@ -168,8 +168,7 @@ class Population:
     def _values(self, rollout: Rollout) -> Tensor:
         """The value network's outputs for all observations. Shape: (members, steps, num_envs)."""
         inputs = rollout.normalized.flatten(1, 2)
-        outputs = self.networks.members(0, len(inputs)).value.forward(inputs)[-1]
-        return outputs.view(rollout.terminated.shape)
+        return self.networks.members(0, len(inputs)).values(inputs).view(rollout.terminated.shape)
 
     def _scaled(self, outputs: Tensor) -> Tensor:
         """Values in the reward's scale from the network's outputs, whose first dimension is the member."""
@@ -213,8 +212,8 @@ class Population:
         width = len(observations)
         mean = self.observation_statistics.mean[:width].unsqueeze(1)
         inverse_deviation = self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
-        inputs = normalize(observations, mean, inverse_deviation)
-        return self._scaled(self.networks.members(0, width).value.forward(inputs)[-1].squeeze(-1))
+        inputs = with_ones(normalize(observations, mean, inverse_deviation))
+        return self._scaled(self.networks.members(0, width).values(inputs))
 
 
 def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ class Rollout:
     observations: Tensor
     """Shape: (members, steps, num_envs, num_observations), not normalised."""
     normalized: Tensor
-    """The same, as the policies saw them."""
+    """The same, as the policies saw them, and a last column of ones."""
     final_observations: Tensor
     """Of the states reached, before any reset. Same shape, not normalised."""
     last_observations: Tensor
@@ -56,15 +56,17 @@ class RolloutCollector:
         shape = (members, horizon, num_envs)
         self._actions = torch.zeros(members * num_envs, environment.num_actions, device=device)
         self._observations = torch.zeros(*shape, environment.num_observations, device=device)
+        self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)
         self._action_means = torch.zeros(*shape, environment.num_actions, device=device)
         self.noise = torch.zeros_like(self._action_means)
         """Standard normal numbers for the next rollout; whoever calls `collect` fills the rows first."""
-        self._terminated = torch.zeros(shape, dtype=torch.bool, device=device)
-        self._truncated = torch.zeros_like(self._terminated)
-        self._causes = {name: torch.zeros_like(self._terminated) for name in environment.termination_causes}
-        self._arguments: dict[str, Tensor] = {}
+        self._flags = torch.zeros(2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device)
+        """Terminated, truncated, and the termination causes in their order."""
+        self._values: dict[str, Tensor] = {}
+        """What is recorded of each variable. Shape of each: (members, horizon, num_envs, *variable.shape)."""
         self._previous: dict[str, Tensor] = {}
+        """The values one step before, and as the last step those of the current state. Shape of each: (members, horizon + 1, …)."""
         self.seconds = {"physics": 0.0, "policy": 0.0}
         """Wall seconds since the beginning."""
 
@@ -96,8 +98,9 @@ class RolloutCollector:
         """Between two rollouts, what the next step calls `previous_…` are the values of the current state."""
         if self._previous:
             current = self._environment.read_variables()
+            members, places = rows // self._num_envs, rows % self._num_envs
             for name, value in self._previous.items():
-                value[rows] = current[name][rows]
+                value[members, -1, places] = current[name][rows]
 
     def clear_member(self, member: int) -> None:
         """Leave a member's rows alone: they act with zeros until a new member starts there."""
@@ -109,98 +112,112 @@ class RolloutCollector:
     ) -> Rollout:
         """One iteration of the leading `members`; records `arguments`, which are variables or `previous_<variable>`."""
         environment, rows = self._environment, members * self._num_envs
-        self._prepare(members, arguments)
+        self._prepare(arguments)
         mean = statistics.mean[:members].unsqueeze(1)
         inverse_deviation = statistics.deviation()[:members].reciprocal().unsqueeze(1)
         scaled_noise = self.noise[:members] * networks.log_std.exp()[:, None, None]
-        shape = (members, self._num_envs)
+        actions = self._actions[:rows].view(members, self._num_envs, -1)
+
+        # a view for every step of every buffer, made here at once
+        step_noise = scaled_noise.unbind(1)
+        step_means = self._action_means[:members].unbind(1)
+        step_observations = self._observations[:members].unbind(1)
+        step_inputs = self._normalized[:members].unbind(1)
+        step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
+        step_final = self._final_observations[:members].unbind(1)
+        step_flags = self._flags[:, :members].unbind(2)
+        step_values = {name: buffer[:members].unbind(1) for name, buffer in self._values.items()}
+        step_previous = {name: buffer[:members].unbind(1) for name, buffer in self._previous.items()}
+        for views in step_previous.values():
+            views[0].copy_(views[-1])
+
         for step in range(self._horizon):
             began = time.perf_counter()
-            observations = environment.obs_buf[:rows].view(*shape, -1)
-            self._observations[:members, step] = observations
-            means = networks.policy.forward(normalize(observations, mean, inverse_deviation))[-1]
-            self._action_means[:members, step] = means
-            self._actions[:rows] = (means + scaled_noise[:, step]).view(rows, -1)
+            observations = self._by_member(environment.obs_buf, members)
+            step_observations[step].copy_(observations)
+            normalize(observations, mean, inverse_deviation, out=step_normalized[step])
+            means = networks.means(step_inputs[step])
+            step_means[step].copy_(means)
+            torch.add(means, step_noise[step], out=actions)
             acted = time.perf_counter()
             transition = environment.advance(self._actions)
-            self._final_observations[:members, step] = transition.observations[:rows].view(*shape, -1)
-            self._terminated[:members, step] = transition.terminated[:rows].view(shape)
-            self._truncated[:members, step] = transition.truncated[:rows].view(shape)
-            for name, flags in transition.causes.items():
-                self._cause_buffer(name)[:members, step] = flags[:rows].view(shape)
-            for name, buffer in self._arguments.items():
-                source = (
-                    self._previous[variable_of(name)]
-                    if name.startswith(PREVIOUS_PREFIX)
-                    else transition.variables[name]
-                )
-                buffer[:members, step] = source[:rows].unflatten(0, shape)
-            self._reset_done(transition)
+            step_final[step].copy_(self._by_member(transition.observations, members))
+            step_flags[step].copy_(self._by_member(self._flags_of(transition), members, dim=1))
+            variables = transition.variables
+            for name, views in step_values.items():
+                views[step].copy_(self._by_member(variables[name], members))
+            environment.reset_done()
+            if step_previous:
+                # rows that were not reset still have the values of the state reached
+                variables = environment.read_variables()
+                for name, views in step_previous.items():
+                    views[step + 1].copy_(self._by_member(variables[name], members))
             self.seconds["physics"] += time.perf_counter() - acted
             self.seconds["policy"] += acted - began
-        return self._rollout(members, mean, inverse_deviation, scaled_noise)
+        return self._rollout(members, scaled_noise, arguments)
 
-    def _prepare(self, members: int, arguments: Collection[str]) -> None:
+    def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
+        """The leading members' part of something that has a row for every environment, as (members, num_envs) in place of its rows."""
+        rows = members * self._num_envs
+        used = values if values.shape[dim] == rows else values.narrow(dim, 0, rows)
+        return used.unflatten(dim, (members, self._num_envs))
+
+    def _prepare(self, arguments: Collection[str]) -> None:
         """Make buffers for what is recorded, and forget those that nobody reads any more."""
-        environment = self._environment
-        shapes = {variable.name: variable.shape for variable in environment.all_variables()}
-        shape = self._terminated.shape
-        self._arguments = {
-            name: self._arguments[name]
-            if name in self._arguments
-            else torch.zeros(*shape, *shapes[variable_of(name)], device=environment.device)
-            for name in sorted(arguments)
-        }
-        remembered = sorted({variable_of(name) for name in arguments if name.startswith(PREVIOUS_PREFIX)})
-        if set(remembered) - set(self._previous):
-            current = environment.read_variables()
-            self._previous = {name: self._previous.get(name, current[name].clone()) for name in remembered}
-        else:
-            self._previous = {name: self._previous[name] for name in remembered}
+        now = {name for name in arguments if not name.startswith(PREVIOUS_PREFIX)}
+        before = {variable_of(name) for name in arguments if name.startswith(PREVIOUS_PREFIX)}
+        members, horizon, num_envs = self.noise.shape[:3]
+        shapes = {variable.name: variable.shape for variable in self._environment.all_variables()}
 
-    def _cause_buffer(self, name: str) -> Tensor:
-        if name not in self._causes:
-            raise EnvironmentLoadError(
-                f"compute_termination gave the cause {name!r}, which is not in termination_causes",
-                did_you_mean(name, self._causes),
-            )
-        return self._causes[name]
+        def buffers(known: Mapping[str, Tensor], names: Collection[str], steps: int) -> dict[str, Tensor]:
+            device = self._environment.device
+            return {
+                name: known[name]
+                if name in known
+                else torch.zeros(members, steps, num_envs, *shapes[name], device=device)
+                for name in sorted(names)
+            }
 
-    def _reset_done(self, transition: Transition) -> None:
-        """Start new episodes, and keep what the next step calls `previous_…`: of a new episode, its first state's."""
-        environment = self._environment
-        if not self._previous:
-            environment.reset_done()
-            return
-        ended = environment.reset_buf.clone()
-        reached = {name: transition.variables[name].clone() for name in self._previous}
-        environment.reset_done()
-        if environment.resets_by_mask or bool(ended.any()):
-            fresh = environment.read_variables()
-            for name, value in reached.items():
-                mask = ended.view(-1, *([1] * (value.dim() - 1)))
-                reached[name] = torch.where(mask, fresh[name], value)
-        self._previous = reached
+        unknown = before - set(self._previous)
+        self._values = buffers(self._values, now, horizon)
+        self._previous = buffers(self._previous, before, horizon + 1)
+        if unknown:
+            current = self._environment.read_variables()
+            for name in unknown:
+                self._previous[name][:, -1] = self._by_member(current[name], members)
 
-    def _rollout(self, members: int, mean: Tensor, inverse_deviation: Tensor, scaled_noise: Tensor) -> Rollout:
-        shape = (members, self._num_envs)
-        last = self._environment.obs_buf[: members * self._num_envs].view(*shape, -1).clone()
-        observations, truncated = self._observations[:members], self._truncated[:members]
-        # the same expression as in the step loop gives the same bits
-        normalized = normalize(observations, mean.unsqueeze(1), inverse_deviation.unsqueeze(1))
+    def _flags_of(self, transition: Transition) -> Tensor:
+        """Terminated, truncated, and the termination causes in their order. Shape: (2 + causes, rows), bool."""
+        names, causes = self._environment.termination_causes, transition.causes
+        for name in causes:
+            if name not in names:
+                raise EnvironmentLoadError(
+                    f"compute_termination gave the cause {name!r}, which is not in termination_causes",
+                    did_you_mean(name, names),
+                )
+        absent = torch.zeros_like(transition.terminated) if len(causes) < len(names) else transition.terminated
+        flags = (causes.get(name, absent) for name in names)
+        return torch.stack((transition.terminated, transition.truncated, *flags))
 
+    def _rollout(self, members: int, scaled_noise: Tensor, arguments: Collection[str]) -> Rollout:
+        last = self._by_member(self._environment.obs_buf, members).clone()
         action_means = self._action_means[:members]
-        causes = {name: flags[:members] for name, flags in self._causes.items()}
+        terminated, truncated, *causes = self._flags[:, :members]
         return Rollout(
-            observations=observations,
-            normalized=normalized,
+            observations=self._observations[:members],
+            normalized=self._normalized[:members],
             final_observations=self._final_observations[:members],
             last_observations=last,
             action_means=action_means,
             actions=action_means + scaled_noise,
             noise=self.noise[:members],
-            terminated=self._terminated[:members],
+            terminated=terminated,
             truncated=truncated,
-            causes={**causes, TIME_OUT: truncated},
-            arguments={name: buffer[:members] for name, buffer in self._arguments.items()},
+            causes={**dict(zip(self._environment.termination_causes, causes, strict=True)), TIME_OUT: truncated},
+            arguments={
+                name: self._previous[variable_of(name)][:members, :-1]
+                if name.startswith(PREVIOUS_PREFIX)
+                else self._values[name][:members]
+                for name in arguments
+            },
         )

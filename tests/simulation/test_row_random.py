@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from eureka_agent.simulation.random import RowRandom
+from eureka_agent.simulation.random import RowRandom, _hash, _hash_on_cpu
 
 MASK = (1 << 64) - 1
 # Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer, unsigned
@@ -32,6 +32,14 @@ def test_numbers_are_those_of_integer_arithmetic(seed: int) -> None:
     numbers = random.uniform(torch.arange(3), 5)
     for row in range(3):
         assert numbers[row].tolist() == reference_uniforms(seed, row, 5)
+
+
+def test_the_hash_of_other_devices_gives_the_bits_of_the_cpus() -> None:
+    values = torch.tensor([[0, 1, -1], [2**63 - 1, -(2**63), 6457827717110365317]])
+    signed = [[mixed(value & MASK) for value in row] for row in values.tolist()]
+    expected = torch.tensor([[value - 2**64 if value >= 2**63 else value for value in row] for row in signed])
+    assert torch.equal(_hash(values), expected)
+    assert torch.equal(_hash_on_cpu(values), expected)
 
 
 def test_splitmix64_mixer_gives_the_published_first_output() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -67,6 +69,34 @@ def test_advance_shows_the_last_state_and_reset_done_the_first() -> None:
     values = environment.read_variables()
     assert values["terminated"].tolist() == [0.0, 0.0]
     assert values["actions"].tolist() == [[0.0], [0.0]]
+
+
+class CounterWithSquare(Counter):
+    """With a variable that is computed on demand."""
+
+    variables = (*Counter.variables, Variable("square", (), "1", "-", "the count squared"))
+    computed = 0
+
+    def _square(self) -> Tensor:
+        self.computed += 1
+        return self.count.square()
+
+    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
+        return {**super().compute_variables(), "square": self._square}
+
+
+def test_a_variable_given_as_a_function_is_computed_once_and_only_when_it_is_read() -> None:
+    environment = CounterWithSquare(2)
+    environment.reset()
+    environment.count[:] = torch.tensor([1.0, 2.0])
+    transition = environment.advance(torch.zeros(2, 1))
+    assert transition.variables["count"].tolist() == [2.0, 3.0]
+    assert environment.computed == 0
+    assert transition.variables["square"].tolist() == [4.0, 9.0]
+    assert dict(transition.variables)["square"].tolist() == [4.0, 9.0]
+    assert environment.computed == 1
+    # Isaac Gym's step hands out the values themselves, of the state before any reset: (2 + 1)² and (3 + 1)²
+    assert environment.step(torch.zeros(2, 1))[3]["variables"]["square"].tolist() == [9.0, 16.0]
 
 
 def test_actions_are_clipped_before_they_act() -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from eureka_agent.training.networks import Activation, StackedNetworks
+from eureka_agent.training.normalization import with_ones
 
 SIZES = (5, 8, 7)
 MEMBERS = 3
@@ -41,30 +42,34 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(activation: Activ
     networks = stacked(activation, outputs)
     views = networks.members(0, MEMBERS)
     generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(MEMBERS, 6, SIZES[0], generator=generator)
-    for name, perceptron, width in (("policy", views.policy, outputs), ("value", views.value, 1)):
-        upstream = torch.randn(MEMBERS, 6, width, generator=generator)
-        result = perceptron.forward(inputs)
-        perceptron.backward(result, upstream)
+    inputs = torch.randn(MEMBERS, 2, 6, SIZES[0], generator=generator)
+    upstream = torch.randn(MEMBERS, 2, 6, 2, generator=generator)
+    upstream[:, 0, :, outputs:] = 0.0  # what is beyond the actions, or beyond the value, means nothing
+    upstream[:, 1, :, 1:] = 0.0
+    result = views.both.forward(with_ones(inputs).flatten(0, 1))
+    views.both.backward(result, upstream.flatten(0, 1))
+    torch.testing.assert_close(views.means(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs])
+    torch.testing.assert_close(views.values(with_ones(inputs[:, 1])), result[-1].view(upstream.shape)[:, 1, :, 0])
+    for index, (name, width) in enumerate((("policy", outputs), ("value", 1))):
+        found = result[-1].view(upstream.shape)[:, index]
         for member in range(MEMBERS):
             reference = module(networks, member, name, activation)
-            expected = reference(inputs[member])
-            torch.testing.assert_close(result[-1][member], expected)
-            expected.backward(upstream[member])
+            expected = reference(inputs[member, index])
+            torch.testing.assert_close(found[member, :, :width], expected)
+            expected.backward(upstream[member, index, :, :width])
+            gradients = networks.member_gradients(member)
             linears = [layer for layer in reference if isinstance(layer, nn.Linear)]
-            for index, linear in enumerate(linears):
+            for number, linear in enumerate(linears):
                 assert linear.weight.grad is not None
                 assert linear.bias.grad is not None
-                weight_gradient = networks._view(networks.gradients, f"{name}.{index}.weight")[member]
-                bias_gradient = networks._view(networks.gradients, f"{name}.{index}.bias")[member, 0]
-                torch.testing.assert_close(weight_gradient, linear.weight.grad.T)
-                torch.testing.assert_close(bias_gradient, linear.bias.grad)
+                torch.testing.assert_close(gradients[f"{name}.{number}.weight"], linear.weight.grad.T)
+                torch.testing.assert_close(gradients[f"{name}.{number}.bias"][0], linear.bias.grad)
 
 
 def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None:
     networks = StackedNetworks(2, 5, 2, (8, 7), "elu", "cpu")
-    # policy 5·8+8 + 8·7+7 + 7·2+2 = 127, value 48 + 63 + 7+1 = 119, log_std 2: 248, padded to a multiple of 64
-    assert networks.parameters.shape == (2, 256)
+    # policy 5·8+8 + 8·7+7 + 7·2+2 = 127 and log_std 2: 129, padded to a multiple of 64, and as much for the value network
+    assert networks.parameters.shape == (2, 384)
     networks.initialize(0, seed=7, action_std=0.5)
     networks.initialize(1, seed=7, action_std=0.5)
     assert torch.equal(networks.parameters[0], networks.parameters[1])
@@ -79,9 +84,9 @@ def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None
 
 def test_rescaled_value_networks_give_scaled_values() -> None:
     networks = stacked("elu")
-    inputs = torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2))
-    before = networks.members(0, MEMBERS).value.forward(inputs)[-1]
+    inputs = with_ones(torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2)))
+    before = networks.members(0, MEMBERS).values(inputs)
     scale, shift = torch.tensor([[2.0], [0.5], [1.0]]), torch.tensor([[1.0], [0.0], [-3.0]])
     networks.rescale_values(MEMBERS, scale, shift)
-    after = networks.members(0, MEMBERS).value.forward(inputs)[-1]
-    torch.testing.assert_close(after, before * scale[:, :, None] + shift[:, :, None])
+    after = networks.members(0, MEMBERS).values(inputs)
+    torch.testing.assert_close(after, before * scale + shift)

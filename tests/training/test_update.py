@@ -9,6 +9,7 @@ from torch import Tensor
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.networks import StackedNetworks
+from eureka_agent.training.normalization import with_ones
 from eureka_agent.training.update import Batch, PPOUpdate, adapted_learning_rate
 
 MEMBERS, ROWS, OBSERVATIONS, ACTIONS, HIDDEN = 3, 12, 4, 2, (6, 5)
@@ -17,12 +18,12 @@ MEMBERS, ROWS, OBSERVATIONS, ACTIONS, HIDDEN = 3, 12, 4, 2, (6, 5)
 def random_batch(networks: StackedNetworks, generator: torch.Generator) -> Batch:
     """Data of a policy a little off the present one, so that ratios and values leave the clip range in places."""
     views = networks.members(0, MEMBERS)
-    observations = torch.randn(MEMBERS, ROWS, OBSERVATIONS, generator=generator)
-    means = views.policy.forward(observations)[-1] + 0.3 * torch.randn(MEMBERS, ROWS, ACTIONS, generator=generator)
+    observations = with_ones(torch.randn(MEMBERS, ROWS, OBSERVATIONS, generator=generator))
+    means = views.means(observations) + 0.3 * torch.randn(MEMBERS, ROWS, ACTIONS, generator=generator)
     log_std = views.log_std.clone() + 0.1
     actions = means + log_std.exp().unsqueeze(1) * torch.randn(means.shape, generator=generator)
     old = torch.distributions.Normal(means, log_std.exp().unsqueeze(1))
-    values = views.value.forward(observations)[-1].squeeze(-1) + 0.3 * torch.randn(MEMBERS, ROWS, generator=generator)
+    values = views.values(observations) + 0.3 * torch.randn(MEMBERS, ROWS, generator=generator)
     return Batch(
         observations=observations,
         actions=actions,
@@ -56,7 +57,7 @@ def reference(
         for part in range(settings.minibatches):
             rows = permutations[epoch, part * size : (part + 1) * size]
             policy = torch.distributions.Normal(
-                perceptron(tensors, "policy", batch.observations[0, rows]), tensors["log_std"].exp()
+                perceptron(tensors, "policy", batch.observations[0, rows, :-1]), tensors["log_std"].exp()
             )
             old = torch.distributions.Normal(batch.means[0, rows], batch.log_std[0].exp())
             kl = float(torch.distributions.kl_divergence(old, policy).sum(dim=-1).mean().detach())
@@ -70,7 +71,7 @@ def reference(
             ratio = (policy.log_prob(batch.actions[0, rows]).sum(dim=-1) - batch.log_probabilities[0, rows]).exp()
             advantage = batch.advantages[0, rows]
             surrogate = torch.min(ratio * advantage, ratio.clamp(1 - settings.clip, 1 + settings.clip) * advantage)
-            value = perceptron(tensors, "value", batch.observations[0, rows]).squeeze(-1)
+            value = perceptron(tensors, "value", batch.observations[0, rows, :-1]).squeeze(-1)
             value_loss = (value - batch.targets[0, rows]).square()
             if settings.clip_value_loss:
                 old_value = batch.values[0, rows]
@@ -118,6 +119,8 @@ def test_an_update_is_that_of_the_textbook(changes: dict[str, float]) -> None:
         assert report.kl[member].item() == pytest.approx(kl, rel=1e-3)
         for name, tensor in networks.member_tensors(member).items():
             torch.testing.assert_close(tensor, tensors[name].detach(), rtol=1e-3, atol=2e-5, msg=name)
+    unused = networks.members(0, MEMBERS).value.forward(batch.observations)[-1][..., 1:]
+    assert not unused.any()
 
 
 def test_the_learning_rate_follows_the_divergence() -> None:
