@@ -1,106 +1,215 @@
 """What racing saves and what it loses: generations of the offline designer trained to the end, then raced on paper.
 
-    python benchmarks/racing.py [TASK …] [--proposals N] [--draws N] [--seed S]
+    python benchmarks/racing.py [TASK …] [--searches N] [--seed S] [--second] [--draws N] [--size N] [--repeats N] [--keep FOLDER] [--run FOLDER]
 
-Each task's first proposals are trained once to the end of its budget (about 2 minutes a task on one core, ant 12). Generations of eight are then drawn from
-them at random, and each is raced over the recorded curves: how often the generation's best by final fitness would have been stopped, how much
-fitness that costs, and what part of the samples is saved.
+The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 2 minutes a task on one
+core, ant 12. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
+rungs are, by how much one must be behind (in robust deviations at the first rung, n times that at the n-th), and by what candidates are
+compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or that of a few episodes of the kept policy
+without noise.
+
+Saved samples are no gain by themselves: half of the candidates take half of the time too. So `time` is the time that a policy takes over that of
+as many candidates trained to the end as have, on average, the same best fitness (`as good as`), ± its standard error by leaving out a sixth of the trainings after the other;
+`alone` the same where a generation has a worker for itself, whose throughput falls as candidates are stopped (measured here); `to level` the
+time until some candidate reaches the mean best of two generations trained to the end, over that without racing.
+
+With `--repeats N` the first N rewards are trained from two further seeds: how much of the fitness is the reward's, and what the winner
+of a race, which is often as much lucky as good, is worth when it is trained again. `--run` takes the candidates of a finished search (`--no-racing`)
+in place of trainings.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-import torch
-from _common import write_result
-from offline_designer import Bench, generation
+from _common import filled_trainer, start, subject, write_result
+from _race_curves import GENERATION, Trained, finished_run, race_bench, repeated_trainings, searched_trainings
+from _races import Policy, Seeds, compare, jackknife_error, rank_correlations, times_without
 
-from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.records import Attempt, CheckpointRecord
-from eureka_agent.search.racing import MARGIN, Rungs, behind
+from eureka_agent.search.racing import MARGIN
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.simulation.catalogue import list_environments
-from eureka_agent.simulation.loading import describe, load_environment
-from eureka_agent.training.allocator import keep_freed_memory
+from eureka_agent.simulation.loading import load_environment
 
-GENERATION = 8
-
-
-def trained(reference: str, proposals: int, seed: int) -> tuple[list[Attempt], TrainingSettings]:
-    """First proposals of the offline designer, trained to the end of the task's budget."""
-    environment_name, _, task_name = reference.partition("/")
-    environment = load_environment(environment_name)
-    _, task = environment.task(task_name or None)
-    budget = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
-    settings = TrainingSettings.model_validate({**budget, **task.training.overrides})
-    bench = Bench(environment, task, describe(environment, task_name or None), settings)
-    return generation(bench, OfflineDesigner(), 0, proposals, seed, []), settings
+MEMBERS = (1, 2, 4, 8)
+"""Members of a population whose throughput is measured."""
 
 
-def raced(attempts: list[Attempt], rungs: Rungs) -> tuple[bool, float, float]:
-    """One generation: whether its best was stopped, the fitness that this costs, and the part of the samples saved."""
-    left = dict(enumerate(attempts))
-    steps = 0
-    for rung in range(len(rungs.places)):
-        values = {place: rungs.fitness(rung, _checkpoints(attempt)) for place, attempt in left.items()}
-        stopped = behind(values, margin=MARGIN * (rung + 1))
-        steps += len(stopped) * rungs.env_steps[rung]
-        left = {place: attempt for place, attempt in left.items() if place not in stopped}
-    whole = max(_checkpoints(attempt)[-1].env_steps for attempt in attempts)
-    best = max(attempts, key=_fitness)
-    kept = max(left.values(), key=_fitness)
-    return (
-        kept is not best,
-        _fitness(best) - _fitness(kept),
-        1.0 - (steps + len(left) * whole) / (len(attempts) * whole),
+DEFAULT = Policy(SearchSettings().rungs, MARGIN)
+POLICIES = (
+    DEFAULT,
+    *(Policy((share,), margin) for share in (0.1, 0.2, 0.3, 0.4, 0.6) for margin in (0.0, 0.5)),
+    *(
+        Policy(shares, margin)
+        for shares in (
+            (0.1, 0.3),
+            (0.1, 0.4),
+            (0.1, 0.6),
+            (0.2, 0.4),
+            (0.2, 0.6),
+            (0.3, 0.6),
+            (0.4, 0.7),
+            (0.1, 0.2, 0.4),
+            (0.2, 0.4, 0.7),
+        )
+        for margin in (0.0, 0.25, 0.5, 1.0)
+        if (shares, margin) != (DEFAULT.shares, DEFAULT.margin)
+    ),
+    *(Policy((0.1,), 0.5, ahead=ahead) for ahead in (1.0, 2.0)),
+    *(Policy(shares, 0.5, by) for shares in ((0.2, 0.4), (0.4, 0.7)) for by in ("smoothed", "trend")),
+    *(
+        Policy(shares, margin, "evaluation")
+        for shares in ((0.2,), (0.4,), (0.2, 0.4), (0.4, 0.8), (0.2, 0.4, 0.8))
+        for margin in (0.0, 0.5)
+    ),
+)
+
+
+def throughputs(reference: str, rounds: int = 3, iterations: int = 4) -> dict[int, float]:
+    """Env steps in a second of the processor, by the number of members that train side by side; arms interleaved."""
+    task = subject(reference)
+    settings = task.settings()
+    trainers = {members: filled_trainer(task, settings, range(members)) for members in MEMBERS}
+    seconds = dict.fromkeys(MEMBERS, 0.0)
+    for round_ in range(rounds + 1):
+        for members, trainer in trainers.items():
+            began = time.process_time()
+            for _ in range(iterations):
+                trainer.iterate()
+            if round_:  # the first one warms up
+                seconds[members] += time.process_time() - began
+    steps = rounds * iterations * settings.horizon * settings.num_envs
+    return {members: members * steps / seconds[members] for members in MEMBERS}
+
+
+def race(
+    reference: str,
+    trained: Sequence[Trained],
+    settings: TrainingSettings,
+    policies: Sequence[Policy],
+    draws: int,
+    seed: int,
+    size: int,
+) -> dict[str, Any]:
+    """The policies' figures on one task, printed as they come."""
+    speeds = throughputs(reference)
+    correlations = rank_correlations(trained)
+    scores = [each.fitness for each in trained]
+    print(
+        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}; rank correlation with it "
+        f"by checkpoint {' '.join(f'{each:.2f}' for each in correlations[:-1])}, of the best one {correlations[-1]:.2f}\n"
+        f"  {'rungs':16} {'margin':6} {'by':10} saved  winner stopped  fitness lost  as good as         time      over default  alone  to level",
+        flush=True,
     )
+    rows = {}
+    default = times_without(trained, settings, DEFAULT, draws // 4, seed, size)
+    for policy in policies:
+        row = rows[str(policy)] = compare(trained, settings, policy, draws, seed, speeds, size)
+        times = times_without(trained, settings, policy, draws // 4, seed, size)
+        row["time_error"] = jackknife_error(times)
+        row["time_over_default"] = row["time"] - rows[str(DEFAULT)]["time"]
+        row["time_over_default_error"] = jackknife_error(
+            [own - other for own, other in zip(times, default, strict=True)]
+        )
+        print(
+            f"  {policy!s:34} {row['samples_saved']:5.0%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
+            f"{row['as_good_as']:11.1f} {row['time']:5.2f} ± {row['time_error']:4.2f} "
+            f"{row['time_over_default']:8.2f} ± {row['time_over_default_error']:4.2f} {row['time_alone']:6.2f} {row['time_to_level']:9.2f}",
+            flush=True,
+        )
+    return {
+        "trainings": len(trained),
+        "fitness_mean": statistics.fmean(scores),
+        "fitness_deviation": statistics.stdev(scores),
+        "rank_correlations": correlations,
+        "steps_per_processor_second": speeds,
+        "default": rows[str(DEFAULT)],
+        "times": {policy: row["time"] for policy, row in rows.items()},
+    }
 
 
-def _checkpoints(attempt: Attempt) -> tuple[CheckpointRecord, ...]:
-    assert attempt.outcome is not None
-    return attempt.outcome.checkpoints
+def race_again(
+    first: Sequence[Trained],
+    again: Sequence[Trained],
+    settings: TrainingSettings,
+    policies: Sequence[Policy],
+    draws: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What the winners of races are worth when they are trained again."""
+    groups: dict[str, tuple[Trained, ...]] = {each.reward: (each,) for each in first}
+    for each in again:
+        groups[each.reward] = (*groups[each.reward], each)
+    most = max(len(group) for group in groups.values())
+    seeds = Seeds({name: group for name, group in groups.items() if len(group) == most})
+    unraced = {size: seeds.winner(settings, None, draws, seed, size) for size in (1, 2, 4, 6, GENERATION)}
+    print(
+        f"  {len(seeds.trainings)} rewards from {most} seeds each, {seeds.reward_share():.0%} of the variance the rewards'. Trained again, "
+        f"the best of {', '.join(map(str, unraced))} trained to the end has {', '.join(f'{value:.4g}' for value in unraced.values())}; raced:",
+        flush=True,
+    )
+    worth = {}
+    for policy in policies:
+        worth[str(policy)] = seeds.winner(settings, policy, draws, seed)
+        print(f"  {policy!s:34} {worth[str(policy)]:.4g}", flush=True)
+    return {"reward_share": seeds.reward_share(), "unraced": unraced, "raced": worth}
 
 
-def _fitness(attempt: Attempt) -> float:
-    assert attempt.fitness is not None
-    return attempt.fitness
+def chosen_elsewhere(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, float | str]]:
+    """For every task the policy that takes the least time on the others, and what it takes here."""
+    times = {reference: task["times"] for reference, task in figures.items()}
+    common = [str(policy) for policy in POLICIES if all(str(policy) in task for task in times.values())]
+    chosen: dict[str, dict[str, float | str]] = {}
+    for reference, own in times.items():
+        others = [task for other, task in times.items() if other != reference]
+        if not others:
+            continue
+        best = min(common, key=lambda policy: statistics.fmean(task[policy] for task in others))
+        chosen[reference] = {"policy": best, "time": own[best], "time_of_default": own[str(DEFAULT)]}
+        print(f"{reference}: best on the other tasks is {best}: {own[best]:.2f} (default {own[str(DEFAULT)]:.2f})")
+    return chosen
 
 
 def main() -> None:
     """Train, race, print, store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", metavar="TASK")
-    parser.add_argument("--proposals", type=int, default=24, help="rewards trained for each task")
+    parser.add_argument("--searches", type=int, default=4, help="generations of eight trained for each task")
+    parser.add_argument("--seed", type=int, default=11, help="of the first search")
+    parser.add_argument("--second", action="store_true", help="race the searches' second generations")
     parser.add_argument("--draws", type=int, default=2000, help="generations drawn from them")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--size", type=int, default=GENERATION, help="candidates of such a generation")
+    parser.add_argument("--repeats", type=int, default=0, help="rewards trained from further seeds, at least 8")
+    parser.add_argument("--keep", type=Path, help="folder of trainings: read where they are there, else written")
+    parser.add_argument("--run", type=Path, action="append", default=[], help="folder of a finished search to race too")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    start()
+    finished = dict(finished_run(folder) for folder in arguments.run)
     known = [f"{entry.name}/{task}" for entry in list_environments() for task in load_environment(entry.name).tasks]
+    searches = range(arguments.seed, arguments.seed + arguments.searches)
+    draws, seed = arguments.draws, arguments.seed
     figures = {}
-    for reference in arguments.tasks or known:
-        attempts, settings = trained(reference, arguments.proposals, arguments.seed)
-        generator = random.Random(arguments.seed)
-        rungs = Rungs(settings, SearchSettings().rungs)
-        results = [raced(generator.sample(attempts, GENERATION), rungs) for _ in range(arguments.draws)]
-        lost, cost, saved = (statistics.fmean(values) for values in zip(*results, strict=True))
-        scores = [_fitness(attempt) for attempt in attempts]
-        figures[reference] = {
-            "proposals": len(attempts),
-            "winner_stopped": lost,
-            "fitness_lost": cost,
-            "samples_saved": saved,
-            "fitness_mean": statistics.fmean(scores),
-            "fitness_deviation": statistics.stdev(scores),
-        }
-        print(
-            f"{reference}: best of {GENERATION} stopped in {lost:.1%} of {arguments.draws} generations, which costs {cost:.3g} of fitness on "
-            f"average (all: {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}); {saved:.0%} of the samples saved",
-            flush=True,
-        )
-    write_result("racing", {"tasks": figures})
+    for reference in dict.fromkeys([*(arguments.tasks or ([] if finished else known)), *finished]):
+        settings = race_bench(reference).settings
+        trained = finished.get(reference) or searched_trainings(reference, searches, arguments.second, arguments.keep)
+        figures[reference] = race(reference, trained, settings, policies_for(trained), draws, seed, arguments.size)
+        if arguments.repeats and reference not in finished:
+            first = trained[: arguments.repeats]
+            again = repeated_trainings(reference, first, arguments.keep)
+            policies = policies_for([*first, *again])
+            figures[reference]["trained_again"] = race_again(first, again, settings, policies, draws, seed)
+    name = "racing_second" if arguments.second else "racing"
+    write_result(name, {"tasks": figures, "chosen_elsewhere": chosen_elsewhere(figures)})
+
+
+def policies_for(trained: Sequence[Trained]) -> list[Policy]:
+    """Those that these trainings can be raced by."""
+    return [policy for policy in POLICIES if policy.by != "evaluation" or all(each.evaluated for each in trained)]
 
 
 if __name__ == "__main__":

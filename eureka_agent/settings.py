@@ -78,7 +78,7 @@ class SearchSettings(TrainingSettings):
     )
     racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        (0.4, 0.7), description="parts of a training after which candidates are compared"
+        (0.1, 0.6), description="parts of a training after which candidates are compared"
     )
     work_ahead: bool = Field(
         True, description="design the next generation when this one comes to its last rung, not when it has ended"

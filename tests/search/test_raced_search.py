@@ -21,6 +21,7 @@ MakeRun = Callable[..., Run]
 SETTINGS = {
     "iterations": 2,
     "samples": 4,
+    "rungs": (0.4, 0.7),
     "confirm": 0,
     "finalists": 2,
     "final_seeds": 1,
