@@ -52,7 +52,7 @@ def value(trained: Trained, rungs: Rungs, rung: int, policy: Policy) -> float | 
     place = rungs.places[rung]
     if policy.by == "evaluation":
         return trained.evaluated[place]
-    last = rungs.fitness(rung, trained.checkpoints)
+    last = trained.checkpoints[place].fitness
     before = trained.checkpoints[place - 1].fitness if place else None
     if policy.by == "curve" or last is None or before is None:
         return last

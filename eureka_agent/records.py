@@ -295,11 +295,23 @@ class Stage(StrEnum):
     TRAINED = "trained"
 
 
+class RungScore(Record):
+    """How good a training's policy was when it came to a rung."""
+
+    env_steps: int
+    """Where the rung is."""
+    fitness: float | None
+    """Mean over episodes of the policy that would be kept if the training ended there, acting without noise, in a process that never loaded the
+    reward; None where it could not be scored."""
+
+
 class Midway(Record):
     """What was known of an attempt at the last rung of its first training, where the next generation is designed."""
 
+    fitness: float | None
+    """The score there."""
     checkpoints: tuple[CheckpointRecord, ...]
-    """Those up to the rung; the last one's fitness is what attempts are compared by there."""
+    """Those up to the rung."""
     diagnosis: Diagnosis
     """Of the curves up to the rung."""
 
@@ -336,6 +348,8 @@ class Attempt(Record):
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
     """Of its first training."""
+    rungs: tuple[RungScore, ...] = ()
+    """Those that its first training has come to."""
     midway: Midway | None = None
     """Its first training at the last rung, in a search that works ahead; None where it did not come past it."""
     repeats: tuple[Repeat, ...] = ()

@@ -80,6 +80,7 @@ class SearchSettings(TrainingSettings):
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         (0.1, 0.6), description="parts of a training after which candidates are compared"
     )
+    rung_episodes: int = Field(16, gt=0, description="episodes that score a policy at a rung")
     work_ahead: bool = Field(
         True, description="design the next generation when this one comes to its last rung, not when it has ended"
     )

@@ -86,8 +86,8 @@ class TrainingPool:
     ) -> TrainingResult:
         """Train one reward, from its last saved state where there is one. A failure of the reward's, or of its workers, is part of the result.
 
-        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points so far, says "" or why it is
-        to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
+        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points and the best policy so far, says
+        "" or why it is to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
 
         Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.
         A cancelled call gives its slot back.
@@ -233,7 +233,7 @@ class TrainingPool:
         for steps in entry.command.pauses if entry.on_pause is not None else ():
             reached = next((at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None)
             if reached is not None and entry.on_pause is not None:
-                self._in_background(_heard(entry, entry.on_pause(tuple(entry.points[:reached]))))
+                self._in_background(_heard(entry, entry.on_pause(tuple(entry.points[:reached]), None)))
 
     async def _forget(self, entry: TrainingJob) -> None:
         if entry in self._waiting:

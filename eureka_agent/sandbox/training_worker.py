@@ -32,7 +32,7 @@ from eureka_agent.worker.messages import (
     TrainingFailed,
 )
 
-PauseObserver = Callable[[tuple[CurvePoint, ...]], Awaitable[str]]
+PauseObserver = Callable[[tuple[CurvePoint, ...], Path | None], Awaitable[str]]
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
 
@@ -67,7 +67,8 @@ class TrainingJob:
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
     retries: int = 0
     on_pause: PauseObserver | None = None
-    """Asked at each of the command's pauses with the points so far: why the training is to be stopped, or "" to go on."""
+    """Asked at each of the command's pauses with the points so far and the policy that would be kept if the training ended there (safetensors,
+    gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class TrainingWorker:
             elif isinstance(event, Saved):
                 await self._take_saved(event)
             elif isinstance(event, Paused):
-                self._ask(event.job)
+                await self._ask(event)
                 on_slot_free()
             elif isinstance(event, Trained):
                 await self._take_trained(event)
@@ -192,22 +193,24 @@ class TrainingWorker:
                 self._finish(event.job, None, failure=("fault", event.message))
                 on_slot_free()
 
-    def _ask(self, name: str) -> None:
+    async def _ask(self, event: Paused) -> None:
         """Let whoever asked for a pause decide; meanwhile the job has no slot."""
-        job = self.jobs.get(name)
-        if job is not None and job.on_pause is not None and name not in self._paused:
-            self._paused[name] = asyncio.create_task(self._decide(job, job.on_pause(tuple(job.points))))
+        job = self.jobs.get(event.job)
+        if job is not None and job.on_pause is not None and event.job not in self._paused:
+            policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
+            self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy))
 
-    async def _decide(self, job: TrainingJob, decision: Awaitable[str]) -> None:
+    async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path) -> None:
         name = job.command.job
         try:
-            stop = await decision
+            stop = await on_pause(tuple(job.points), policy)
         except Exception as error:  # noqa: BLE001  (whoever waits for the training must hear of it)
             if not job.result.done():
                 job.result.set_exception(error)
             return
         finally:
             self._paused.pop(name, None)
+            policy.unlink(missing_ok=True)
         if not self._active and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
@@ -257,13 +260,18 @@ class TrainingWorker:
         job = self.jobs.get(event.job)
         if job is None:  # taken back meanwhile
             return
-        destination = self._setup.scratch_root / "policies" / f"{job.order[1]}.safetensors"
+        self._finish(event.job, event.outcome, await self._take_policy(event.policy, str(job.order[1])))
+
+    async def _take_policy(self, name: str, as_name: str) -> Path:
+        """Move a policy that the worker wrote out of its reach."""
+        assert self._client is not None
+        destination = self._setup.scratch_root / "policies" / f"{as_name}.safetensors"
         try:
-            policy = await asyncio.to_thread(take_file, self._client.scratch, event.policy, destination)
+            await asyncio.to_thread(take_file, self._client.scratch, name, destination)
         except ScratchFileError as error:
             raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
-        (self._client.scratch / event.policy).unlink(missing_ok=True)
-        self._finish(event.job, event.outcome, policy)
+        (self._client.scratch / name).unlink(missing_ok=True)
+        return destination
 
     def _finish(
         self, name: str, outcome: Outcome | None, policy: Path | None = None, failure: tuple[str, str] = ("", "")

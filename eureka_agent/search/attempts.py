@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.archive.artefacts import (
@@ -19,10 +20,11 @@ from eureka_agent.archive.artefacts import (
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.records import Attempt, CurvePoint, Proposal, Repeat, Stage
+from eureka_agent.records import Attempt, CurvePoint, Proposal, Repeat, RungScore, Stage
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
 from eureka_agent.search.course import Course
 from eureka_agent.search.memory import RunMemory
+from eureka_agent.search.racing import Rungs
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.standing import broken_off_outcome, midway_of, works_ahead
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -147,24 +149,41 @@ class AttemptRunner:
         self._observer(AttemptEnded(attempt=trained))
         return trained
 
-    async def _at_rung(self, attempt: Attempt, course: Course, points: tuple[CurvePoint, ...]) -> str:
-        """Wait there for the others; why this one is to be stopped, or ""."""
-        stop = await course.at_rung(attempt.sample, points)
+    async def _at_rung(
+        self, attempt: Attempt, course: Course, points: tuple[CurvePoint, ...], policy: Path | None
+    ) -> str:
+        """Have the policy scored and wait for the others; why this one is to be stopped, or ""."""
+        rung = max(rung for rung, steps in enumerate(course.rungs.env_steps) if points[-1].env_steps >= steps)
+        stop = await course.at_rung(attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy))
         if not stop:
             await self._pass_milestone(attempt, course, points)
         return stop
+
+    async def _score(self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None) -> float | None:
+        """What the policy is worth at this rung: what the archive knows already, or goes into it now, before anybody decides by it.
+
+        All candidates of a run are scored from the same start states, which makes them easier to compare.
+        """
+        env_steps, settings = rungs.env_steps[rung], self._run.settings
+        if policy is not None and all(score.env_steps != env_steps for score in self._archived(attempt.id).rungs):
+            seed = derive_seed(settings.seed, "rung")
+            fitness = await self._trials.score(policy, seed, settings.rung_episodes)
+            archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
+            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness))
+            self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
+        return rungs.score(rung, self._archived(attempt.id))
 
     async def _pass_milestone(self, attempt: Attempt, course: Course, points: Sequence[CurvePoint]) -> None:
         """Archive what is known at the last rung, where these points reach it, before anybody plans with it.
 
         To be called at the rung, and at a training's end: one that was resumed behind the rung may end before the others are there.
         """
-        before = course.before_milestone(points)
+        before = course.rungs.up_to_last(points)
         if not before:
             return
         if self._works_ahead and self._archived(attempt.id).midway is None:
-            midway = await asyncio.to_thread(midway_of, before, course.rungs, self._run.description)
-            # read again: it may have ended meanwhile
+            score = course.rungs.score(len(course.rungs.places) - 1, self._archived(attempt.id))
+            midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description)
             self._run.archive.put_attempt(self._archived(attempt.id).model_copy(update={"midway": midway}))
         course.milestone.pass_by(attempt.sample)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from eureka_agent.records import Attempt, CurvePoint
+from eureka_agent.records import Attempt
 from eureka_agent.search.racing import Race, Rungs
 
 
@@ -44,20 +44,16 @@ class Course:
         """Env steps at which a candidate pauses. The last one is the milestone's."""
         return self.rungs.env_steps if self.race is not None else self.rungs.env_steps[-1:]
 
-    async def at_rung(self, candidate: int, points: Sequence[CurvePoint]) -> str:
-        """Wait at the rung at which these points end until all are there; why this candidate is to be stopped, or ""."""
-        return "" if self.race is None else await self.race.at_rung(candidate, self.rungs.checkpoints(points))
-
-    def before_milestone(self, points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
-        """Of a training with these points, those up to the last rung; none when it has not come to it."""
-        last = self.rungs.env_steps[-1]
-        reached = next((count for count, point in enumerate(points, 1) if point.env_steps >= last), 0)
-        return points[:reached]
+    async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
+        """Wait at a rung until all are there; why this candidate is to be stopped, or ""."""
+        return "" if self.race is None else await self.race.at_rung(candidate, rung, score)
 
     def tell(self, ended: Attempt) -> None:
         """What an attempt reached that an earlier process trained."""
-        if self.race is not None and ended.outcome is not None:
-            self.race.tell(ended.sample, ended.outcome.checkpoints)
+        known = {score.env_steps for score in ended.rungs}
+        for rung, env_steps in enumerate(self.rungs.env_steps):
+            if self.race is not None and env_steps in known:
+                self.race.tell(ended.sample, rung, self.rungs.score(rung, ended))
 
     async def leave(self, candidate: int) -> None:
         """A candidate's life has ended, whatever it came to: nobody waits for it any more."""

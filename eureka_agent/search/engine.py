@@ -218,8 +218,15 @@ class SearchEngine:
         racing = self._run.settings.racing and len(samples) > 1
         if not (racing or self._works_ahead) or not self._run.description.restorable or not self._rungs.places:
             return None
-        trained = [each.outcome.checkpoints for each in history if each.stage is Stage.TRAINED and each.outcome]
-        return Course(self._rungs, Race(self._rungs, samples, trained) if racing else None, Milestone(samples))
+        earlier = [
+            [
+                score
+                for score in (self._rungs.score(rung, each) for each in history if each.stage is Stage.TRAINED)
+                if score is not None
+            ]
+            for rung in range(len(self._rungs.places))
+        ]
+        return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
 
     def _request(
         self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]

@@ -1,8 +1,9 @@
 """Racing: the candidates of a generation are compared at rungs of their training, and those clearly behind are stopped there.
 
 Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a rung, and of these only who is behind by more than
-noise. Everybody waits at a rung, without a slot, until all who are still in the race have come to it: so what is decided depends on the
-curves alone, never on who trained faster.
+noise. What is compared are the policies that would be kept if the trainings ended there, scored without exploration noise from the same start states: the
+curves of exploring policies tell much less (benchmarks/LOG.md). Everybody waits at a rung, without a slot, until all who are still in the race
+have come to it: so what is decided depends on the scores alone, never on who trained faster.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
-from eureka_agent.records import CheckpointRecord, CurvePoint
+from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint
 from eureka_agent.report import wording
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
@@ -26,7 +27,7 @@ LEAST_SPREAD = 0.05
 def behind(values: Mapping[int, float | None], earlier: Sequence[float] = (), margin: float = MARGIN) -> dict[int, str]:
     """Who of the candidates is to be stopped, and why.
 
-    `values`: fitness at the rung by candidate; None where no episode has ended yet, of which nothing is said. `earlier`: fitness at the same rung of
+    `values`: score at the rung by candidate; None where it could not be had, of which nothing is said. `earlier`: scores at the same rung of
     candidates that were not stopped in earlier generations; they are compared with, and count neither as stopped nor as kept.
     """
     known = {candidate: value for candidate, value in values.items() if value is not None}
@@ -66,47 +67,43 @@ class Rungs:
         """Part of a training that is behind it at the last rung."""
         return (self.places[-1] + 1) / min(self._iterations, self._checkpoints)
 
-    def fitness(self, rung: int, checkpoints: Sequence[CheckpointRecord]) -> float | None:
-        """Mean fitness of the episodes that ended between the checkpoint before the rung and the rung."""
-        return checkpoints[self.places[rung]].fitness
-
     def checkpoints(self, points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
         """What a training with these points has behind it."""
         return checkpoints_of(points, self._iterations, self._checkpoints)
 
-    def reached(self, checkpoints: Sequence[CheckpointRecord]) -> int:
-        """Rungs that a training with these checkpoints has come to."""
-        return sum(place < len(checkpoints) for place in self.places)
+    def up_to_last(self, points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
+        """Of a training with these points, those up to the last rung; none when it has not come to it."""
+        reached = next((count for count, point in enumerate(points, 1) if point.env_steps >= self.env_steps[-1]), 0)
+        return points[:reached]
+
+    def score(self, rung: int, attempt: Attempt) -> float | None:
+        """What the attempt's policy was worth at this rung; None where that is not known."""
+        return next((score.fitness for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None)
 
 
 class Race:
     """One generation's race."""
 
-    def __init__(
-        self, rungs: Rungs, candidates: Collection[int], earlier: Sequence[Sequence[CheckpointRecord]]
-    ) -> None:
-        """`candidates`: samples of the generation. `earlier`: checkpoints of what earlier generations trained to the end."""
-        self.rungs = rungs
+    def __init__(self, candidates: Collection[int], earlier: Sequence[Sequence[float]]) -> None:
+        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of what earlier generations trained to the end."""
         self._racing = set(candidates)
         self._earlier = earlier
-        self._values: list[dict[int, float | None]] = [{} for _ in rungs.places]
-        self._stopped: list[dict[int, str] | None] = [None] * len(rungs.places)
+        self._scores: list[dict[int, float | None]] = [{} for _ in earlier]
+        self._stopped: list[dict[int, str] | None] = [None] * len(earlier)
         """By rung, once all have come to it."""
         self._decided = asyncio.Condition()
 
-    async def at_rung(self, candidate: int, checkpoints: Sequence[CheckpointRecord]) -> str:
-        """Wait at the last rung that these checkpoints hold until all are there; why this candidate is to be stopped, or ""."""
-        rung = self.rungs.reached(checkpoints) - 1
-        self.tell(candidate, checkpoints)
+    async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
+        """Wait at a rung until all are there; why this candidate is to be stopped, or ""."""
+        self.tell(candidate, rung, score)
         async with self._decided:
             self._decide()
             await self._decided.wait_for(lambda: self._stopped[rung] is not None)
         return (self._stopped[rung] or {}).get(candidate, "")
 
-    def tell(self, candidate: int, checkpoints: Sequence[CheckpointRecord]) -> None:
-        """What a candidate reached, without waiting: of one that an earlier process trained."""
-        for rung in range(self.rungs.reached(checkpoints)):
-            self._values[rung][candidate] = self.rungs.fitness(rung, checkpoints)
+    def tell(self, candidate: int, rung: int, score: float | None) -> None:
+        """What a candidate was worth at a rung, without waiting: of one that an earlier process trained."""
+        self._scores[rung][candidate] = score
 
     async def leave(self, candidate: int) -> None:
         """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
@@ -115,11 +112,9 @@ class Race:
             self._decide()
 
     def _decide(self) -> None:
-        for rung, values in enumerate(self._values):
-            if self._stopped[rung] is None and self._racing <= values.keys():
-                earlier = [self.rungs.fitness(rung, each) for each in self._earlier if self.rungs.reached(each) > rung]
-                known = [value for value in earlier if value is not None]
-                stopped = behind(values, known, MARGIN * (rung + 1))
+        for rung, scores in enumerate(self._scores):
+            if self._stopped[rung] is None and self._racing <= scores.keys():
+                stopped = behind(scores, self._earlier[rung], MARGIN * (rung + 1))
                 self._stopped[rung] = stopped
                 self._racing -= stopped.keys()
                 self._decided.notify_all()

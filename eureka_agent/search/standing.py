@@ -1,7 +1,7 @@
 """How the attempts stand when a generation is designed, as a function of the archive alone.
 
 A search that works ahead designs a generation while the one before it is still in training. All attempts are then compared where the youngest of them are:
-by their fitness at the last rung. What came later is left out, also where it happens to be known already, so that a resumed run designs the same.
+by their scores at the last rung. What came later is left out, also where it happens to be known already, so that a resumed run designs the same.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
     )
 
 
-def midway_of(points: Sequence[CurvePoint], rungs: Rungs, description: TaskDescription) -> Midway:
-    """What there is to know of a training whose points end at the last rung."""
+def midway_of(points: Sequence[CurvePoint], score: float | None, rungs: Rungs, description: TaskDescription) -> Midway:
+    """What there is to know of a training whose points end at the last rung, and of its score there."""
     checkpoints = rungs.checkpoints(points)
-    diagnosis = diagnose(broken_off_outcome(checkpoints), points, None, description)
-    return Midway(checkpoints=checkpoints, diagnosis=diagnosis)
+    outcome = broken_off_outcome(checkpoints).model_copy(update={"fitness": score})
+    return Midway(fitness=score, checkpoints=checkpoints, diagnosis=diagnose(outcome, points, None, description))
 
 
 def standing(attempts: Sequence[Attempt], iteration: int, rungs: Rungs) -> list[Attempt]:
-    """The attempts before generation `iteration` as they stand when it is designed; their fitness is that at the last rung."""
+    """The attempts before generation `iteration` as they stand when it is designed; their fitness is their score at the last rung."""
     return [
         _under_way(attempt) if attempt.iteration == iteration - 1 else _ended(attempt, iteration, rungs)
         for attempt in attempts
@@ -60,9 +60,9 @@ def standing(attempts: Sequence[Attempt], iteration: int, rungs: Rungs) -> list[
 
 
 def says_something(attempts: Sequence[Attempt], iteration: int) -> bool:
-    """Whether the fitness of any attempt of this generation was known at its last rung: of an episode that had ended by then."""
+    """Whether the score of any attempt of this generation was known at its last rung."""
     return any(
-        attempt.midway is not None and attempt.midway.checkpoints[-1].fitness is not None
+        attempt.midway is not None and attempt.midway.fitness is not None
         for attempt in attempts
         if attempt.iteration == iteration
     )
@@ -72,8 +72,7 @@ def _under_way(attempt: Attempt) -> Attempt:
     """An attempt whose training may have ended by now, or not: as if it had just come past the last rung."""
     if attempt.midway is None:
         return attempt
-    checkpoints = attempt.midway.checkpoints
-    outcome = broken_off_outcome(checkpoints).model_copy(update={"fitness": checkpoints[-1].fitness})
+    outcome = broken_off_outcome(attempt.midway.checkpoints).model_copy(update={"fitness": attempt.midway.fitness})
     return attempt.model_copy(
         update={
             "stage": Stage.TRAINED,
@@ -86,15 +85,21 @@ def _under_way(attempt: Attempt) -> Attempt:
 
 
 def _ended(attempt: Attempt, iteration: int, rungs: Rungs) -> Attempt:
+    """With what its repeats that are known say of its luck: they were not scored at a rung, and count by how they differ from the first training."""
     if attempt.stage is not Stage.TRAINED or attempt.outcome is None:
         return attempt
+    score, end = rungs.score(len(rungs.places) - 1, attempt), attempt.outcome.fitness
+    gained = None if score is None or end is None else end - score
     repeats = [
-        repeat.model_copy(update={"outcome": None if repeat.outcome is None else _at_last_rung(repeat.outcome, rungs)})
+        repeat.model_copy(update={"outcome": _without(repeat.outcome, gained)})
         for repeat in attempt.repeats
         if repeat.iteration <= iteration - REPEATS_LAG
     ]
-    return attempt.model_copy(update={"outcome": _at_last_rung(attempt.outcome, rungs), "repeats": tuple(repeats)})
+    return attempt.model_copy(update={"outcome": _without(attempt.outcome, gained), "repeats": tuple(repeats)})
 
 
-def _at_last_rung(outcome: Outcome, rungs: Rungs) -> Outcome:
-    return outcome.model_copy(update={"fitness": rungs.fitness(len(rungs.places) - 1, outcome.checkpoints)})
+def _without(outcome: Outcome | None, gained: float | None) -> Outcome | None:
+    """An outcome less what the first training gained behind the last rung; without a fitness where that is not known."""
+    if outcome is None or outcome.fitness is None:
+        return outcome
+    return outcome.model_copy(update={"fitness": None if gained is None else outcome.fitness - gained})

@@ -108,6 +108,13 @@ class TrialRunner:
         )
         return trial
 
+    async def score(self, policy: Path, seed: int, episodes: int) -> float | None:
+        """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored."""
+        try:
+            return (await self._evaluator.evaluate(policy, seed, episodes)).fitness_mean()
+        except (WorkerFaultError, WorkerDiedError, ScratchFileError):
+            return None
+
     def settle(self, request: TrialRequest) -> None:
         """What came of a trial is in the archive: the states that its training was saved at are needed no more."""
         self._snapshots.drop(request.job)

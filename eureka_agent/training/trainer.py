@@ -64,6 +64,8 @@ class MemberPaused:
 
     job: str
     env_steps: int
+    policy: dict[str, Tensor]
+    """Its best up to there, for `save_policy`."""
 
 
 _Result = TypeVar("_Result")
@@ -332,7 +334,8 @@ class Trainer:
             events.append(MemberFinished(name, outcome, member.keeper.policy))
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
-            events.append(MemberPaused(name, member.env_steps))
+            best = member.keeper.policy or self._population.policy_tensors(slot)  # before the first checkpoint
+            events.append(MemberPaused(name, member.env_steps, best))
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
             self._paused[name] = _Job(name, member.job.reward, member.job.seed, self.snapshot(name), left)
             self._free(slot)

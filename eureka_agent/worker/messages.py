@@ -191,6 +191,8 @@ class Paused(Record):
     type: Literal["paused"] = "paused"
     job: str
     env_steps: int
+    policy: str
+    """Safetensors file of the best checkpoint up to there, relative to the scratch folder."""
 
 
 class Trained(Record):

@@ -112,12 +112,11 @@ class Population:
                     )
                 )
             elif isinstance(result, MemberFinished):
-                self._policies_written += 1
-                name = f"policy-{self._policies_written}.safetensors"
-                save_policy(self._scratch / name, result.policy, self._trainer.policy_metadata)
-                ended.append(Trained(job=result.job, outcome=result.outcome, policy=name))
+                policy = self._written(result.policy)
+                ended.append(Trained(job=result.job, outcome=result.outcome, policy=policy))
             elif isinstance(result, MemberPaused):
-                ended.append(Paused(job=result.job, env_steps=result.env_steps))
+                policy = self._written(result.policy)
+                ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy))
             else:
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
@@ -128,6 +127,13 @@ class Population:
             yield self._progress()
         yield from saved
         yield from ended
+
+    def _written(self, policy: dict[str, Tensor]) -> str:
+        """Name of a new file with a policy."""
+        self._policies_written += 1
+        name = f"policy-{self._policies_written}.safetensors"
+        save_policy(self._scratch / name, policy, self._trainer.policy_metadata)
+        return name
 
     def _saved(self) -> list[Saved]:
         """States of all running trainings, when it is time again."""

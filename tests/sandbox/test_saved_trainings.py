@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.records import CurvePoint
+from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.settings import TrainingSettings
@@ -121,6 +122,33 @@ async def test_another_process_goes_on_where_the_first_one_was_stopped(
     assert store.find("job") is not None
     store.drop("job")
     assert list((tmp_path / ".snapshots").iterdir()) == []
+
+
+async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path))
+    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluator")
+    met: list[tuple[int, Path, float]] = []
+
+    async def at_pause(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        assert policy is not None
+        evaluation = await evaluator.evaluate(policy, 1, 4)
+        met.append((points[-1].env_steps, policy, evaluation.fitness_mean()))
+        return "" if len(met) < 2 else "slow"
+
+    try:
+        steps = (15 * 128, 30 * 128)
+        result = await watched.pool.train("job", REWARD, 5, pauses=steps, on_pause=at_pause)
+        went_on = await watched.pool.train("job", REWARD, 5)
+    finally:
+        await watched.pool.close()
+        await evaluator.close()
+    assert (result.failure_code, result.failure_reason) == ("stopped", "slow")
+    assert tuple(each[0] for each in met) == steps
+    assert all(0.0 < fitness <= 10.0 for _, _, fitness in met)
+    assert not any(policy.exists() for _, policy, _ in met)
+    assert numbers(went_on) == undisturbed
 
 
 async def test_a_state_that_cannot_be_read_means_the_first_step(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from scripted_search import Fuse, TableTrials
@@ -21,33 +23,30 @@ def point(env_steps: int, fitness: float) -> CurvePoint:
 
 
 class RacedTrials(TableTrials):
-    """1,000 env steps in 10 iterations, a checkpoint after each. The fitness is the table's from the first step on, or that of `on_the_way`."""
+    """1,000 env steps in 10 iterations, a checkpoint after each. The curve and the final score are the table's."""
 
     def __init__(
-        self,
-        table: Mapping[str, float],
-        fuse: Fuse | None = None,
-        on_the_way: Mapping[str | tuple[str, int], float] | None = None,
+        self, table: Mapping[str, float], fuse: Fuse | None = None, at_rungs: Mapping[str, float] | None = None
     ) -> None:
-        """`on_the_way`: fitness of the exploring policy, by source and seed, else by source; what the table says is the evaluated one's."""
+        """`at_rungs`: scores at the rungs by source, where they are not the table's."""
         super().__init__(dict(table), fuse)
         self.steps: dict[str, int] = {}
         """How far each attempt's training has come."""
+        self.scored: list[tuple[float, int, int]] = []
+        """Fitness, seed and episodes of what was scored at the rungs."""
         self._fitness = table
-        self._on_the_way = on_the_way or {}
+        self._at_rungs = at_rungs or {}
         self._rung_fuse = fuse or Fuse()
 
     async def run(self, request: TrialRequest) -> Trial:
-        keys = ((request.source, request.seed), request.source)
-        fitness = next(
-            (self._on_the_way[key] for key in keys if key in self._on_the_way), self._fitness[request.source]
-        )
+        fitness = self._fitness[request.source]
+        score = self._at_rungs.get(request.source, fitness)
         for pause in request.pauses:
             assert request.on_pause is not None
             points = self._points(pause, fitness)
             self._rung_fuse("rung")
             self.steps[request.label] = pause
-            stop = await request.on_pause(points)
+            stop = await request.on_pause(points, Path(f"{score}.policy"))
             if stop:
                 return Trial(None, points, None, stop, 0, stopped=True)
         await self.before_the_end(request)
@@ -56,6 +55,13 @@ class RacedTrials(TableTrials):
         points = self._points(1000, fitness)
         checkpoints = tuple(summarize([each]) for each in points)
         return replace(trial, points=points, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
+
+    async def score(self, policy: Path, seed: int, episodes: int) -> float | None:
+        """The policy's name is its fitness."""
+        self._rung_fuse("score")
+        await asyncio.sleep(0)
+        self.scored.append((float(policy.stem), seed, episodes))
+        return float(policy.stem)
 
     async def before_the_end(self, request: TrialRequest) -> None:
         """Called between the last pause and the end."""

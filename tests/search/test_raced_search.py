@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ class FailingTrials(RacedTrials):
             return await super().run(request)
         points = tuple(point(steps, FITNESS[request.source]) for steps in range(100, 401, 100))
         assert request.on_pause is not None
-        assert await request.on_pause(points) == ""
+        assert await request.on_pause(points, Path(f"{FITNESS[request.source]}.policy")) == ""
         return Trial(None, points, None, "went NaN", 0)
 
 

@@ -9,21 +9,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from eureka_agent.records import CheckpointRecord
 from eureka_agent.search.racing import Race, Rungs, behind
-from eureka_agent.settings import SearchSettings, TrainingSettings
+from eureka_agent.settings import TrainingSettings
 
 # 10 iterations of 100 steps, a checkpoint after each
 SETTINGS = TrainingSettings(env_steps=1000, num_envs=10, horizon=10, checkpoints=10)
-
-
-def checkpoints(*fitness: float | None) -> tuple[CheckpointRecord, ...]:
-    return tuple(
-        CheckpointRecord(
-            env_steps=100 * place, fitness=value, episode_length=None, episodes=0, reward=0.0, components={}
-        )
-        for place, value in enumerate(fitness, 1)
-    )
 
 
 def test_who_is_clearly_behind_by_hand() -> None:
@@ -68,26 +58,18 @@ def test_the_best_is_never_stopped_nor_more_than_half(margin: float) -> None:
             assert any(value == best and place not in stopped for place, value in values.items())
 
 
-def test_the_default_rungs_by_hand() -> None:
-    """After the first tenth of a training and after six: what was lost there, benchmarks/LOG.md says."""
-    settings = SearchSettings(env_steps=1000, num_envs=10, horizon=10)
-    rungs = Rungs(settings, settings.rungs)
-    assert rungs.env_steps == (100, 600)
-    curve = checkpoints(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
-    assert [rungs.fitness(rung, curve) for rung in range(2)] == [1.0, 6.0]
-
-
 async def test_at_the_second_rung_one_must_be_twice_as_far_behind() -> None:
     # median 10, spread 1.4826 (as in the first test): 9 is 0.67 of it behind, more than half and less than the whole
-    curves = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
-    for before, stopped in (((), {2, 5}), ((10.0,), {5})):
-        rungs = Rungs(SETTINGS, (0.1, 0.2)[: len(before) + 1])
-        race = Race(rungs, curves, [])
+    scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
+    for rung, stopped in ((0, {2, 5}), (1, {5})):
+        race = Race(scores, [[], []])
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             told = {
-                candidate: group.create_task(race.at_rung(candidate, checkpoints(*before, value)))
-                for candidate, value in curves.items()
+                candidate: group.create_task(race.at_rung(candidate, rung, score))
+                for candidate, score in scores.items()
             }
+            for candidate in scores if rung else ():
+                race.tell(candidate, 0, 10.0)
         assert {candidate for candidate, task in told.items() if task.result()} == stopped
 
 
@@ -103,24 +85,24 @@ def test_a_training_with_one_checkpoint_has_no_rung() -> None:
     assert Rungs(SETTINGS.model_copy(update={"checkpoints": 1}), (0.3, 0.5)).places == ()
 
 
-CURVES = {
-    0: (0.0, 0.0, 10.0, 0.0, 20.0),
-    1: (0.0, 0.0, 11.0, 0.0, 21.0),
-    2: (0.0, 0.0, 9.9, 0.0, 5.0),  # behind at the second rung
-    3: (0.0, 0.0, 1.0),  # behind at the first
+SCORES = {
+    0: (10.0, 20.0),
+    1: (11.0, 21.0),
+    2: (9.9, 5.0),  # behind at the second rung
+    3: (1.0,),  # behind at the first
 }
 
 
 async def race_through(arrival: Sequence[int]) -> dict[int, list[str]]:
     """Everybody comes to both rungs, in this order each time; what each was told there."""
-    race = Race(Rungs(SETTINGS, (0.3, 0.5)), CURVES, [])
-    told: dict[int, list[str]] = {candidate: [] for candidate in CURVES}
+    race = Race(SCORES, [[], []])
+    told: dict[int, list[str]] = {candidate: [] for candidate in SCORES}
 
     async def run(candidate: int) -> None:
-        for reached in (3, 5):
+        for rung, score in enumerate(SCORES[candidate]):
             for _ in range(arrival.index(candidate)):
                 await asyncio.sleep(0)
-            stop = await race.at_rung(candidate, checkpoints(*CURVES[candidate][:reached]))
+            stop = await race.at_rung(candidate, rung, score)
             told[candidate].append(stop)
             if stop:
                 break
@@ -141,8 +123,8 @@ async def test_the_order_of_arrival_changes_nothing() -> None:
 
 
 async def test_nobody_waits_for_who_has_left() -> None:
-    race = Race(Rungs(SETTINGS, (0.3,)), range(3), [])
-    waiting = [asyncio.create_task(race.at_rung(candidate, checkpoints(0.0, 0.0, 5.0))) for candidate in (0, 1)]
+    race = Race(range(3), [[]])
+    waiting = [asyncio.create_task(race.at_rung(candidate, 0, 5.0)) for candidate in (0, 1)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
     await race.leave(2)  # rejected, say
@@ -152,22 +134,23 @@ async def test_nobody_waits_for_who_has_left() -> None:
 
 async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
     """Three was stopped and one trained to the end before the kill; two had passed the first rung, zero had not come to it."""
-    race = Race(Rungs(SETTINGS, (0.3, 0.5)), CURVES, [])
+    race = Race(SCORES, [[], []])
     for candidate in (1, 3):
-        race.tell(candidate, checkpoints(*CURVES[candidate]))
+        for rung, score in enumerate(SCORES[candidate]):
+            race.tell(candidate, rung, score)
         await race.leave(candidate)
-    passed = asyncio.create_task(race.at_rung(2, checkpoints(*CURVES[2][:3])))
+    passed = asyncio.create_task(race.at_rung(2, 0, 9.9))
     async with asyncio.timeout(10):
-        assert await race.at_rung(0, checkpoints(*CURVES[0][:3])) == ""
+        assert await race.at_rung(0, 0, 10.0) == ""
         assert await passed == ""
-        second = asyncio.create_task(race.at_rung(0, checkpoints(*CURVES[0])))
-        assert (await race.at_rung(2, checkpoints(*CURVES[2]))).startswith("fitness 5.00")
+        second = asyncio.create_task(race.at_rung(0, 1, 20.0))
+        assert (await race.at_rung(2, 1, 5.0)).startswith("fitness 5.00")
         assert await second == ""
 
 
 async def test_earlier_generations_are_compared_with() -> None:
-    race = Race(Rungs(SETTINGS, (0.3,)), range(2), [checkpoints(0.0, 0.0, value) for value in (20.0, 21.0, 22.0)])
-    first = asyncio.create_task(race.at_rung(0, checkpoints(0.0, 0.0, 5.0)))
+    race = Race(range(2), [[20.0, 21.0, 22.0]])
+    first = asyncio.create_task(race.at_rung(0, 0, 5.0))
     async with asyncio.timeout(10):
-        assert await race.at_rung(1, checkpoints(0.0, 0.0, 6.0)) == ""  # at most half
+        assert await race.at_rung(1, 0, 6.0) == ""  # at most half
         assert "clearly behind the median of 20.00" in await first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,12 +17,13 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import Proposal, Stage
 from eureka_agent.report.events import IterationEnded, IterationStarted
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.trial import TrialRequest
+from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
 
 SETTINGS = {
     "iterations": 4,
+    "rungs": (0.4, 0.7),
     "samples": 3,
     "confirm": 1,
     "finalists": 1,
@@ -92,7 +94,7 @@ async def test_without_it_a_generation_waits_for_the_end(make_run: MakeRun, sett
 
 async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_the_end(make_run: MakeRun) -> None:
     run = restorable(make_run(**{**SETTINGS, "iterations": 2, "racing": False}))
-    trials = RacedTrials(FITNESS, on_the_way={SCRIPT[0]: 9.0, SCRIPT[2]: 4.0})  # 5 and 6 at the end
+    trials = RacedTrials(FITNESS, at_rungs={SCRIPT[0]: 9.0, SCRIPT[2]: 4.0})  # 5 and 6 at the end, and in the curves
     search = search_with(run, trials)
     trained = await search.engine.search()
     assert asked(search)[3:] == [["1-01"]] * 3
@@ -100,24 +102,34 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert (parent.fitness, parent.progress) == (9.0, 0.7)
     assert parent.diagnosis is not None
     assert parent.diagnosis.fitness == 9.0
-    assert parent.diagnosis.fitness_values == (9.0,) * 7  # of ten checkpoints those up to 70 %
+    assert parent.diagnosis.fitness_values == (5.0,) * 7  # of ten checkpoints those up to 70 %
     assert trials.requests[0].pauses == (700,)  # nobody is stopped, so nobody pauses before
     assert [attempt.id for attempt in trained][:3] == ["2-03", "2-01", "2-02"]
+    first = run.archive.attempt("1-01")
+    assert first is not None
+    assert [(score.env_steps, score.fitness) for score in first.rungs] == [(700, 9.0)]
+    # all from the same start states
+    assert {(seed, episodes) for _, seed, episodes in trials.scored} == {(derive_seed(0, "rung"), 16)}
 
 
 async def test_all_attempts_are_compared_at_the_last_rung_and_by_repeats_that_are_known(make_run: MakeRun) -> None:
     """The first generation's repeats are made while the second trains; the fourth knows them, the third must not."""
-    settings = {**SETTINGS, "racing": False, "confirm": 1, "samples": 2}
-    run = restorable(make_run(**settings))
-    table = {**FITNESS, **dict(zip(SCRIPT, (9.0, 1.0, 5.0, 5.0, 5.5, 5.5, 5.0, 5.0), strict=False))}
-    again = derive_seed(0, "repeat", "1-01", 0)
-    trials = RacedTrials(table, on_the_way={(SCRIPT[0], again): -20.0})
-    search = search_with(run, trials)
+    run = restorable(make_run(**{**SETTINGS, "racing": False, "confirm": 1, "samples": 2}))
+    table = {**FITNESS, **dict(zip(SCRIPT, (10.0, 1.0, 5.0, 5.0, 5.5, 5.5, 5.0, 5.0), strict=False))}
+
+    class Disappointing(RacedTrials):
+        async def run(self, request: TrialRequest) -> Trial:
+            trial = await super().run(request)
+            if request.kind != "repeat" or request.source != SCRIPT[0] or trial.outcome is None:
+                return trial
+            return replace(trial, outcome=trial.outcome.model_copy(update={"fitness": 2.0}))
+
+    search = search_with(run, Disappointing(table, at_rungs={SCRIPT[0]: 9.0}))
     await search.engine.search()
     first = run.archive.attempt("1-01")
     assert first is not None
     assert [repeat.iteration for repeat in first.repeats] == [0]
-    # its mean on the way is (9 - 20) / 2 once the repeat counts; then 3-01 with 5.5 is ahead
+    # 9 at the rung became 10 at the end, so a repeat that ends with 2 counts as 1: a mean of 5, and 3-01 with 5.5 is ahead
     assert asked(search)[2:] == [["1-01"]] * 4 + [["3-01"]] * 2
 
 
@@ -156,6 +168,7 @@ async def test_what_is_designed_does_not_depend_on_who_trains_faster(make_run: M
 
 
 POINTS = [("rung", number) for number in range(1, 22)] + [("propose", number) for number in range(4, 13)]
+POINTS += [("score", number) for number in range(1, 22)]
 POINTS += [("trained", number) for number in range(1, 15)]
 
 

@@ -35,6 +35,11 @@ def points(events: list[TrainerEvent]) -> list[object]:
     return [event.point for event in events if isinstance(event, MemberProgress)]
 
 
+def paused_at(event: TrainerEvent) -> int:
+    assert isinstance(event, MemberPaused)
+    return event.env_steps
+
+
 def interrupted(trainer: Trainer, job: str, iterations: int, path: Path) -> tuple[list[TrainerEvent], Snapshot]:
     """The job's events of the first iterations, and its state after them as a file brings it back."""
     events = [event for _ in range(iterations) for event in trainer.iterate() if event.job == job]
@@ -157,17 +162,34 @@ def test_a_paused_training_gives_its_slot_away_and_ends_as_if_it_had_not(
     trainer.submit("other", point_reward(), 1)
     first = run(trainer)  # until nothing runs: the other one has taken the slot and is done
     assert isinstance(first["other"][-1], MemberFinished)
-    assert first["reference"][-1] == MemberPaused("reference", 256)
+    assert paused_at(first["reference"][-1]) == 256
     with pytest.raises(ValueError, match="already queued, paused or running"):
         trainer.submit("reference", point_reward(), 1)
     trainer.proceed("reference")
     second = run(trainer)["reference"]
-    assert second[-1] == MemberPaused("reference", 640)  # the first iteration that has 600
+    assert paused_at(second[-1]) == 640  # the first iteration that has 600
     trainer.proceed("reference")
     trainer.proceed("never heard of")
     third = run(trainer)["reference"]
     assert points([*first["reference"], *second, *third]) == points(reference)
     assert_same_end(third, reference)
+
+
+def test_at_a_pause_there_is_the_policy_of_a_training_that_ends_there(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    for updates, checkpoints in ((4, 2), (1, 1)):  # on a checkpoint, and before the first one
+        ending = make_trainer(1, env_steps=updates * 128, checkpoints=checkpoints)
+        ending.submit("reference", point_reward(SLOW_REWARD), 7)
+        finished = run(ending)["reference"][-1]
+        pausing = make_trainer(1, env_steps=8 * 128, checkpoints=4)
+        pausing.submit("reference", point_reward(SLOW_REWARD), 7, pauses=(updates * 128,))
+        paused = run(pausing)["reference"][-1]
+        assert isinstance(finished, MemberFinished)
+        assert isinstance(paused, MemberPaused)
+        assert paused.policy.keys() == finished.policy.keys()
+        for name, tensor in finished.policy.items():
+            assert torch.equal(tensor, paused.policy[name]), name
 
 
 def test_a_training_that_is_taken_up_behind_a_pause_does_not_pause_there(
@@ -179,7 +201,7 @@ def test_a_training_that_is_taken_up_behind_a_pause_does_not_pause_there(
     second = make_trainer(1)
     second.submit("job", point_reward(), 7, snapshot, pauses=(256, 384))
     events = run(second)["job"]
-    assert events[-1] == MemberPaused("job", 384)
+    assert paused_at(events[-1]) == 384
     second.cancel("job")
     second.proceed("job")
     assert not second.busy
