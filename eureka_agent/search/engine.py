@@ -187,10 +187,11 @@ class SearchEngine:
     ) -> list[asyncio.Task[Attempt]]:
         """Begin the lives of a generation's proposals; returns when a designer who works in order has made them all."""
         plans = self._strategy.plan(iteration, history, len(samples))
+        progress = self._rungs.progress if self._overlaps(iteration) else 1.0
         lives: list[asyncio.Task[Attempt]] = []
         siblings: list[str] = []
         for sample, plan in zip(samples, plans, strict=True):
-            request = self._request(iteration, sample, plan, history, siblings)
+            request = self._request(iteration, sample, plan, history, progress, siblings)
             if self._designer.concurrent:
                 lives.append(group.create_task(self._life(iteration, sample, request, course)))
                 continue
@@ -229,10 +230,15 @@ class SearchEngine:
         return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
 
     def _request(
-        self, iteration: int, sample: int, plan: ProposalPlan, history: Sequence[Attempt], siblings: Sequence[str]
+        self,
+        iteration: int,
+        sample: int,
+        plan: ProposalPlan,
+        history: Sequence[Attempt],
+        progress: float,
+        siblings: Sequence[str],
     ) -> DesignRequest:
         known = {attempt.id: attempt for attempt in history}
-        progress = self._rungs.progress if self._overlaps(iteration) else 1.0
         return DesignRequest(
             description=self._run.description,
             sentence=self._run.sentence,
