@@ -18,7 +18,7 @@ DAY_SECONDS = 86_400.0
 
 
 class TrainingSettings(BaseModel):
-    """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion tasks."""
+    """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion tasks, but for the epochs (benchmarks/LOG.md)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -33,7 +33,7 @@ class TrainingSettings(BaseModel):
     desired_kl: float = Field(
         0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"
     )
-    epochs: int = Field(5, gt=0, description="passes over an iteration's samples")
+    epochs: int = Field(3, gt=0, description="passes over an iteration's samples")
     minibatches: int = Field(4, gt=0, description="minibatches of one pass")
     discount: float = Field(0.99, gt=0, le=1, description="discount factor")
     gae_lambda: float = Field(0.95, ge=0, le=1, description="lambda of generalised advantage estimation")
