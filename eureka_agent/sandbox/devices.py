@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import INSTALL_GPU_EXTRA, EurekaError
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.worker.messages import Opened
@@ -133,7 +133,13 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
         return CPU
     if asked == "auto":
         if there and not runs_on_gpu:
-            return Hardware(("cpu",), "the environment does not run on a GPU")
+            lacking = opened.gpus.missing
+            why = (
+                f"the environment does not run on a GPU here: {lacking}"
+                if lacking
+                else "the environment does not run on a GPU"
+            )
+            return Hardware(("cpu",), why)
         return Hardware(there) if there else CPU
     if not there:
         raise DeviceError(
@@ -147,6 +153,11 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
                 f"there is no device {name!r}: torch finds {' and '.join(there)}",
                 "name one of these, or --device cuda for all of them",
             )
+    if not runs_on_gpu and opened.gpus.missing:
+        raise DeviceError(
+            f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not run there: {opened.gpus.missing}",
+            INSTALL_GPU_EXTRA,
+        )
     if not runs_on_gpu:
         raise DeviceError(
             f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not say that it runs on a GPU",

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import INSTALL_GPU_EXTRA, EnvironmentLoadError
 from eureka_agent.simulation.physics import STATE_FIELDS, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
@@ -204,7 +204,7 @@ def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]
     except ImportError as error:
         raise EnvironmentLoadError(
             f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
-            "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu",
+            INSTALL_GPU_EXTRA,
         ) from None
     warp.init()
     return warp, library
