@@ -71,6 +71,15 @@ class WarpPhysics(Physics):
         self._step = self._recording(self._launch_step)
         self._look = self._recording(self._launch_look)
         self._forward = self._recording(lambda: self._library.forward(self._model, self._data))
+        self._compile(num_envs)
+
+    def _compile(self, num_envs: int) -> None:
+        """Launch every kernel once: what a first launch has to compile is compiled here, and not in the middle of a training."""
+        self.step(num_envs)
+        self._forward()
+        for name, value in self._state.items():
+            value.copy_(self._start[name].expand_as(value))
+        self.sensordata.zero_()
 
     def _put_model(self, model: mujoco.MjModel, name: str) -> Any:
         if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
