@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from _common import Subject
+from _vector import BareVecEnv
 from numpy.typing import NDArray
 from rsl_rl.env import VecEnv as RslVecEnv
 from rsl_rl.runners import OnPolicyRunner
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecEnv as SB3VecEnv
 from stable_baselines3.common.vec_env import VecNormalize
 from tensordict import TensorDict
 from torch import Tensor, nn
@@ -137,7 +137,7 @@ def rsl_rl(subject: Subject, settings: TrainingSettings, seed: int, iterations: 
     return seconds, Policy(tensors, settings.activation, {})
 
 
-class _SB3Environment(SB3VecEnv):
+class _SB3Environment(BareVecEnv):
     def __init__(self, rewarded: RewardedEnvironment) -> None:
         from gymnasium.spaces import Box
 
@@ -166,18 +166,6 @@ class _SB3Environment(SB3VecEnv):
 
     def close(self) -> None:
         self._rewarded.environment.close()
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [None] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
-
-    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any) -> list[Any]:
-        raise NotImplementedError
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
 
 
 def stable_baselines3(subject: Subject, settings: TrainingSettings, seed: int, iterations: int) -> float:

@@ -49,6 +49,10 @@ class RewardLoadError(EurekaError):
     """Reward source that does not define a usable `compute_reward`."""
 
 
+INSTALL_GPU_EXTRA = "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu"
+"""The next step where `mujoco_warp` is missing."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`"did you mean 'x'?"` for the closest known word, or a list of what there is."""
     names = sorted(known)

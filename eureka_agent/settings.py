@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from eureka_agent.errors import SettingsError, did_you_mean
 
 DAY_SECONDS = 86_400.0
+SNAPSHOT_SECONDS = 20.0
+"""Default of `snapshot_interval`."""
 
 
 class TrainingSettings(BaseModel):
@@ -113,7 +115,7 @@ class SearchSettings(TrainingSettings):
         description="seconds without a sign of life after which a training worker is killed",
     )
     snapshot_interval: float = Field(
-        20.0,
+        SNAPSHOT_SECONDS,
         gt=0,
         le=DAY_SECONDS,
         description="seconds between two saved states of a training, from which it can go on",

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from outcomes import make_outcome
 
 from eureka_agent.records import (
     Attempt,
-    CheckpointRecord,
     Operator,
-    Outcome,
     Proposal,
     Stage,
     TaskDescription,
@@ -67,21 +66,6 @@ def description() -> TaskDescription:
         human_reward=REWARD,
         sparse_reward=REWARD,
         fingerprint="0" * 64,
-    )
-
-
-def make_outcome(fitness: float | None, env_steps: int = 10_000) -> Outcome:
-    """An outcome of one checkpoint."""
-    checkpoint = CheckpointRecord(
-        env_steps=env_steps, fitness=fitness, episode_length=500.0, episodes=4, reward=0.0, components={}
-    )
-    return Outcome(
-        env_steps=env_steps,
-        seconds=1.0,
-        checkpoints=(checkpoint,),
-        best_checkpoint=0,
-        training_fitness=fitness,
-        fitness=fitness,
     )
 
 

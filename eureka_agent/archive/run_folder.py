@@ -232,7 +232,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-    for package in ("torch", "mujoco", "gymnasium", "numpy"):
+    for package in ("torch", "mujoco", "mujoco-warp", "warp-lang", "gymnasium", "numpy"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -20,8 +20,9 @@ from eureka_agent.sandbox.scratch import stderr_tail
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
 
-START_SECONDS = 120.0
-"""What a worker may take to import its libraries and open an environment (a cold disk, a busy machine)."""
+START_SECONDS = 300.0
+"""What a worker may take to import its libraries and open an environment, or to make it for trainings (a cold disk, a busy machine, kernels of a
+GPU that are to be compiled)."""
 _FAREWELL_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 """How often a wait for an event looks whether the process is still there."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import INSTALL_GPU_EXTRA, EurekaError
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.worker.messages import Opened
@@ -36,6 +37,8 @@ class Device:
     """Cores that the worker is pinned to; empty: none in particular."""
     visible_gpu: str | None = None
     """The GPU as the driver's CUDA_VISIBLE_DEVICES names it: all that the worker sees. None for a CPU."""
+    kernels: Path | None = None
+    """Folder of compiled kernels for it, where there is one."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -48,7 +51,7 @@ class Device:
 
     def limit(self, limits: Limits) -> Limits:
         """The limits of a worker on this device."""
-        return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu)
+        return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu, kernels=self.kernels)
 
 
 class Lease:
@@ -88,6 +91,8 @@ class Hardware:
     """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
     """Why it is the CPU, where there are GPUs."""
+    kernels: Path | None = None
+    """See `Device.kernels`."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -103,7 +108,7 @@ class Hardware:
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
         visible = _visible_gpus(os.environ)
-        return tuple(Device(name, (), _visible_name(name, visible)) for name in self.names)
+        return tuple(Device(name, (), _visible_name(name, visible), self.kernels) for name in self.names)
 
     def sentence(self, workers: int) -> str:
         """For a person: where trainings run, and why there."""
@@ -133,7 +138,13 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
         return CPU
     if asked == "auto":
         if there and not runs_on_gpu:
-            return Hardware(("cpu",), "the environment does not run on a GPU")
+            lacking = opened.gpus.missing
+            why = (
+                f"the environment does not run on a GPU here: {lacking}"
+                if lacking
+                else "the environment does not run on a GPU"
+            )
+            return Hardware(("cpu",), why)
         return Hardware(there) if there else CPU
     if not there:
         raise DeviceError(
@@ -147,6 +158,11 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
                 f"there is no device {name!r}: torch finds {' and '.join(there)}",
                 "name one of these, or --device cuda for all of them",
             )
+    if not runs_on_gpu and opened.gpus.missing:
+        raise DeviceError(
+            f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not run there: {opened.gpus.missing}",
+            INSTALL_GPU_EXTRA,
+        )
     if not runs_on_gpu:
         raise DeviceError(
             f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not say that it runs on a GPU",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import site
 import subprocess
@@ -13,8 +14,9 @@ import sys
 from pathlib import Path
 
 import eureka_agent
+from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle
+from eureka_agent.sandbox.wall import KERNELS_FOLDER, STDERR_NAME, Limits, WorkerHandle
 from eureka_agent.worker.messages import MAX_LINE_BYTES
 
 _PASSED_ON = (
@@ -76,6 +78,9 @@ class ProcessWall:
             *("--file-bytes", str(limits.file_bytes)),
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
         ]
+        if limits.kernels is not None:
+            with storage_errors(scratch):
+                await asyncio.to_thread(shutil.copytree, limits.kernels, scratch / KERNELS_FOLDER)
         try:
             with (scratch / STDERR_NAME).open("ab") as stderr:
                 process = await asyncio.create_subprocess_exec(
@@ -117,6 +122,8 @@ def _environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str,
         _MARK: mark,
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
+        # a folder of its own: what lies there is executed
+        "WARP_CACHE_PATH": str(scratch / KERNELS_FOLDER),
         # what the driver imports the worker finds too: this package where it is not installed, a person's own modules
         "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGE_PARENT, os.environ.get("PYTHONPATH")))),
         "PYTHONUSERBASE": site.getuserbase(),

@@ -24,7 +24,7 @@ from eureka_agent.sandbox.training_worker import (
     WorkerSetup,
 )
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import Train
 
 __all__ = ["TrainingPool", "TrainingResult"]
@@ -51,7 +51,7 @@ class TrainingPool:
         timeout_s: float = 120.0,
         limits: Limits | None = None,
         snapshots: SnapshotStore | None = None,
-        snapshot_s: float = 20.0,
+        snapshot_s: float = SNAPSHOT_SECONDS,
         devices: Sequence[Device] = (),
     ) -> None:
         """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed;

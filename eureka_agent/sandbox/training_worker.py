@@ -17,7 +17,7 @@ from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
     Cancel,
     Fault,
@@ -85,7 +85,7 @@ class WorkerSetup:
     """Seconds without a sign of life after which a worker is killed."""
     snapshots: SnapshotStore | None = None
     """Where states of trainings under way are kept; None: nowhere."""
-    snapshot_s: float = 20.0
+    snapshot_s: float = SNAPSHOT_SECONDS
     """Time between two of them: what a kill costs at most."""
 
 

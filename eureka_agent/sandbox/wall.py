@@ -10,6 +10,8 @@ from typing import Protocol
 
 STDERR_NAME = "worker.stderr"
 """File in the scratch folder that a worker's standard error goes to."""
+KERNELS_FOLDER = "kernels"
+"""Folder in the scratch folder in which a worker keeps compiled kernels."""
 _LEAST_MEMORY_BYTES = 2 << 30
 
 
@@ -26,6 +28,8 @@ class Limits:
     """CPU cores that it runs on; empty: all."""
     visible_gpu: str | None = None
     """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver sees."""
+    kernels: Path | None = None
+    """Folder of compiled kernels, of which it gets a copy (`sandbox/kernels.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:

@@ -18,7 +18,8 @@ from eureka_agent.settings import SearchSettings
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
 RACING_SAVING = 0.2
-"""Part of a generation's env steps that racing saves: with the default rungs, a few of eight are stopped at 0.4 or 0.7 of their training."""
+"""Part of a generation's env steps that a plan counts on racing to save. How much it is depends on the task and the rungs (`benchmarks/racing.py`);
+where it is more, the search ends sooner than planned."""
 TRAINING_SHARE = 0.85
 """Part of the wall time after the start that goes to trainings; the rest is designers, dry runs, evaluations, and waiting for the last one."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
@@ -124,11 +125,11 @@ class Dial:
         budget: Budget,
         baselines: Callable[[SearchSettings], int],
         *,
-        races: bool,
+        restorable: bool,
         speed: Speed | None = None,
         used_seconds: float = 0.0,
     ) -> None:
-        """`baselines`: trainings that are missing in the cache; `races`: whether trainings can pause, which racing needs.
+        """`baselines`: trainings that are missing in the cache; `restorable`: whether trainings can pause, which racing and working ahead need.
 
         A budget in wall time needs `speed`; `used_seconds` of it have passed.
         """
@@ -137,7 +138,7 @@ class Dial:
         self.budget = budget
         self.speed = speed
         self._baselines = baselines
-        self._races = races
+        self._restorable = restorable
         self._used_seconds = used_seconds
 
     def fits(self, settings: SearchSettings) -> bool:
@@ -157,12 +158,23 @@ class Dial:
         assert self.speed is not None
         made = Trainings.of(settings, self._baselines(settings))
         workers = self.speed.workers
-        generation = math.ceil(made.candidates / workers) * self._kept(settings)
-        generation += math.ceil(made.confirmations / workers)
-        one_after_another = settings.iterations * generation
+        one_after_another = self._generations(settings, made, workers)
         one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
         training = steps_of_a_training(settings) / self.speed.steps_per_second
         return self._used_seconds + self.speed.start_seconds + one_after_another * training / TRAINING_SHARE
+
+    def _generations(self, settings: SearchSettings, made: Trainings, workers: int) -> float:
+        """Trainings that a worker makes one after the other in all generations.
+
+        Where the search works ahead, the next generation takes the place of what has ended, so no worker waits for another's last training; but
+        it does not begin before the one before it has come to its last rung. Confirmations run beside it: they take env steps, and no phase.
+        """
+        alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(made.confirmations / workers)
+        if not (settings.work_ahead and settings.rungs and self._restorable):
+            return settings.iterations * alone
+        shared = (made.candidates * self._kept(settings) + made.confirmations) / workers
+        # nothing follows the last one
+        return (settings.iterations - 1) * max(shared, max(settings.rungs)) + alone
 
     def needed(self, settings: SearchSettings) -> str:
         """What these settings take, rounded up, as a budget is written."""
@@ -172,7 +184,7 @@ class Dial:
 
     def _kept(self, settings: SearchSettings) -> float:
         """Part of the candidates' env steps that is trained."""
-        return 1.0 - RACING_SAVING if settings.racing and self._races and settings.samples > 1 else 1.0
+        return 1.0 - RACING_SAVING if settings.racing and self._restorable and settings.samples > 1 else 1.0
 
 
 def steps_text(steps: float) -> str:

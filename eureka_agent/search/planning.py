@@ -41,7 +41,7 @@ async def plan_within(
         speed = await measure_speed(wall, settings, description, capacity, scratch / "speed", hardware)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
-    dial = Dial(budget, baselines, races=description.restorable, speed=speed, used_seconds=used_seconds)
+    dial = Dial(budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds)
     return plan(settings, given, dial)
 
 

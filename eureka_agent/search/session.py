@@ -13,7 +13,7 @@ from typing import Any
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.files import write_file
-from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, versions
+from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
@@ -40,6 +40,7 @@ from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.kernels import with_kernels
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.attempts import ENDED, AttemptRunner
@@ -89,6 +90,7 @@ async def start(
             dry_runner = await _dry_runner(stack, wall, asked, scratch)
             hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
+            hardware = await with_kernels(hardware, wall, settings, dry_runner.description, runs_folder(), scratch)
             facts: dict[str, Any] = {} if given is None else {GIVEN_FACT: given.source}
             if budget is not None:
                 planned = await plan_within(
@@ -122,6 +124,7 @@ async def resume(folder: Path, observer: Observer) -> Run:
                     "its old and new attempts could not be compared: bring the old files back, or start a new search",
                 )
             hardware = choose_hardware(run.settings.device, dry_runner.opened)
+            hardware = await with_kernels(hardware, wall, run.settings, run.description, folder.parent, scratch)
             await _work(run, wall, hardware, dry_runner, designer, observer, resumed=True)
     return run
 

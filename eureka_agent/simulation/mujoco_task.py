@@ -29,6 +29,7 @@ class MujocoTask(VecTask):
     the last physics step towards it.
     """
 
+    gpu_modules = ("mujoco_warp", "warp")
     model_file: ClassVar[str]
     """MJCF, a path relative to the file that defines the class."""
     position_noise: ClassVar[float] = 0.0

@@ -75,6 +75,8 @@ class VecTask(ABC):
     """Whether `row_state` holds all that a row's future depends on. Where it does not, a training that was interrupted starts over."""
     device_types: ClassVar[tuple[str, ...]] = ("cpu",)
     """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where there is one."""
+    gpu_modules: ClassVar[tuple[str, ...]] = ()
+    """Python modules without which it does not run on a GPU, beside those that it needs anywhere."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes its own state tensors."""

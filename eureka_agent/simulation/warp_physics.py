@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import INSTALL_GPU_EXTRA, EnvironmentLoadError
 from eureka_agent.simulation.physics import STATE_FIELDS, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
@@ -71,6 +71,15 @@ class WarpPhysics(Physics):
         self._step = self._recording(self._launch_step)
         self._look = self._recording(self._launch_look)
         self._forward = self._recording(lambda: self._library.forward(self._model, self._data))
+        self._compile(num_envs)
+
+    def _compile(self, num_envs: int) -> None:
+        """Launch every kernel once: what a first launch has to compile is compiled here, and not in the middle of a training."""
+        self.step(num_envs)
+        self._forward()
+        for name, value in self._state.items():
+            value.copy_(self._start[name].expand_as(value))
+        self.sensordata.zero_()
 
     def _put_model(self, model: mujoco.MjModel, name: str) -> Any:
         if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
@@ -204,7 +213,7 @@ def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]
     except ImportError as error:
         raise EnvironmentLoadError(
             f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
-            "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu",
+            INSTALL_GPU_EXTRA,
         ) from None
     warp.init()
     return warp, library

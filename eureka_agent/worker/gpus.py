@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 import torch
@@ -27,9 +28,30 @@ def find_gpus() -> Gpus:
     )
 
 
+def gpus_for(environment_class: type[VecTask]) -> Gpus:
+    """The GPUs that there are; where this environment would run on them but for a module that is not installed, `missing` says so."""
+    gpus = find_gpus()
+    lacking = _missing_modules(environment_class)
+    if not (gpus.count and lacking and "cuda" in _said(environment_class)):
+        return gpus
+    verb = "is" if len(lacking) == 1 else "are"
+    return gpus.model_copy(update={"missing": f"on a GPU it needs {' and '.join(lacking)}, which {verb} not installed"})
+
+
 def device_types(environment_class: type[VecTask]) -> tuple[str, ...]:
-    """Types of torch devices that an environment says it runs on: `device_types` of its class; the CPU where it says nothing."""
+    """Types of torch devices that an environment runs on here: those that it says, but no GPU where modules for that are missing."""
+    lacking = _missing_modules(environment_class)
+    return tuple(kind for kind in _said(environment_class) if kind != "cuda" or not lacking)
+
+
+def _said(environment_class: type[VecTask]) -> tuple[str, ...]:
+    """`device_types` of the class; the CPU where it says nothing."""
     return tuple(getattr(environment_class, "device_types", ("cpu",)))
+
+
+def _missing_modules(environment_class: type[VecTask]) -> list[str]:
+    """Those of `gpu_modules` that are not there. They are not imported: what starts CUDA may not fork, and dry runs are forks."""
+    return [name for name in getattr(environment_class, "gpu_modules", ()) if importlib.util.find_spec(name) is None]
 
 
 def check_device(device: str) -> None:

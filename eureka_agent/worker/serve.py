@@ -16,7 +16,7 @@ from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.worker.channel import Channel, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
 from eureka_agent.worker.evaluation_job import evaluate
-from eureka_agent.worker.gpus import check_device, device_types, find_gpus
+from eureka_agent.worker.gpus import check_device, device_types, gpus_for
 from eureka_agent.worker.messages import (
     Cancel,
     Command,
@@ -134,8 +134,8 @@ class Worker:
         loaded = load_environment(command.environment)
         name, task = loaded.task(command.task)
         self._loaded, self._task, self._device = loaded, task, command.device
-        types = device_types(loaded.environment_class)
-        return Opened(description=describe(loaded, name), gpus=find_gpus(), device_types=types)
+        found = loaded.environment_class
+        return Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
 
     def _dry_runners(self, loaded: LoadedEnvironment, task: Task) -> tuple[DryRunner, Scorer]:
         if self._dry_runner is None or self._scorer is None:

@@ -10,11 +10,12 @@ from types import ModuleType
 
 import pytest
 from export_runs import ExportTexts, LoadModule, MakeRun, policy_tensors, write_texts
+from outcomes import make_outcome
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, create_run
-from eureka_agent.records import Attempt, CheckpointRecord, Operator, Outcome, Proposal, Stage, TaskDescription
+from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training.policy import save_policy
 
@@ -23,17 +24,6 @@ EXPORTED_MODULES = ("reward", "gymnasium_wrapper", "vec_task")
 
 def attempt_of(source: str, sample: int, fitness: float | None) -> Attempt:
     """Trained where it has a fitness, else rejected."""
-    checkpoint = CheckpointRecord(
-        env_steps=1000, fitness=fitness, episode_length=10.0, episodes=1, reward=0.0, components={}
-    )
-    outcome = Outcome(
-        env_steps=1000,
-        seconds=1.0,
-        checkpoints=(checkpoint,),
-        best_checkpoint=0,
-        training_fitness=fitness,
-        fitness=fitness,
-    )
     return Attempt(
         id=f"1-{sample:02d}",
         iteration=0,
@@ -43,7 +33,7 @@ def attempt_of(source: str, sample: int, fitness: float | None) -> Attempt:
         stage=Stage.REJECTED if fitness is None else Stage.TRAINED,
         reason="A201: an import of numpy" if fitness is None else "",
         seed=1,
-        outcome=None if fitness is None else outcome,
+        outcome=None if fitness is None else make_outcome(fitness),
     )
 
 

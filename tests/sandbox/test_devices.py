@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +23,8 @@ from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import load_environment
+from eureka_agent.worker import gpus
 from eureka_agent.worker.messages import Gpus, Opened
 
 ProcessesOf = Callable[[Path], list[int]]
@@ -84,6 +88,14 @@ def test_a_worker_gets_the_device_that_the_fewest_have() -> None:
     assert [leases.take().device for _ in range(3)] == [first, second, first]
 
 
+class ModuleSpecOnly(ModuleType):
+    """A module that is installed, as far as looking for it tells."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)
+
+
 def opened(description: TaskDescription, gpus: int, *device_types: str) -> Opened:
     return Opened(
         description=description, gpus=Gpus(count=gpus, missing="" if gpus else NO_CUDA), device_types=device_types
@@ -124,6 +136,34 @@ def test_a_device_that_cannot_be_had_is_an_error_with_the_next_step(
         choose_hardware(asked, opened(description, gpus, *types))
     assert said in caught.value.message
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["hopper", "cartpole"])
+def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
+    description: TaskDescription, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """One GPU, whose place a number takes here: nothing is put on it."""
+    loaded = load_environment(name).environment_class
+
+    def found() -> Opened:
+        return Opened(description=description, gpus=gpus.gpus_for(loaded), device_types=gpus.device_types(loaded))
+
+    monkeypatch.setattr(gpus, "find_gpus", lambda: Gpus(count=1))
+    for module in ("mujoco_warp", "warp"):
+        monkeypatch.setitem(sys.modules, module, ModuleSpecOnly(module))
+    assert choose_hardware("auto", found()) == choose_hardware("cuda", found()) == Hardware(("cuda:0",))
+    monkeypatch.setitem(sys.modules, "mujoco_warp", None)  # what Python takes for not installed
+    if name == "cartpole":  # simulated by torch
+        assert choose_hardware("auto", found()) == Hardware(("cuda:0",))
+        return
+    hardware = choose_hardware("auto", found())
+    assert hardware.names == ("cpu",)
+    assert "on a GPU it needs mujoco_warp, which is not installed" in hardware.sentence(1)
+    with pytest.raises(
+        DeviceError, match=r"'cart' does not run there: .*mujoco_warp, which is not installed"
+    ) as caught:
+        choose_hardware("cuda:0", found())
+    assert "eureka-agent[gpu]" in caught.value.hint
 
 
 def test_what_trainings_run_on_is_said_in_one_line(description: TaskDescription) -> None:

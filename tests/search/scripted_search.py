@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from outcomes import make_outcome
+
 from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.files import write_text
@@ -15,7 +17,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.records import CheckpointRecord, Finding, Outcome, Proposal, Verdict
+from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.report.events import Observer
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.deadline import Deadline
@@ -112,7 +114,7 @@ class TableTrials:
         self._fuse("trained")
         if isinstance(result, str):
             return Trial(None, (), None, result, 0)
-        return Trial(outcome_of(result), (), None, "", 0)
+        return Trial(make_outcome(result), (), None, "", 0)
 
     def settle(self, request: TrialRequest) -> None:
         """Nothing was saved."""
@@ -192,21 +194,6 @@ MISSPELT = reward(1).replace("cart_position", "cart_postion")
 """Rejected with C303: an argument is no variable of the environment."""
 BROKEN = "def compute_reward(cart_position:\n"
 """Rejected with P103: not valid Python."""
-
-
-def outcome_of(fitness: float) -> Outcome:
-    """The outcome of a training with one checkpoint."""
-    checkpoint = CheckpointRecord(
-        env_steps=10_000, fitness=fitness, episode_length=500.0, episodes=4, reward=0.0, components={}
-    )
-    return Outcome(
-        env_steps=10_000,
-        seconds=1.0,
-        checkpoints=(checkpoint,),
-        best_checkpoint=0,
-        training_fitness=fitness,
-        fitness=fitness,
-    )
 
 
 def rows(run: Run) -> list[tuple[str, str, str, float | None]]:

@@ -119,7 +119,7 @@ def missing(settings: SearchSettings) -> int:
 
 def planned(text: str, given: tuple[str, ...] = (), *, settings: SearchSettings = SETTINGS, **options: Any) -> Any:
     """The plan's settings; its sentence must name the budget."""
-    options = {"baselines": missing, "races": True, **options}
+    options = {"baselines": missing, "restorable": True, **options}
     baselines = options.pop("baselines")
     made = plan(settings, given, Dial(parse_budget(text), baselines, **options))
     assert f"the budget of {text} gives " in made.text
@@ -164,7 +164,7 @@ def test_baselines_that_are_not_wanted_take_no_room() -> None:
 
 def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
     # 1 x 7: 7 + 4 + 15 + 10 = 36
-    assert size(planned("36k", races=False)) == (1, 7)
+    assert size(planned("36k", restorable=False)) == (1, 7)
     assert size(planned("36k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
 
 
@@ -263,7 +263,9 @@ def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
 # ── plans in wall time ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 # A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s are needed to start. The worker with the most
-# trainings counts. Two workers, racing on: (g (0.8 ceil(s / 2) + 2) + ceil(15 / 2) + ceil(10 / 2)) * 10 s / 0.85 + 10 s.
+# trainings counts. Two workers, racing on: a generation alone takes a = 0.8 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2) = 13.
+# One that the next one follows takes (0.8 s + 4) / 2, since nobody waits for anybody's last training, but at least 0.6, where the last rung is.
+# ((g - 1) (0.4 s + 2) + a + 13) * 10 s / 0.85 + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
 
 
 def in_time(text: str, workers: int, **options: Any) -> Any:
@@ -273,16 +275,31 @@ def in_time(text: str, workers: int, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("text", "workers", "rate", "expected"),
     [
-        ("5m", 2, "200", (2, 8)),  # 2 * 5.2 + 13 = 23.4: 285.3 s; 2 x 9 takes 2 * 6 + 13 = 25: 304.1 s
-        ("10m", 2, "200", (5, 12)),  # 5 * 6.8 + 13 = 47: 562.9 s; 5 x 13 takes 51: 610 s
+        ("5m", 2, "200", (2, 9)),  # 5.6 + 6 + 13 = 24.6: 299.4 s; 2 x 10 takes 6 + 6 + 13 = 25: 304.1 s
+        ("10m", 2, "200", (5, 13)),  # 4 * 7.2 + 7.6 + 13 = 49.4: 591.2 s; 5 x 14 takes 4 * 7.6 + 7.6 + 13 = 51: 610 s
         ("5m", 1, "100", (1, 2)),  # 1.6 + 2 + 10 + 10 = 23.6: 287.6 s; 1 x 3 takes 2.4 + 3 + 15 + 10 = 30.4: 367.6 s
-        ("5m", 16, "1.60k", (12, 16)),  # a generation takes 1.8, finals and baselines 2: 12 * 1.8 + 2 = 23.6: 287.6 s
+        ("5m", 16, "1.60k", (20, 16)),  # (12.8 + 4) / 16 = 1.05, alone 1.8, and 2: 19 * 1.05 + 3.8 = 23.75: 289.4 s
+        ("5m", 100, "10.0k", (35, 16)),  # 34 * 0.6 + 3.8 = 24.2: 294.7 s; 36 generations take 301.8 s
     ],
 )
 def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, expected: tuple[int, int]) -> None:
     made = in_time(text, workers)
     assert size(made) == expected
     assert f"at the {rate} env steps/s that were measured" in made.text
+
+
+@pytest.mark.parametrize(
+    ("text", "workers", "expected"),
+    [
+        ("5m", 2, (2, 8)),  # 2 * 5.2 + 13 = 23.4: 285.3 s; 2 x 9 takes 2 * 6 + 13 = 25: 304.1 s
+        ("10m", 2, (5, 12)),  # 5 * 6.8 + 13 = 47: 562.9 s; 5 x 13 takes 51: 610 s
+        ("5m", 16, (12, 16)),  # a generation takes 1.8, finals and baselines 2: 12 * 1.8 + 2 = 23.6: 287.6 s
+    ],
+)
+def test_without_working_ahead_every_phase_waits_for_the_last_training(
+    text: str, workers: int, expected: tuple[int, int]
+) -> None:
+    assert size(in_time(text, workers, settings=SETTINGS.model_copy(update={"work_ahead": False}))) == expected
 
 
 def test_too_short_a_time_says_what_the_shortest_is() -> None:

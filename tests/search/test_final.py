@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, outcome_of, reward
+from outcomes import make_outcome
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.search.final import keep_best
@@ -74,7 +75,7 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     cached = four_proposals(earlier, {}).cache
     policy = earlier.folder / "policy.safetensors"
     policy.write_text("an earlier policy")
-    cached.put(HUMAN, FIRST, outcome_of(6.5), policy)
+    cached.put(HUMAN, FIRST, make_outcome(6.5), policy)
 
     run = make_run(**settings)
     search = four_proposals(run, {HUMAN: 6.0, SPARSE: 1.0})

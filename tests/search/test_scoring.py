@@ -1,25 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from outcomes import make_outcome
 
-from eureka_agent.records import CheckpointRecord, FinalTraining, Outcome
+from eureka_agent.records import FinalTraining
 from eureka_agent.search.scoring import human_normalized, score, score_table
 from eureka_agent.search.seeds import derive_seed, final_seeds
 
 
 def training(name: str, seed: int, fitness: float | None, cached: bool = False) -> FinalTraining:
-    checkpoint = CheckpointRecord(
-        env_steps=1, fitness=fitness, episode_length=1.0, episodes=1, reward=0.0, components={}
-    )
-    outcome = Outcome(
-        env_steps=1,
-        seconds=1.0,
-        checkpoints=(checkpoint,),
-        best_checkpoint=0,
-        training_fitness=fitness,
-        fitness=fitness,
-    )
-    return FinalTraining(name=name, seed=seed, outcome=None if fitness is None else outcome, cached=cached)
+    outcome = None if fitness is None else make_outcome(fitness)
+    return FinalTraining(name=name, seed=seed, outcome=outcome, cached=cached)
 
 
 def test_mean_and_sample_standard_deviation_over_the_seeds() -> None:

@@ -1,0 +1,96 @@
+"""Compiled kernels for workers on a GPU: compiled by a worker that loads no reward, and copied to each one that does.
+
+Warp keeps the kernels of `mujoco_warp`, which take a minute or more to compile, as machine code in a cache folder. It finds them there by the
+hash of their *source* and loads what it finds: whoever can write into that folder decides what the next worker executes. So no folder is
+shared. A worker's cache is in its own scratch folder and goes with it; what it begins with is the driver's copy, which is filled once for an
+environment by a worker that ran the person's code alone. A wall that keeps workers from the user's files keeps them from that copy; the process
+wall does not keep them from anything that the user may write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from eureka_agent.archive.baseline_cache import CACHE_FOLDER
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.run_folder import versions
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.devices import Device, Hardware
+from eureka_agent.sandbox.wall import KERNELS_FOLDER, Limits, Wall
+from eureka_agent.settings import DAY_SECONDS, SearchSettings, TrainingSettings, training_part
+from eureka_agent.worker.messages import Fault, Prepare, Prepared
+
+
+async def with_kernels(
+    hardware: Hardware, wall: Wall, settings: SearchSettings, description: TaskDescription, runs: Path, scratch: Path
+) -> Hardware:
+    """The same hardware, on GPUs with the environment's compiled kernels, which lie under `runs` and are made where they are missing.
+
+    Raises EurekaError where the environment cannot be made on a GPU.
+    """
+    if hardware.kind == "cpu":
+        return hardware
+    # a home that several machines share: their GPUs need not be alike
+    key = json.dumps([platform.node(), description.fingerprint, versions()], sort_keys=True)
+    entry = runs / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
+    if not entry.is_dir():
+        device = hardware.devices(1)[0]
+        await compile_kernels(entry, wall, settings.env, description.task, training_part(settings), device, scratch)
+    return replace(hardware, kernels=entry)
+
+
+async def compile_kernels(
+    entry: Path,
+    wall: Wall,
+    environment: str,
+    task: str,
+    settings: TrainingSettings,
+    device: Device,
+    scratch: Path,
+) -> None:
+    """Have a worker prepare trainings and keep in the folder `entry` what it compiled for that; an entry that is there is whole.
+
+    Kernels do not depend on the number of simulations, so a single slot is prepared. Raises EurekaError with the worker's words.
+    """
+    client = await WorkerClient.start(wall, scratch, device.limit(Limits()))
+    try:
+        await client.open(environment, task, device.name_within)
+        await client.send(Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS))
+        try:
+            event = await client.receive(START_SECONDS)
+        except TimeoutError:
+            raise WorkerDiedError(
+                f"the kernels of {environment!r} were not compiled within {START_SECONDS:g} s",
+                "try again on a less busy machine, or use --device cpu",
+            ) from None
+        if isinstance(event, Fault):
+            raise EurekaError(event.message, event.hint)
+        if not isinstance(event, Prepared):
+            raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
+        await asyncio.to_thread(_keep, client.scratch / KERNELS_FOLDER, entry)
+    finally:
+        await client.close()
+
+
+def _keep(compiled: Path, entry: Path) -> None:
+    """Copy a worker's cache; an environment without kernels leaves an empty entry."""
+    with storage_errors(entry.parent):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=entry.parent))
+        try:
+            if compiled.is_dir():
+                shutil.copytree(compiled, draft, dirs_exist_ok=True)
+            if not entry.is_dir():  # nor has another search put it there
+                os.rename(draft, entry)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)

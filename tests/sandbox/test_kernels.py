@@ -1,0 +1,84 @@
+"""Compiled kernels, made once and copied to each worker. On the CPU, where `mujoco_warp` compiles as it does for a GPU."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import TaskDescription
+from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.devices import CPU, Device, Hardware
+from eureka_agent.sandbox.kernels import compile_kernels, with_kernels
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.wall import KERNELS_FOLDER, Limits
+from eureka_agent.settings import SearchSettings, TrainingSettings
+from eureka_agent.worker.messages import Prepare, Prepared, Progress, Train
+
+SETTINGS = TrainingSettings(env_steps=1024, num_envs=4)
+
+REWARD = """def compute_reward(torso_velocity_w):
+    forward = torso_velocity_w[:, 0]
+    return forward, {"forward": forward}
+"""
+
+
+@pytest.fixture
+def hopper(tmp_path: Path) -> str:
+    """The hopper, simulated on the CPU as on a GPU."""
+    folder = tmp_path / "warp_hopper"
+    shutil.copytree(resource_folder("envs") / "hopper", folder)
+    path = folder / "env.py"
+    line = '    device_types = ("cpu", "cuda")\n'
+    path.write_text(path.read_text().replace(line, line + '    simulator = "warp"\n'))
+    return str(folder)
+
+
+def machine_code(folder: Path) -> dict[str, int]:
+    """Compiled files below a folder, with when they were written (ns)."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.o")}
+
+
+@pytest.mark.slow
+async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_change_it_for_another(
+    tmp_path: Path, hopper: str
+) -> None:
+    pytest.importorskip("mujoco_warp")
+    entry, scratch = tmp_path / "kept" / "hopper", tmp_path / "scratch"
+    await compile_kernels(entry, ProcessWall(), hopper, "run", SETTINGS, Device("cpu"), scratch)
+    kept = machine_code(entry)
+    assert len(kept) > 10
+    assert list(scratch.iterdir()) == []
+    clients = [await WorkerClient.start(ProcessWall(), scratch, Limits(kernels=entry)) for _ in range(2)]
+    try:
+        first, second = (client.scratch / KERNELS_FOLDER for client in clients)
+        for client in clients:
+            await client.open(hopper, "run")
+            await client.send(
+                Prepare(settings=SETTINGS, slots=3, snapshot_s=60.0)
+            )  # more simulations than were compiled for
+            assert isinstance(await client.receive(START_SECONDS), Prepared)
+        await clients[0].send(Train(job="a", source=REWARD, seed=1))
+        assert isinstance(await clients[0].receive(START_SECONDS), Progress)
+        assert machine_code(first) == machine_code(second) == kept
+        for path in first.rglob("*.o"):
+            path.write_bytes(b"another program")
+        assert machine_code(second) == machine_code(entry) == kept
+    finally:
+        for client in clients:
+            await client.close()
+
+
+async def test_kernels_are_compiled_for_a_gpu_alone_and_a_failure_keeps_nothing(
+    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, scratch, settings = tmp_path / "runs", tmp_path / "scratch", SearchSettings(env="cartpole")
+    assert await with_kernels(CPU, ProcessWall(), settings, description, runs, scratch) is CPU
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # what is promised is not there
+    with pytest.raises(EurekaError, match="was to run on 'cuda:0'"):
+        await with_kernels(Hardware(("cuda:0",)), ProcessWall(), settings, description, runs, scratch)
+    assert not runs.exists()
