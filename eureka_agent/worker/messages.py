@@ -128,7 +128,7 @@ class Gpus(Record):
 
     count: int = 0
     missing: str = ""
-    """Why there is none; empty where there is one."""
+    """Why there is none, or why this environment cannot use those that there are; empty where it can."""
 
 
 class Opened(Record):
