@@ -6,24 +6,53 @@ import asyncio
 import itertools
 import shutil
 import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
-from eureka_agent.errors import WorkerDiedError
+from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.scratch import take_file
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import Evaluate, Evaluated
+from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
 
 MOST_WORKERS = 4
 """Each takes some 250 MiB, and trainings that end together are scored while the cores have little else to do."""
+MOST_TOGETHER = 64
+"""Policies that one worker is given at a time: the next ones that come must not wait for too many."""
+_LEAST_SHARE = 4
+"""Of fewer waiting policies no part is left to another worker: together they take little longer than one."""
+_MOST_DEATHS = 2
+
+
+@dataclass(eq=False)
+class _Request:
+    """Somebody who waits for a score."""
+
+    policy: Path
+    seed: int
+    episodes: int
+    trajectories: Path | None
+    score: asyncio.Future[Evaluation]
+    alone: bool = False
+    """A pass with others failed, and nobody knows by whose fault."""
+    deaths: int = 0
+    """Workers that died over it."""
+
+    def fail(self, error: Exception) -> None:
+        """Raise `error` where the score is waited for."""
+        if not self.score.done():
+            self.score.set_exception(error)
 
 
 class Evaluator:
     """Scores policies, in few workers that are kept open. The score of a policy, a seed and a number of episodes is always the same.
 
-    A further worker is started when the evaluations that wait would take the ones that are there longer than its start does.
+    Policies that wait at the same time are scored in one pass. A further worker is started when the ones that wait would take the
+    workers that are there longer than its start does.
     """
 
     def __init__(
@@ -36,18 +65,24 @@ class Evaluator:
         limits: Limits | None = None,
         most_workers: int = 1,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take; `most_workers`: evaluations at once."""
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take; `most_workers`: passes at once."""
         self._setup = (wall, environment, task, scratch_root, limits)
         self._timeout_s = timeout_s
         self._most_workers = max(1, min(most_workers, MOST_WORKERS))
         self._jobs = itertools.count(1)
         self._workers: list[WarmWorker] = []
-        self._free: asyncio.Queue[WarmWorker] = asyncio.Queue()
-        self._waiting = 0
-        self._starting: set[asyncio.Task[None]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._starting = 0
+        self._idle = 0
+        self._unanswered: set[_Request] = set()
+        self._waiting: deque[_Request] = deque()
+        """Those of them that no worker has taken."""
+        self._work = asyncio.Event()
+        """Set while somebody waits."""
+        self._closed = False
         self._start_s = 0.0
         self._evaluation_s = 0.0
-        """What the last start and the last evaluation took."""
+        """What the last start took, and the last pass for each of its policies."""
 
     def warm_up(self) -> None:
         """Start the first worker, so that the first evaluation need not wait for it."""
@@ -59,52 +94,85 @@ class Evaluator:
 
         Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it.
         """
-        worker = await self._next_free()
-        began = time.monotonic()
+        request = _Request(policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future())
+        if self._closed:
+            request.score.cancel()
+        else:
+            self._unanswered.add(request)
+            self._put([request])
         try:
-            try:
-                return await self._evaluate(worker, policy, seed, episodes, trajectories)
-            except WorkerDiedError:
-                return await self._evaluate(worker, policy, seed, episodes, trajectories)
+            return await request.score
         finally:
-            self._evaluation_s = time.monotonic() - began
-            self._free.put_nowait(worker)
-            self._add_worker_where_it_pays()
+            self._unanswered.discard(request)
+            if request in self._waiting:  # the caller gave up
+                self._waiting.remove(request)
 
     async def close(self) -> None:
-        """End the workers."""
-        self._most_workers = 0
-        for task in self._starting:
+        """End the workers. Who still waits for a score is cancelled."""
+        self._closed = True
+        for task in self._serving:
             task.cancel()
-        await asyncio.gather(*self._starting, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        for request in self._unanswered:
+            request.score.cancel()
         for worker in self._workers:
             await worker.drop()
 
-    # ── how many workers ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── who takes what ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _next_free(self) -> WarmWorker:
-        self._waiting += 1
-        try:
-            self._add_worker_where_it_pays()
-            return await self._free.get()
-        finally:
-            self._waiting -= 1
+    def _put(self, requests: Sequence[_Request], first: bool = False) -> None:
+        self._waiting = deque([*requests, *self._waiting] if first else [*self._waiting, *requests])
+        self._work.set()
+        self._add_worker_where_it_pays()
+
+    def _take(self) -> list[_Request]:
+        """What a worker that is free does next: its share of what waits, now."""
+        share = max(_LEAST_SHARE, -(-len(self._waiting) // max(1, self._idle)))
+        taken: list[_Request] = []
+        while self._waiting and len(taken) < min(share, MOST_TOGETHER):
+            if self._waiting[0].alone and taken:
+                break
+            taken.append(self._waiting.popleft())
+            if taken[0].alone:
+                break
+        if not self._waiting:
+            self._work.clear()
+        return taken
 
     def _add_worker_where_it_pays(self) -> None:
-        if self._starting or len(self._workers) >= self._most_workers:
+        if self._starting or self._closed or len(self._workers) >= self._most_workers:
             return
-        queue_s = (self._waiting - self._free.qsize()) * self._evaluation_s / max(1, len(self._workers))
+        queue_s = len(self._waiting) * self._evaluation_s / max(1, len(self._workers))
         if not self._workers or queue_s > self._start_s:
             self._add_worker()
 
     def _add_worker(self) -> None:
         worker = WarmWorker(*self._setup)
         self._workers.append(worker)
-        task = asyncio.create_task(self._start(worker))
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._starting += 1
+        task = asyncio.create_task(self._serve(worker))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
-    async def _start(self, worker: WarmWorker) -> None:
+    async def _serve(self, worker: WarmWorker) -> None:
+        """Start a worker and give it what waits, until the evaluator is closed."""
+        if not await self._start(worker):
+            return
+        while True:
+            self._idle += 1
+            try:
+                await self._work.wait()
+                requests = self._take()
+            finally:
+                self._idle -= 1
+            if requests:
+                began = time.monotonic()
+                await self._score(worker, requests)
+                self._evaluation_s = (time.monotonic() - began) / len(requests)
+                self._add_worker_where_it_pays()
+
+    async def _start(self, worker: WarmWorker) -> bool:
+        """Whether the worker is of use."""
         began = time.monotonic()
         try:
             await worker.ready()
@@ -112,31 +180,78 @@ class Evaluator:
             if len(self._workers) > 1:  # the others do without it
                 self._workers.remove(worker)
                 self._most_workers = len(self._workers)
-                return
+                return False
+        finally:
+            self._starting -= 1
         self._start_s = time.monotonic() - began
-        self._free.put_nowait(worker)
+        return True
 
-    async def _evaluate(
-        self, worker: WarmWorker, policy: Path, seed: int, episodes: int, trajectories: Path | None
-    ) -> Evaluation:
+    # ── one pass ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _score(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
+        """Answer the requests. Those of a pass that failed as a whole wait again, each for a pass of its own."""
+        try:
+            await self._pass(worker, requests)
+        except Exception as error:  # noqa: BLE001  (whoever waits for a score hears of it)
+            died = isinstance(error, WorkerDiedError)
+            unclear = isinstance(error, WorkerFaultError) and len(requests) > 1
+            again = []
+            for request in requests:
+                request.deaths += died
+                if request.score.done() or not (unclear or (died and request.deaths < _MOST_DEATHS)):
+                    request.fail(error)
+                else:
+                    request.alone = True
+                    again.append(request)
+            if again:
+                self._put(again, first=True)
+
+    async def _pass(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
+        """Score policies together; what concerns one of them alone is answered there.
+
+        Raises WorkerDiedError, WorkerFaultError and other EurekaErrors for what concerns all.
+        """
         scratch = (await worker.ready()).scratch
         job = f"evaluation-{next(self._jobs)}"
-        policy_copy, recorded = scratch / f"{job}.safetensors", scratch / f"{job}.npz"
-        command = Evaluate(
-            job=job,
-            policy=policy_copy.name,
-            seed=seed,
-            episodes=episodes,
-            trajectories=None if trajectories is None else recorded.name,
-        )
+        names = [f"{job}-{index}" for index in range(len(requests))]
         try:
-            with storage_errors(scratch):
-                await asyncio.to_thread(shutil.copyfile, policy, policy_copy)
-            answer = await worker.ask(command, self._timeout_s)
-            if trajectories is not None:  # by the name that was asked for, whatever the worker says
-                await asyncio.to_thread(take_file, scratch, recorded.name, trajectories)
+            among = []
+            for request, name in zip(requests, names, strict=True):
+                try:
+                    among.append((request, await asyncio.to_thread(_put_into, scratch, request, name)))
+                except EurekaError as error:
+                    request.fail(error)
+            if not among:
+                return
+            command = Evaluate(job=job, policies=tuple(policy for _, policy in among))
+            answer = await worker.ask(command, self._timeout_s * len(among))
+            assert isinstance(answer, Evaluated)
+            if len(answer.scores) != len(among):
+                raise WorkerFaultError(
+                    f"the worker gave {len(answer.scores)} scores, expected {len(among)}",
+                    "do not trust what this worker wrote",
+                )
+            for (request, policy), score in zip(among, answer.scores, strict=True):
+                if score.evaluation is None:
+                    request.fail(WorkerFaultError(score.fault, score.hint))
+                    continue
+                if request.trajectories is not None and policy.trajectories is not None and not request.score.done():
+                    try:
+                        await asyncio.to_thread(take_file, scratch, policy.trajectories, request.trajectories)
+                    except EurekaError as error:
+                        request.fail(error)
+                if not request.score.done():
+                    request.score.set_result(score.evaluation)
         finally:
-            policy_copy.unlink(missing_ok=True)
-            recorded.unlink(missing_ok=True)
-        assert isinstance(answer, Evaluated)
-        return answer.evaluation
+            for name in names:
+                (scratch / f"{name}.safetensors").unlink(missing_ok=True)
+                (scratch / f"{name}.npz").unlink(missing_ok=True)
+
+
+def _put_into(scratch: Path, request: _Request, name: str) -> PolicyFile:
+    """Copy a policy to where a worker can read it. Raises EurekaError when it cannot be copied."""
+    policy = scratch / f"{name}.safetensors"
+    with storage_errors(scratch):
+        shutil.copyfile(request.policy, policy)
+    trajectories = None if request.trajectories is None else f"{name}.npz"
+    return PolicyFile(policy=policy.name, seed=request.seed, episodes=request.episodes, trajectories=trajectories)

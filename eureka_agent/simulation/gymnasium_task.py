@@ -59,6 +59,7 @@ class GymnasiumTask(VecTask):
     info_keys: ClassVar[tuple[str, ...]] = ()
     """Numbers in `info` that are variables; found by itself."""
     termination_causes = ("terminated", "not_finite")
+    row_multiple = 1  # each row is calculated by itself, and then copied
     restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -95,7 +96,10 @@ class GymnasiumTask(VecTask):
             self._next_actions = list(scaled.astype(self._action_type).reshape(-1, *self._action_shape))
 
     def simulate(self) -> None:
+        skipped = [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
         for row in range(self.active_rows):
+            if skipped[row]:
+                continue
             step = self.environments[row].step(self._next_actions[row])
             observation, reward, self._terminated[row], self._truncated[row], info = step
             self._rewards[row] = reward

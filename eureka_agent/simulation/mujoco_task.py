@@ -85,7 +85,7 @@ class MujocoTask(VecTask):
         self.ctrl[:] = self._ctrl_middle + self._ctrl_scale * actions
 
     def simulate(self) -> None:
-        self.unstable = self.physics.step(self.active_rows)
+        self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
         self._refresh()
 
     def _refresh(self) -> None:

@@ -34,8 +34,8 @@ class Physics(ABC):
     """Shape: (num_envs, nsensordata). Position and velocity sensors are of the state reached, the others of the last step towards it."""
 
     @abstractmethod
-    def step(self, rows: int) -> Tensor:
-        """Advance at least the leading `rows` by one control step, and bring `sensordata` up to date.
+    def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
+        """Advance at least the leading `rows` but those `skipped` (bool) by one control step, and bring `sensordata` up to date.
 
         Returns where the state became NaN or huge, bool, shape (num_envs,): there the simulation was started anew.
         """
@@ -74,8 +74,10 @@ class BatchPhysics(Physics):
             warnings.filterwarnings("ignore", message=".*not writable.*")
             return torch.from_numpy(self._batch.bind(name))
 
-    def step(self, rows: int) -> Tensor:
+    def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
         ids = None if rows == self._num_envs else np.arange(rows)
+        if skipped is not None:
+            ids = np.flatnonzero(~skipped[:rows].numpy())
         self._batch.step(ids, nstep=self._substeps, stage=_AFTER_STEP)
         return torch.from_numpy(self._batch.warning[:, _INSTABILITIES, 1].any(axis=1))
 

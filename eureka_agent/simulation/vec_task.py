@@ -73,6 +73,9 @@ class VecTask(ABC):
     """Names that `compute_termination` may give, for reports."""
     restorable: ClassVar[bool] = True
     """Whether `row_state` holds all that a row's future depends on. Where it does not, a training that was interrupted starts over."""
+    row_multiple: ClassVar[int] = 32
+    """Rows whose place is a multiple of this apart come out the same to the bit. Torch takes twice a SIMD register of floats at a time, 32 where
+    the registers are the widest, and rounds what is left over differently. 1 where no tensor operation calculates."""
     device_types: ClassVar[tuple[str, ...]] = ("cpu",)
     """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where there is one."""
     gpu_modules: ClassVar[tuple[str, ...]] = ()
@@ -93,6 +96,8 @@ class VecTask(ABC):
         """Whether `reset_done` leaves it to the device which rows those are, in place of asking it. Costs more than an answer does on a CPU."""
         self.active_rows = num_envs
         """Rows from this one on are in nobody's use; a simulator may leave them as they are. The trainer sets it."""
+        self.skipped_rows: Tensor | None = None
+        """Further rows that are in nobody's use, bool, shape (num_envs,). An evaluation sets it, where episodes are over."""
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
         """Tensor attributes that have as many entries as there are rows by chance."""

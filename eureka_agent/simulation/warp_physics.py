@@ -113,7 +113,7 @@ class WarpPhysics(Physics):
     def _recording(self, launch: Callable[[], None]) -> _Recording:
         return _Recording(self._warp, self._device, launch, self._replays)
 
-    def step(self, rows: int) -> Tensor:
+    def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
         self._step()
         numbers = torch.cat((self.qpos, self.qvel, self._state["qacc_warmstart"]), dim=1)
         # not a number is not below anything

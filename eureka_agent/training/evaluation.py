@@ -1,8 +1,9 @@
-"""Scoring a policy: full episodes without noise, one in each row, and the worst and best of them as trajectories."""
+"""Scoring policies: full episodes without noise, one in each row, and the worst and best of them as trajectories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,46 @@ from eureka_agent.training.policy import Policy
 
 Trajectory = dict[str, NDArray[np.generic]]
 """By name: every variable, `observations` (what the policy saw), `actions` and `fitness`; the first dimension is the step."""
+Score = tuple[Evaluation, dict[str, Trajectory] | None]
+
+_STEPS_AT_ONCE = 64
+"""Of which the fitness is calculated together. Fixed: what a policy's fitness is called with must not depend on who else is scored."""
+
+
+@dataclass(frozen=True)
+class PolicyRequest:
+    """A policy to be scored."""
+
+    policy: Policy
+    seed: int
+    """Sets the start states of its rows."""
+    episodes: int
+    record: bool = False
+    """Whether the trajectories `"worst"` and `"best"` are wanted."""
+
+
+def padded(episodes: int, multiple: int) -> int:
+    """Rows that a policy takes up among others: so many that the next one begins at a multiple of `VecTask.row_multiple`."""
+    return -(-episodes // multiple) * multiple
+
+
+def evaluate_policies(environment: VecTask, task: Task, requests: Sequence[PolicyRequest]) -> list[Score]:
+    """Exactly the episodes asked for of each policy, all at once. A policy's score does not depend on the others, to the bit.
+
+    The environment has as many rows as the requests padded to `row_multiple`; rows that are in nobody's use, or whose episode is over,
+    need not be simulated. Those whose trajectories are wanted should come first: what is behind them is not kept. Raises
+    EnvironmentLoadError for a policy of another environment.
+    """
+    rows = [padded(request.episodes, environment.row_multiple) for request in requests]
+    if environment.num_envs != sum(rows):
+        raise ValueError(f"these policies need {sum(rows)} rows, found {environment.num_envs}")
+    shares = [_Share(request, sum(rows[:index])) for index, request in enumerate(requests)]
+    return _Pass(environment, task, shares).run()
 
 
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
-) -> tuple[Evaluation, dict[str, Trajectory] | None]:
+) -> Score:
     """Exactly `episodes` episodes of a policy; with `record` also the trajectories `"worst"` and `"best"`.
 
     The environment has one row an episode, and each row counts for its first episode only: taking the first ones to end would
@@ -32,56 +68,164 @@ def evaluate_policy(
     """
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
+    return _Pass(environment, task, [_Share(PolicyRequest(policy, seed, episodes, record), 0)]).run()[0]
+
+
+def check_sizes(policy: Policy, environment: VecTask | type[VecTask]) -> None:
+    """Raises EnvironmentLoadError for a policy of another environment."""
     if (policy.num_observations, policy.num_actions) != (environment.num_observations, environment.num_actions):
         raise EnvironmentLoadError(
             f"the policy takes {policy.num_observations} observations and gives {policy.num_actions} actions, "
             f"the environment has {environment.num_observations} and {environment.num_actions}",
             "evaluate it on the environment that it was trained on",
         )
-    fitness_function = FitnessFunction(task, environment.all_variables())
-    rows = torch.arange(episodes, device=environment.device)
-    environment.seed_rows(rows, torch.full_like(rows, seed))
-    environment.reset()
 
-    running = RunningFitness((episodes,), task.fitness_reduction, environment.device)
-    finished = torch.zeros(episodes, dtype=torch.bool, device=environment.device)
-    result = torch.zeros(episodes, device=environment.device)
-    lengths = torch.zeros(episodes, device=environment.device)
-    endings = [""] * episodes
-    steps: list[dict[str, Tensor]] = []
-    previous = _copy(environment.read_variables())
-    while not bool(finished.all()):
-        observations = environment.obs_buf.clone()
-        transition = environment.advance(policy.act(observations))
-        variables = _copy(transition.variables)
-        values = {
-            name: previous[variable_of(name)] if name.startswith(PREVIOUS_PREFIX) else variables[name]
-            for name in fitness_function.arguments
-        }
-        fitness = fitness_function(values)
-        running.add(fitness)
-        if record:
-            steps.append({**variables, "observations": observations, "fitness": fitness})
-        ended = (transition.terminated | transition.truncated) & ~finished
-        result = torch.where(ended, running.result(), result)
-        lengths = torch.where(ended, running.length, lengths)
-        for row in ended.nonzero().flatten().tolist():
-            endings[row] = _cause(transition, row)
-        finished |= ended
-        previous = variables
-        environment.reset_done()
 
-    summaries = tuple(
-        EpisodeSummary(fitness=value, length=round(length), ended_by=ending)
-        for value, length, ending in zip(result.tolist(), lengths.tolist(), endings, strict=True)
-    )
-    trajectories = None
-    if record:
-        trajectories = {
-            name: _trajectory(steps, row, summaries[row].length)
-            for name, row in (("worst", int(result.argmin())), ("best", int(result.argmax())))
-        }
-    return Evaluation(episodes=summaries, seed=seed), trajectories
+class _Share:
+    """A policy's rows in a pass, and what came of them."""
+
+    def __init__(self, request: PolicyRequest, first: int) -> None:
+        self.request = request
+        self.rows = slice(first, first + request.episodes)
+        self.steps: int | None = None
+        """Length of its longest episode; None before that has ended."""
+
+
+class _Pass:
+    """All rows from their start states until each has ended one episode."""
+
+    def __init__(self, environment: VecTask, task: Task, shares: Sequence[_Share]) -> None:
+        self._environment = environment
+        self._shares = shares
+        self._under_way = np.zeros(environment.num_envs, dtype=bool)
+        for share in shares:
+            check_sizes(share.request.policy, environment)
+            rows = torch.arange(share.rows.start, share.rows.stop, device=environment.device)
+            environment.seed_rows(rows, torch.full_like(rows, share.request.seed))
+            self._under_way[share.rows] = True
+        self._lengths = np.zeros(environment.num_envs, dtype=np.int64)
+        self._endings = [""] * environment.num_envs
+        self._fitness_function = FitnessFunction(task, environment.all_variables())
+        self._read = {variable_of(name) for name in self._fitness_function.arguments}
+        self._running = RunningFitness((environment.num_envs,), task.fitness_reduction, environment.device)
+        self._result = torch.zeros(environment.num_envs, device=environment.device)
+        self._recorded_rows = max((share.rows.stop for share in shares if share.request.record), default=0)
+        self._records: list[dict[str, Tensor]] = []
+        self._recorded_fitness: list[Tensor] = []
+
+    def run(self) -> list[Score]:
+        """The scores, in the order of the shares."""
+        environment = self._environment
+        environment.reset()
+        environment.skipped_rows = torch.from_numpy(~self._under_way)
+        try:
+            self._play()
+        finally:
+            environment.skipped_rows = None
+        return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
+
+    def _play(self) -> None:
+        environment = self._environment
+        actions = torch.zeros_like(environment.actions)
+        acting = list(self._shares)
+        states = [self._copies(environment.read_variables())]
+        step = 0
+        while acting:
+            observations = environment.obs_buf
+            if self._recorded_rows:
+                self._records.append({"observations": observations[: self._recorded_rows].clone()})
+            for share in acting:
+                actions[share.rows] = share.request.policy.act(observations[share.rows])
+            transition = environment.advance(actions)
+            step += 1
+            states.append(self._copies(transition.variables))
+            if self._recorded_rows:
+                for name, value in transition.variables.items():
+                    self._records[-1][name] = value[: self._recorded_rows].clone()
+            if self._note_ends(transition, step):
+                for share in acting:
+                    share.steps = None if self._under_way[share.rows].any() else step
+                acting = [share for share in acting if share.steps is None]
+            environment.reset_done()
+            if len(states) > _STEPS_AT_ONCE or not acting:
+                self._add_fitness(states, step)
+                states = states[-1:]
+
+    def _copies(self, variables: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: variables[name].clone() for name in self._read}
+
+    def _note_ends(self, transition: Transition, step: int) -> bool:
+        """Length and cause of the episodes that have just ended; whether there are any."""
+        over = (transition.terminated | transition.truncated).cpu().numpy()
+        ended = np.flatnonzero(over & self._under_way)
+        if len(ended):
+            causes = {TIME_OUT: transition.truncated, **transition.causes}
+            flags = {name: rows.cpu().numpy() for name, rows in causes.items()}
+            for row in ended.tolist():
+                self._endings[row] = next(name for name, rows in flags.items() if rows[row])
+            self._lengths[ended] = step
+            self._under_way[ended] = False
+            self._environment.skipped_rows = torch.from_numpy(~self._under_way)
+        return len(ended) > 0
+
+    def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
+        """Take in the fitness of the steps between these states, the last of which is the step `end`.
+
+        Each policy's is calculated by itself, up to its own last step, for otherwise it might be rounded in another way in other company.
+        """
+        steps = len(states) - 1
+        stacked = {name: torch.stack([state[name] for state in states]) for name in self._read}
+        fitness = torch.zeros(steps, self._environment.num_envs, device=self._environment.device)
+        for share in self._shares:
+            taken = steps if share.steps is None else share.steps - (end - steps)
+            if taken <= 0:
+                continue
+            values = {}
+            for name in self._fitness_function.arguments:
+                first = 0 if name.startswith(PREVIOUS_PREFIX) else 1
+                values[name] = stacked[variable_of(name)][first : first + taken, share.rows].flatten(0, 1)
+            fitness[:taken, share.rows] = self._fitness_function(values).view(taken, -1)
+        so_far = torch.empty_like(fitness)
+        for step in range(steps):
+            self._running.add(fitness[step])
+            so_far[step] = self._running.result()
+        rows = np.flatnonzero((self._lengths > end - steps) & ~self._under_way)
+        last = torch.from_numpy(self._lengths[rows] - 1 - (end - steps))
+        self._result[rows] = so_far[last, rows]
+        if self._recorded_rows:
+            self._recorded_fitness.append(fitness[:, : self._recorded_rows])
+
+    def _evaluation(self, share: _Share) -> Evaluation:
+        columns = zip(
+            self._result[share.rows].tolist(),
+            self._lengths[share.rows].tolist(),
+            self._endings[share.rows],
+            strict=True,
+        )
+        summaries = tuple(
+            EpisodeSummary(fitness=fitness, length=length, ended_by=ending) for fitness, length, ending in columns
+        )
+        return Evaluation(episodes=summaries, seed=share.request.seed)
+
+    def _trajectories(self) -> list[dict[str, Trajectory] | None]:
+        """Worst and best episode of each share that is recorded."""
+        found: list[dict[str, Trajectory] | None] = [
+            {"worst": {}, "best": {}} if share.request.record else None for share in self._shares
+        ]
+        if not self._recorded_rows:
+            return found
+        places = []
+        for share in self._shares:
+            result, first = self._result[share.rows], share.rows.start
+            places.append({"worst": first + int(result.argmin()), "best": first + int(result.argmax())})
+        for name in (*self._records[0], "fitness"):
+            parts = self._recorded_fitness if name == "fitness" else [record[name] for record in self._records]
+            # one name at a time: all of them together would take the memory once more
+            values = (torch.cat(parts) if name == "fitness" else torch.stack(parts)).cpu().numpy()
+            for trajectories, rows in zip(found, places, strict=True):
+                for kind, trajectory in (trajectories or {}).items():
+                    trajectory[name] = values[: self._lengths[rows[kind]], rows[kind]].copy()
+        return found
 
 
 def save_trajectories(path: Path, trajectories: dict[str, Trajectory]) -> None:
@@ -104,17 +248,3 @@ def load_trajectories(path: Path) -> dict[str, Trajectory]:
             f"cannot read the trajectories {str(path)!r}: {error}", "name a trajectories.npz of a run"
         ) from None
     return trajectories
-
-
-def _copy(variables: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in variables.items()}
-
-
-def _cause(transition: Transition, row: int) -> str:
-    if bool(transition.truncated[row]):
-        return TIME_OUT
-    return next(name for name, flags in transition.causes.items() if bool(flags[row]))
-
-
-def _trajectory(steps: list[dict[str, Tensor]], row: int, length: int) -> Trajectory:
-    return {name: np.stack([step[name][row].cpu().numpy() for step in steps[:length]]) for name in steps[0]}

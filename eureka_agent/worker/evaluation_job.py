@@ -1,36 +1,87 @@
-"""Scoring a policy, in a process that never loads a reward."""
+"""Scoring policies, in a process that never loads a reward."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+
 from eureka_agent.errors import EurekaError
+from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import evaluate_policy, save_trajectories
+from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, padded, save_trajectories
 from eureka_agent.training.policy import load_policy
-from eureka_agent.worker.messages import Evaluate, Evaluated
+from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
+
+MOST_ROWS = 512
+"""Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
+MOST_RECORDED_BYTES = 256 << 20
+"""What the trajectories of one pass may take before the best and the worst of each policy are picked out."""
 
 
+@torch.inference_mode()  # nothing here asks autograd
 def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, scratch: Path) -> Evaluated:
-    """Run the policy without noise for the episodes asked for; keep the worst and the best as trajectories if asked to."""
-    policy = load_policy(scratch / command.policy)
-    environment = loaded.make(task, command.episodes, device=device)
-    try:
-        evaluation, trajectories = evaluate_policy(
-            environment, task, policy, command.episodes, command.trajectories is not None, command.seed
-        )
-    finally:
-        environment.close()
+    """Run the policies without noise for the episodes asked for, in as few passes as there is room for.
+
+    What is wrong with one policy is its own score's fault. What nobody foresaw is raised: the policies can then be sent one by one.
+    """
+    requests: dict[PolicyFile, PolicyRequest] = {}
+    scores: dict[PolicyFile, PolicyScore] = {}
+    for file in command.policies:
+        try:
+            requests[file] = _load(file, loaded.environment_class, scratch)
+        except EurekaError as error:
+            scores[file] = PolicyScore(fault=error.message, hint=error.hint)
+    for files in _passes(requests, loaded.environment_class):
+        among = [requests[file] for file in files]
+        rows = sum(padded(request.episodes, loaded.environment_class.row_multiple) for request in among)
+        environment = loaded.make(task, rows, device=device)
+        try:
+            results = evaluate_policies(environment, task, among)
+        finally:
+            environment.close()
+        for file, (evaluation, trajectories) in zip(files, results, strict=True):
+            scores[file] = _score(evaluation)
+            if file.trajectories is not None and trajectories is not None:
+                save_trajectories(scratch / file.trajectories, trajectories)
+    return Evaluated(job=command.job, scores=tuple(scores[file] for file in command.policies))
+
+
+def _load(file: PolicyFile, environment_class: type[VecTask], scratch: Path) -> PolicyRequest:
+    policy = load_policy(scratch / file.policy)
+    check_sizes(policy, environment_class)
+    return PolicyRequest(policy, file.seed, file.episodes, record=file.trajectories is not None)
+
+
+def _passes(requests: dict[PolicyFile, PolicyRequest], environment_class: type[VecTask]) -> Iterator[list[PolicyFile]]:
+    """Which policies go together, those whose trajectories are wanted first."""
+    floats = environment_class.num_observations + sum(
+        math.prod(variable.shape) for variable in environment_class.all_variables()
+    )
+    recorded_bytes = 4 * floats * environment_class.max_episode_length
+    files: list[PolicyFile] = []
+    rows = recorded = 0
+    for file in sorted(requests, key=lambda file: not requests[file].record):
+        more = padded(requests[file].episodes, environment_class.row_multiple)
+        kept = more * recorded_bytes if requests[file].record else 0
+        if files and (rows + more > MOST_ROWS or recorded + kept > MOST_RECORDED_BYTES):
+            yield files
+            files, rows, recorded = [], 0, 0
+        files.append(file)
+        rows, recorded = rows + more, recorded + kept
+    if files:
+        yield files
+
+
+def _score(evaluation: Evaluation) -> PolicyScore:
     broken = sum(not math.isfinite(episode.fitness) for episode in evaluation.episodes)
     if broken:
-        raise EurekaError(
-            f"the task's fitness is NaN or infinite in {broken} of {command.episodes} evaluated episodes",
-            "make the fitness finite for every state that the environment can reach",
+        return PolicyScore(
+            fault=f"the task's fitness is NaN or infinite in {broken} of {len(evaluation.episodes)} evaluated episodes",
+            hint="make the fitness finite for every state that the environment can reach",
         )
-    if command.trajectories is not None:
-        if trajectories is None:
-            raise EurekaError("the evaluation recorded no trajectory", "ask for at least one episode")
-        save_trajectories(scratch / command.trajectories, trajectories)
-    return Evaluated(job=command.job, evaluation=evaluation, trajectories=command.trajectories)
+    return PolicyScore(evaluation=evaluation)

@@ -95,17 +95,26 @@ class Cancel(Record):
     job: str
 
 
-class Evaluate(Record):
-    """Score a policy on fresh episodes, acting without noise. Answered by `Evaluated`. Never sent to a worker that trains."""
+class PolicyFile(Record):
+    """A policy to be scored."""
 
-    type: Literal["evaluate"] = "evaluate"
-    job: str
     policy: str
-    """Safetensors file, relative to the scratch folder."""
+    """Safetensors file, relative to the scratch folder. No two of a command have the same."""
     seed: int
     episodes: int
     trajectories: str | None = None
     """Where to write the worst and the best episode (npz, relative to the scratch folder); None: do not."""
+
+
+class Evaluate(Record):
+    """Score policies on fresh episodes, acting without noise. Answered by `Evaluated`. Never sent to a worker that trains.
+
+    A policy's score is the same whoever is scored with it. A `Fault` says nothing of which policy it is due to.
+    """
+
+    type: Literal["evaluate"] = "evaluate"
+    job: str
+    policies: tuple[PolicyFile, ...]
 
 
 class Shutdown(Record):
@@ -214,11 +223,20 @@ class TrainingFailed(Record):
     env_steps: int
 
 
+class PolicyScore(Record):
+    """A policy's score, or why it has none."""
+
+    evaluation: Evaluation | None = None
+    fault: str = ""
+    """Empty where there is an evaluation."""
+    hint: str = ""
+
+
 class Evaluated(Record):
     type: Literal["evaluated"] = "evaluated"
     job: str
-    evaluation: Evaluation
-    trajectories: str | None
+    scores: tuple[PolicyScore, ...]
+    """In the order of the command."""
 
 
 class Fault(Record):
