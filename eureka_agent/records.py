@@ -192,7 +192,7 @@ class Outcome(Record):
     """Wall seconds from the slot's first step to its last."""
     checkpoints: tuple[CheckpointRecord, ...]
     best_checkpoint: int
-    """Index of the checkpoint whose policy was kept: the highest training fitness."""
+    """Index of the checkpoint whose policy was kept: of the few with the highest training fitness the one that scored best without noise."""
     training_fitness: float | None
     """That checkpoint's fitness, with exploring actions."""
     fitness: float | None = None

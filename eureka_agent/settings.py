@@ -46,7 +46,10 @@ class TrainingSettings(BaseModel):
     max_gradient_norm: float = Field(1.0, gt=0, description="gradient norm is clipped to this, per member")
     initial_action_std: float = Field(1.0, gt=0, description="standard deviation of the first policy's actions")
     checkpoints: int = Field(
-        10, ge=1, description="points of a training at which the policy is kept and the curves are summed up"
+        10, ge=1, description="points of a training at which the policy may be kept and the curves are summed up"
+    )
+    kept_policies: int = Field(
+        3, ge=1, description="checkpoints with the best curve, of which the one that scores best is a training's result"
     )
 
     @property
@@ -82,7 +85,11 @@ class SearchSettings(TrainingSettings):
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         (0.1, 0.6), description="parts of a training after which candidates are compared"
     )
-    rung_episodes: int = Field(16, gt=0, description="episodes that score a policy at a rung")
+    scoring_episodes: int = Field(
+        16,
+        gt=0,
+        description="episodes that score a policy at a rung, and each of the policies kept at a training's end",
+    )
     work_ahead: bool = Field(
         True, description="design the next generation when this one comes to its last rung, not when it has ended"
     )

@@ -12,10 +12,10 @@ from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.records import Outcome, TaskDescription
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SearchSettings, training_part
 
 CACHE_FOLDER = ".cache"
-_CODE_THAT_TRAINS = ("training/*.py", "simulation/*.py", "worker/*.py", "summaries.py")
+_CODE_THAT_TRAINS = ("training/*.py", "simulation/*.py", "worker/*.py", "summaries.py", "search/trial.py")
 
 
 def _code_fingerprint() -> str:
@@ -35,8 +35,7 @@ class BaselineCache:
         self,
         runs: Path,
         description: TaskDescription,
-        settings: TrainingSettings,
-        evaluation_episodes: int,
+        settings: SearchSettings,
         device_kind: str = "cpu",
     ) -> None:
         """`runs`: the folder of all runs; the cache lies in it as a hidden folder. `device_kind`: `"cpu"` or `"cuda"`, whose bits differ."""
@@ -45,8 +44,9 @@ class BaselineCache:
             {
                 "environment": description.fingerprint,
                 "task": description.task,
-                "settings": settings.model_dump(mode="json"),
-                "evaluation_episodes": evaluation_episodes,
+                "settings": training_part(settings).model_dump(mode="json"),
+                "evaluation_episodes": settings.evaluation_episodes,
+                "scoring_episodes": settings.scoring_episodes,
                 "device": device_kind,
                 "versions": versions(),
                 "code": _code_fingerprint(),

@@ -266,4 +266,4 @@ def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:
 
 def _fail(entry: TrainingJob, reason: str) -> None:
     if not entry.result.done():
-        entry.result.set_result(TrainingResult(None, tuple(entry.points), None, "worker-died", reason, entry.retries))
+        entry.result.set_result(TrainingResult(None, tuple(entry.points), {}, "worker-died", reason, entry.retries))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,8 @@ from eureka_agent.worker.messages import (
     TrainingFailed,
 )
 
+MOST_POLICIES = 100
+"""That a worker may give for one training, whatever was asked for."""
 PauseObserver = Callable[[tuple[CurvePoint, ...], Path | None], Awaitable[str]]
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
@@ -42,8 +44,8 @@ class TrainingResult:
 
     outcome: Outcome | None
     points: tuple[CurvePoint, ...]
-    policy: Path | None
-    """Safetensors file of the best checkpoint; it stays until the pool is closed."""
+    policies: Mapping[int, Path]
+    """Safetensors files of the best checkpoints by their index, none for a failure; they stay until the pool is closed."""
     failure_code: str = ""
     """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"worker-died"`, `"fault"`, or `"stopped"` by the
     caller at a pause; empty for an outcome."""
@@ -52,6 +54,11 @@ class TrainingResult:
     """Times that it was started again because its worker died."""
     timers: dict[str, float] = field(default_factory=dict)
     """Its worker's wall seconds up to here, by part: physics, policy, reward, update, rest."""
+
+    @property
+    def policy(self) -> Path | None:
+        """That of the checkpoint which the outcome names."""
+        return None if self.outcome is None else self.policies[self.outcome.best_checkpoint]
 
 
 @dataclass
@@ -260,7 +267,17 @@ class TrainingWorker:
         job = self.jobs.get(event.job)
         if job is None:  # taken back meanwhile
             return
-        self._finish(event.job, event.outcome, await self._take_policy(event.policy, str(job.order[1])))
+        if event.outcome.best_checkpoint not in event.policies or len(event.policies) > MOST_POLICIES:
+            raise WorkerDiedError(
+                f"the worker broke the protocol: it gave the policies of checkpoints {sorted(event.policies)[:5]!r} "
+                f"for an outcome at {event.outcome.best_checkpoint!r}",
+                "do not trust what this worker wrote",
+            )
+        policies = {
+            checkpoint: await self._take_policy(name, f"{job.order[1]}-{checkpoint}")
+            for checkpoint, name in event.policies.items()
+        }
+        self._finish(event.job, event.outcome, policies)
 
     async def _take_policy(self, name: str, as_name: str) -> Path:
         """Move a policy that the worker wrote out of its reach."""
@@ -274,10 +291,14 @@ class TrainingWorker:
         return destination
 
     def _finish(
-        self, name: str, outcome: Outcome | None, policy: Path | None = None, failure: tuple[str, str] = ("", "")
+        self,
+        name: str,
+        outcome: Outcome | None,
+        policies: Mapping[int, Path] | None = None,
+        failure: tuple[str, str] = ("", ""),
     ) -> None:
         job = self.jobs.pop(name, None)
         if job is not None and not job.result.done():
             job.result.set_result(
-                TrainingResult(outcome, tuple(job.points), policy, *failure, job.retries, dict(self._timers))
+                TrainingResult(outcome, tuple(job.points), policies or {}, *failure, job.retries, dict(self._timers))
             )

@@ -167,7 +167,7 @@ class AttemptRunner:
         env_steps, settings = rungs.env_steps[rung], self._run.settings
         if policy is not None and all(score.env_steps != env_steps for score in self._archived(attempt.id).rungs):
             seed = derive_seed(settings.seed, "rung")
-            fitness = await self._trials.score(policy, seed, settings.rung_episodes)
+            fitness = await self._trials.score(policy, seed, settings.scoring_episodes)
             archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
             scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness))
             self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))

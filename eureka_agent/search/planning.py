@@ -15,7 +15,7 @@ from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.speed import measure_speed
-from eureka_agent.settings import SearchSettings, training_part
+from eureka_agent.settings import SearchSettings
 
 
 async def plan_within(
@@ -58,9 +58,7 @@ class _MissingBaselines:
     def __call__(self, settings: SearchSettings) -> int:
         key = (settings.env_steps, settings.final_seeds)
         if key not in self._known:
-            training = training_part(settings)
-            kind = self._hardware.kind
-            cache = BaselineCache(runs_folder(), self._description, training, settings.evaluation_episodes, kind)
+            cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
             seeds = final_seeds(settings.final_seeds)
             self._known[key] = sum(cache.find(source, seed) is None for source in self._rewards for seed in seeds)
         return self._known[key]

@@ -281,16 +281,20 @@ async def _search(
     )
     stack.push_async_callback(pool.close)
     trials = TrialRunner(
-        pool, evaluator, snapshots, settings.evaluation_episodes, description.success_fitness, observer
+        pool,
+        evaluator,
+        snapshots,
+        settings.evaluation_episodes,
+        description.success_fitness,
+        observer,
+        settings.scoring_episodes,
     )
     critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate)
     attempts = AttemptRunner(run, designer, critic, trials, observer)
     budget_seconds = None if settings.budget is None else parse_budget(settings.budget).seconds
     deadline = None if budget_seconds is None else Deadline(run, budget_seconds, observer.seconds, observer)
     engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer, deadline)
-    cache = BaselineCache(
-        run.folder.parent, description, training_part(settings), settings.evaluation_episodes, hardware.kind
-    )
+    cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
     try:
         async with asyncio.TaskGroup() as group:

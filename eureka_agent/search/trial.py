@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,13 +72,16 @@ class TrialRunner:
         evaluation_episodes: int,
         success_fitness: float | None,
         observer: Observer,
+        scoring_episodes: int,
     ) -> None:
+        """`evaluation_episodes` are what a fitness is the mean of, `scoring_episodes` what a choice between policies rests on."""
         self._pool = pool
         self._evaluator = evaluator
         self._snapshots = snapshots
         self._episodes = evaluation_episodes
         self._success_fitness = success_fitness
         self._observer = observer
+        self._scoring_episodes = scoring_episodes
 
     async def run(self, request: TrialRequest) -> Trial:
         """Train and score one reward. What fails in training or scoring is part of the result; only a full disk and the like raise."""
@@ -97,9 +102,10 @@ class TrialRunner:
             write_file(events, lambda draft: write_event_file(draft, points))
         stopped = result.failure_code == "stopped"
         trial = Trial(None, points, None, result.failure_reason, result.retries, stopped)
-        if result.outcome is not None and result.policy is not None:
-            copy_file(result.policy, request.folder / POLICY)
-            trial = await self._score(request, result.outcome, trial)
+        if result.outcome is not None:
+            outcome = await self._chosen(request, result.outcome, result.policies)
+            copy_file(result.policies[outcome.best_checkpoint], request.folder / POLICY)
+            trial = await self._score(request, outcome, trial)
         fitness = None if trial.outcome is None else trial.outcome.fitness
         self._observer(
             TrainingEnded(
@@ -107,6 +113,25 @@ class TrialRunner:
             )
         )
         return trial
+
+    async def _chosen(self, request: TrialRequest, outcome: Outcome, policies: Mapping[int, Path]) -> Outcome:
+        """The outcome with the checkpoint whose policy scores best without noise, from other start states than it will be valued on.
+
+        The curve's best is a good part luck, and the episodes of an exploring policy say little of what it does without (benchmarks/LOG.md).
+        """
+        if len(policies) < 2:
+            return outcome
+        seed = derive_seed("selection", request.seed)
+        checkpoints = sorted(policies)
+        scores = await asyncio.gather(
+            *(self.score(policies[checkpoint], seed, self._scoring_episodes) for checkpoint in checkpoints)
+        )
+        known = [
+            (score, checkpoint) for checkpoint, score in zip(checkpoints, scores, strict=True) if score is not None
+        ]
+        _, best = max(known, default=(None, outcome.best_checkpoint))
+        fitness = outcome.checkpoints[best].fitness
+        return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
     async def score(self, policy: Path, seed: int, episodes: int) -> float | None:
         """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored."""

@@ -11,18 +11,28 @@ from eureka_agent.summaries import checkpoint_iterations, summarize
 
 
 class CheckpointKeeper:
-    """Collects curve points, closes a checkpoint where one is due, keeps the policy of the best one."""
+    """Collects curve points, closes a checkpoint where one is due, keeps the policies of the best few."""
 
-    def __init__(self, iterations: int, checkpoints: int) -> None:
+    def __init__(self, iterations: int, checkpoints: int, policies: int = 1) -> None:
+        """`policies`: how many are kept."""
         self._due = frozenset(checkpoint_iterations(iterations, checkpoints))
         self._iterations = iterations
+        self._most = policies
         self._points: list[CurvePoint] = []
         self._seen = 0
         self.records: list[CheckpointRecord] = []
-        self.best = 0
-        """Index of the checkpoint with the highest fitness; the last one where none has any."""
-        self.policy: dict[str, Tensor] = {}
-        """The policy at the best checkpoint."""
+        self.policies: dict[int, dict[str, Tensor]] = {}
+        """Of the checkpoints with the highest fitness, by the checkpoint's index; of two with the same, or with none, the later one counts as the better."""
+
+    @property
+    def best(self) -> int:
+        """Index of the best checkpoint so far; 0 before the first one."""
+        return max(self.policies, key=self._rank, default=0)
+
+    @property
+    def policy(self) -> dict[str, Tensor]:
+        """The policy of the best checkpoint so far; empty before the first one."""
+        return self.policies.get(self.best, {})
 
     @property
     def iterations(self) -> int:
@@ -38,13 +48,12 @@ class CheckpointKeeper:
         self,
         iterations: int,
         records: Sequence[CheckpointRecord],
-        best: int,
         recent: Sequence[CurvePoint],
-        policy: Mapping[str, Tensor],
+        policies: Mapping[int, Mapping[str, Tensor]],
     ) -> None:
         """Go on from what another keeper of the same training had."""
-        self._seen, self._points = iterations, list(recent)
-        self.records, self.best, self.policy = list(records), best, dict(policy)
+        self._seen, self._points, self.records = iterations, list(recent), list(records)
+        self.policies = {index: dict(policy) for index, policy in policies.items()}
 
     @property
     def finished(self) -> bool:
@@ -56,10 +65,13 @@ class CheckpointKeeper:
         self._seen += 1
         if self._seen not in self._due:
             return
-        record = summarize(self._points)
+        self.records.append(summarize(self._points))
         self._points = []
-        self.records.append(record)
-        best = self.records[self.best].fitness
-        if best is None or (record.fitness is not None and record.fitness >= best):
-            self.best = len(self.records) - 1
-            self.policy = policy()
+        newest = len(self.records) - 1
+        kept = sorted((*self.policies, newest), key=self._rank)[-self._most :]
+        if newest in kept:
+            self.policies = {index: policy() if index == newest else self.policies[index] for index in sorted(kept)}
+
+    def _rank(self, index: int) -> tuple[bool, float, int]:
+        fitness = self.records[index].fitness
+        return fitness is not None, fitness or 0.0, index

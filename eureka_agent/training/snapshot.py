@@ -27,7 +27,6 @@ class TrainingRecord(Record):
     seconds: float
     """Wall seconds so far."""
     checkpoints: tuple[CheckpointRecord, ...]
-    best_checkpoint: int
     recent: tuple[CurvePoint, ...] = Field(default=())
     """Points since the last checkpoint."""
 
@@ -39,14 +38,15 @@ class Snapshot:
     record: TrainingRecord
     state: Mapping[str, Tensor]
     """Of the member: `Population.member_state`, and the episodes under way."""
-    policy: Mapping[str, Tensor]
-    """Of the best checkpoint; empty before the first one."""
+    policies: Mapping[int, Mapping[str, Tensor]]
+    """Of the best checkpoints so far, by their index."""
 
 
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write a snapshot. Raises OSError."""
     tensors = {f"{_STATE}{name}": value for name, value in snapshot.state.items()}
-    tensors |= {f"{_POLICY}{name}": value for name, value in snapshot.policy.items()}
+    for index, policy in snapshot.policies.items():
+        tensors |= {f"{_POLICY}{index}.{name}": value for name, value in policy.items()}
     save_file(tensors, path, {_KEY: snapshot.record.model_dump_json()})
 
 
@@ -60,8 +60,10 @@ def load_snapshot(path: Path) -> Snapshot:
         raise RunFolderError(
             f"cannot read the snapshot {str(path)!r}: {error}", "delete it: the training then starts over"
         ) from None
-    return Snapshot(
-        record,
-        {name.removeprefix(_STATE): value for name, value in tensors.items() if name.startswith(_STATE)},
-        {name.removeprefix(_POLICY): value for name, value in tensors.items() if name.startswith(_POLICY)},
-    )
+    policies: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        if name.startswith(_POLICY):
+            index, _, tensor_name = name.removeprefix(_POLICY).partition(".")
+            policies.setdefault(int(index), {})[tensor_name] = value
+    state = {name.removeprefix(_STATE): value for name, value in tensors.items() if name.startswith(_STATE)}
+    return Snapshot(record, state, policies)

@@ -43,8 +43,13 @@ class MemberFinished:
 
     job: str
     outcome: Outcome
-    policy: dict[str, Tensor]
-    """For `save_policy`, with the trainer's `policy_metadata`."""
+    policies: dict[int, dict[str, Tensor]]
+    """Of its best checkpoints, by their index: for `save_policy`, with the trainer's `policy_metadata`."""
+
+    @property
+    def policy(self) -> dict[str, Tensor]:
+        """That of the checkpoint that the outcome names."""
+        return self.policies[self.outcome.best_checkpoint]
 
 
 @dataclass(frozen=True)
@@ -166,12 +171,11 @@ class Trainer:
             env_steps=member.env_steps,
             seconds=time.perf_counter() - member.began,
             checkpoints=tuple(keeper.records),
-            best_checkpoint=keeper.best,
             recent=keeper.recent,
         )
         rows = self._episodes.member_tensors()
         episodes = {f"episodes.{name}": row[slot].to("cpu", copy=True) for name, row in rows.items()}
-        return Snapshot(record, {**self._population.member_state(slot), **episodes}, dict(keeper.policy))
+        return Snapshot(record, {**self._population.member_state(slot), **episodes}, dict(keeper.policies))
 
     def submit(
         self,
@@ -253,18 +257,18 @@ class Trainer:
                 self._begin(slot, self._queue.popleft())
 
     def _begin(self, slot: int, job: _Job) -> None:
-        keeper = CheckpointKeeper(self._settings.updates, self._settings.checkpoints)
+        keeper = CheckpointKeeper(self._settings.updates, self._settings.checkpoints, self._settings.kept_policies)
         self._population.start(slot, job.seed)
         self._episodes.reset(slot)
         member = self._members[slot] = _Member(job, keeper, time.perf_counter())
         if job.snapshot is None:
             return
-        record, state, policy = job.snapshot.record, job.snapshot.state, job.snapshot.policy
+        record, state, policies = job.snapshot.record, job.snapshot.state, job.snapshot.policies
         job.snapshot = None  # its memory is free again
         self._population.load_member_state(slot, state)
         for name, rows in self._episodes.member_tensors().items():
             rows[slot] = state[f"episodes.{name}"].to(rows)
-        keeper.resume(record.iterations, record.checkpoints, record.best_checkpoint, record.recent, policy)
+        keeper.resume(record.iterations, record.checkpoints, record.recent, policies)
         member.env_steps, member.began = record.env_steps, member.began - record.seconds
 
     def _free(self, slot: int) -> None:
@@ -331,7 +335,7 @@ class Trainer:
                 best_checkpoint=member.keeper.best,
                 training_fitness=member.keeper.records[member.keeper.best].fitness,
             )
-            events.append(MemberFinished(name, outcome, member.keeper.policy))
+            events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
             best = member.keeper.policy or self._population.policy_tensors(slot)  # before the first checkpoint

@@ -208,8 +208,8 @@ class Trained(Record):
     type: Literal["trained"] = "trained"
     job: str
     outcome: Outcome
-    policy: str
-    """Safetensors file of the best checkpoint, relative to the scratch folder."""
+    policies: dict[int, str]
+    """Safetensors files of the best checkpoints by their index, relative to the scratch folder; that of the outcome's is among them."""
 
 
 class TrainingFailed(Record):

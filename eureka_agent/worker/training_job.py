@@ -112,8 +112,8 @@ class Population:
                     )
                 )
             elif isinstance(result, MemberFinished):
-                policy = self._written(result.policy)
-                ended.append(Trained(job=result.job, outcome=result.outcome, policy=policy))
+                policies = {checkpoint: self._written(policy) for checkpoint, policy in result.policies.items()}
+                ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
             elif isinstance(result, MemberPaused):
                 policy = self._written(result.policy)
                 ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy))

@@ -6,7 +6,7 @@ import pytest
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.records import CheckpointRecord, Outcome, TaskDescription
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SearchSettings
 
 OUTCOME = Outcome(
     env_steps=10,
@@ -28,28 +28,31 @@ def policy(tmp_path: Path) -> Path:
 
 
 def test_a_baseline_is_found_again_with_its_policy(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
-    BaselineCache(tmp_path, description, TrainingSettings(), 32).put("source", 3, OUTCOME, policy)
-    found = BaselineCache(tmp_path, description, TrainingSettings(), 32).find("source", 3)
+    BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
+    found = BaselineCache(tmp_path, description, SearchSettings()).find("source", 3)
     assert found is not None
     assert found[0] == OUTCOME
     assert found[1].read_bytes() == b"weights"
 
 
-@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes", "device"])
+@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes", "scoring", "device"])
 def test_anything_that_it_depends_on_makes_it_another_entry(
     tmp_path: Path, description: TaskDescription, policy: Path, change: str
 ) -> None:
-    BaselineCache(tmp_path, description, TrainingSettings(), 32).put("source", 3, OUTCOME, policy)
+    BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
     changed = description.model_copy(update={"fingerprint": "1" * 64}) if change == "environment" else description
-    settings = TrainingSettings(env_steps=5) if change == "settings" else TrainingSettings()
-    cache = BaselineCache(
-        tmp_path, changed, settings, 16 if change == "episodes" else 32, "cuda" if change == "device" else "cpu"
-    )
+    others: dict[str, dict[str, int]] = {
+        "settings": {"env_steps": 5},
+        "episodes": {"evaluation_episodes": 16},
+        "scoring": {"scoring_episodes": 4},
+    }
+    settings = SearchSettings().model_copy(update=others.get(change, {}))
+    cache = BaselineCache(tmp_path, changed, settings, "cuda" if change == "device" else "cpu")
     assert cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3) is None
 
 
 def test_an_entry_that_was_cut_off_is_no_entry(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
-    cache = BaselineCache(tmp_path, description, TrainingSettings(), 32)
+    cache = BaselineCache(tmp_path, description, SearchSettings())
     cache.put("source", 3, OUTCOME, policy)
     (outcome,) = tmp_path.rglob("outcome.json")
     outcome.write_text(outcome.read_text()[:40])

@@ -26,7 +26,6 @@ from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.session import _generations
 from eureka_agent.search.strategy import Greedy
 from eureka_agent.search.trial import Trial, TrialRequest
-from eureka_agent.settings import training_part
 from eureka_agent.worker.messages import Scored
 
 
@@ -167,10 +166,7 @@ class ScriptedSearch:
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
         attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse()), self.trials, observer)
         self.engine = SearchEngine(run, designer, attempts, Greedy(), observer, deadline)
-        settings = run.settings
-        self.cache = BaselineCache(
-            run.folder.parent, run.description, training_part(settings), settings.evaluation_episodes
-        )
+        self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, observer, baseline_slots)
 
     async def see_through(self) -> None:

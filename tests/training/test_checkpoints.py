@@ -81,3 +81,25 @@ def test_a_negative_fitness_is_better_than_none() -> None:
     keeper.add(point(2, None, 0), lambda: {"at": torch.tensor(1)})
     assert keeper.best == 0
     assert keeper.policy["at"].item() == 0
+
+
+def test_the_policies_of_the_best_few_are_kept_and_no_other_is_copied() -> None:
+    keeper = CheckpointKeeper(iterations=6, checkpoints=6, policies=3)
+    copied = []
+
+    def policy(at: int) -> dict[str, torch.Tensor]:
+        copied.append(at)
+        return {"at": torch.tensor(at)}
+
+    kept = []
+    for index, fitness in enumerate((None, 3.0, 1.0, 2.0, 0.5, 2.0)):
+        keeper.add(point(index, fitness, 1), lambda at=index: policy(at))
+        kept.append(sorted(keeper.policies))
+    # the fifth is behind all three; the last is as good as the fourth, and takes the place of the third
+    assert kept == [[0], [0, 1], [0, 1, 2], [1, 2, 3], [1, 2, 3], [1, 3, 5]]
+    assert copied == [0, 1, 2, 3, 5]
+    assert {index: tensors["at"].item() for index, tensors in keeper.policies.items()} == {1: 1, 3: 3, 5: 5}
+    assert keeper.best == 1
+    again = CheckpointKeeper(iterations=6, checkpoints=6, policies=3)
+    again.resume(keeper.iterations, keeper.records, keeper.recent, keeper.policies)
+    assert (again.best, again.policies.keys()) == (1, keeper.policies.keys())

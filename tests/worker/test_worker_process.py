@@ -113,7 +113,7 @@ def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None
     assert isinstance(progress, Progress)
     trained = worker.read()
     assert isinstance(trained, Trained)
-    answer = worker.ask(Evaluate(job="score", policies=(PolicyFile(policy=trained.policy, seed=0, episodes=1),)))
+    answer = worker.ask(Evaluate(job="score", policies=(PolicyFile(policy=trained.policies[0], seed=0, episodes=1),)))
     assert isinstance(answer, Fault)
     assert "has loaded a reward" in answer.message
     assert '{"type": "prepared"}' in worker.log.read_text()

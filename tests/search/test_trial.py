@@ -1,0 +1,87 @@
+"""A trial on real workers: of the policies that a training keeps, the one that scores best becomes its result."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.trial import TrialRequest, TrialRunner
+from eureka_agent.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(env_steps=4 * 2048, num_envs=64, horizon=32, hidden_sizes=(16,), checkpoints=4)
+REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+
+
+class LookedAt(TrainingPool):
+    """A pool that remembers its last result."""
+
+    result: TrainingResult
+
+    async def train(self, *arguments: object, **options: object) -> TrainingResult:
+        self.result = await super().train(*arguments, **options)  # type: ignore[arg-type]
+        return self.result
+
+
+@pytest.fixture
+async def workers(tmp_path: Path) -> AsyncIterator[tuple[LookedAt, Evaluator]]:
+    pool = LookedAt(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path / "training")
+    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluation")
+    yield pool, evaluator
+    await pool.close()
+    await evaluator.close()
+
+
+async def test_the_policy_that_scores_best_without_noise_is_the_result(
+    tmp_path: Path, workers: tuple[LookedAt, Evaluator]
+) -> None:
+    pool, evaluator = workers
+    trials = TrialRunner(pool, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    request = TrialRequest("1-01", "search", REWARD, 5, tmp_path / "attempt")
+    trial = await trials.run(request)
+    assert trial.outcome is not None, trial.failure
+
+    kept = pool.result.policies
+    assert len(kept) == 3
+    curve = [record.fitness for record in trial.outcome.checkpoints]
+    assert sorted(kept) == sorted(sorted(range(4), key=lambda place: curve[place] or 0.0)[1:])
+    scores = {
+        checkpoint: (await evaluator.evaluate(policy, derive_seed("selection", 5), 16)).fitness_mean()
+        for checkpoint, policy in kept.items()
+    }
+    best = max(scores, key=scores.__getitem__)
+    assert trial.outcome.best_checkpoint == best
+    assert trial.outcome.training_fitness == curve[best]
+    written = request.folder / "policy.safetensors"
+    assert written.read_bytes() == kept[best].read_bytes()
+    # and is valued from start states that had no part in the choice
+    valued = await evaluator.evaluate(written, derive_seed("evaluation", 5), 8)
+    assert trial.outcome.fitness == valued.fitness_mean()
+    assert trial.outcome.evaluation_episodes == 8
+
+
+async def test_a_policy_that_cannot_be_scored_is_not_chosen(
+    tmp_path: Path, workers: tuple[LookedAt, Evaluator]
+) -> None:
+    pool, evaluator = workers
+
+    class Damaging(Evaluator):
+        """Damages the policy that is the best by the curve before it is scored."""
+
+        async def evaluate(self, policy: Path, *arguments: object, **options: object) -> object:  # type: ignore[override]
+            if pool.result.policy == policy:
+                policy.write_bytes(b"half a file")
+            return await evaluator.evaluate(policy, *arguments, **options)  # type: ignore[arg-type]
+
+    damaging = Damaging(ProcessWall(), "cartpole", "balance", tmp_path / "unused")
+    trials = TrialRunner(pool, damaging, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    trial = await trials.run(TrialRequest("1-01", "search", REWARD, 5, tmp_path / "attempt"))
+    assert trial.outcome is not None, trial.failure
+    assert pool.result.outcome is not None
+    assert trial.outcome.best_checkpoint != pool.result.outcome.best_checkpoint
