@@ -301,8 +301,8 @@ class RungScore(Record):
     env_steps: int
     """Where the rung is."""
     fitness: float | None
-    """Mean over episodes of the policy that would be kept if the training ended there, acting without noise, in a process that never loaded the
-    reward; None where it could not be scored."""
+    """Mean over episodes of the policy of that moment, acting without noise, in a process that never loaded the reward; None where it could not
+    be scored."""
 
 
 class Midway(Record):

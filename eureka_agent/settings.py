@@ -83,7 +83,7 @@ class SearchSettings(TrainingSettings):
     )
     racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        (0.1, 0.6), description="parts of a training after which candidates are compared"
+        (0.7,), description="parts of a training after which candidates are compared"
     )
     scoring_episodes: int = Field(
         16,

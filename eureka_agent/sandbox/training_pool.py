@@ -86,7 +86,7 @@ class TrainingPool:
     ) -> TrainingResult:
         """Train one reward, from its last saved state where there is one. A failure of the reward's, or of its workers, is part of the result.
 
-        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points and the best policy so far, says
+        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points so far and the policy, says
         "" or why it is to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
 
         Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.

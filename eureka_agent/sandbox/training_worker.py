@@ -74,8 +74,7 @@ class TrainingJob:
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
     retries: int = 0
     on_pause: PauseObserver | None = None
-    """Asked at each of the command's pauses with the points so far and the policy that would be kept if the training ended there (safetensors,
-    gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
+    """Asked at each of the command's pauses with the points so far and the policy of the moment (safetensors, gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
 
 
 @dataclass(frozen=True)

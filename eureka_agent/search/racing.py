@@ -1,8 +1,8 @@
 """Racing: the candidates of a generation are compared at rungs of their training, and those clearly behind are stopped there.
 
 Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a rung, and of these only who is behind by more than
-noise. What is compared are the policies that would be kept if the trainings ended there, scored without exploration noise from the same start states: the
-curves of exploring policies tell much less (benchmarks/LOG.md). Everybody waits at a rung, without a slot, until all who are still in the race
+noise. What is compared are the policies of that moment, scored without exploration noise from the same start states: the curves of exploring policies
+tell much less (benchmarks/LOG.md). Everybody waits at a rung, without a slot, until all who are still in the race
 have come to it: so what is decided depends on the scores alone, never on who trained faster.
 """
 

@@ -70,7 +70,7 @@ class MemberPaused:
     job: str
     env_steps: int
     policy: dict[str, Tensor]
-    """Its best up to there, for `save_policy`."""
+    """That of the moment, for `save_policy`."""
 
 
 _Result = TypeVar("_Result")
@@ -338,8 +338,7 @@ class Trainer:
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
-            best = member.keeper.policy or self._population.policy_tensors(slot)  # before the first checkpoint
-            events.append(MemberPaused(name, member.env_steps, best))
+            events.append(MemberPaused(name, member.env_steps, self._population.policy_tensors(slot)))
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
             self._paused[name] = _Job(name, member.job.reward, member.job.seed, self.snapshot(name), left)
             self._free(slot)

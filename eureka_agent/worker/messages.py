@@ -201,7 +201,7 @@ class Paused(Record):
     job: str
     env_steps: int
     policy: str
-    """Safetensors file of the best checkpoint up to there, relative to the scratch folder."""
+    """Safetensors file of the policy of that moment, relative to the scratch folder."""
 
 
 class Trained(Record):
