@@ -33,7 +33,8 @@ class Policy:
         self._layers = [(tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"]) for index in range(count)]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
-        self._std = tensors["log_std"].exp()
+        self.std = tensors["log_std"].exp()
+        """Of the Gaussian that its training drew actions from. Shape: (num_actions,)."""
         self._activation: Activation = activation
         self.metadata = dict(metadata)
 
@@ -58,12 +59,16 @@ class Policy:
 
     def act(self, observations: Tensor) -> Tensor:
         """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations). No noise."""
+        return clipped_gaussian_mean(self.mean(observations), self.std)
+
+    def mean(self, observations: Tensor) -> Tensor:
+        """Mean of the Gaussian before clipping, shape (batch, num_actions)."""
         value = normalize(observations, self._mean, self._inverse_deviation)
         for index, (weight, bias) in enumerate(self._layers):
             value = torch.addmm(bias, value, weight)
             if index < len(self._layers) - 1:
                 value = activate_(self._activation, value)
-        return clipped_gaussian_mean(value, self._std)
+        return value
 
 
 def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:

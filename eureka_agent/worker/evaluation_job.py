@@ -68,7 +68,7 @@ def _passes(requests: dict[PolicyFile, PolicyRequest], environment_class: type[V
     for file in sorted(requests, key=lambda file: not requests[file].record):
         more = padded(requests[file].episodes, environment_class.row_multiple)
         kept = more * recorded_bytes if requests[file].record else 0
-        if files and (rows + more > MOST_ROWS or recorded + kept > MOST_RECORDED_BYTES):
+        if files and (rows + more > MOST_ROWS or (kept and recorded + kept > MOST_RECORDED_BYTES)):
             yield files
             files, rows, recorded = [], 0, 0
         files.append(file)

@@ -7,15 +7,18 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from policy_files import save_random_policy
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.settings import TrainingSettings
 
 ProcessesOf = Callable[[Path], list[int]]
@@ -86,6 +89,121 @@ async def test_a_killed_worker_costs_no_score(
         assert worker not in processes_of(tmp_path)
     finally:
         await evaluator.close()
+
+
+TRAP = """
+import os
+import signal
+
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Variable
+
+
+class Trap(VecTask):
+    \"\"\"Kills the process for actions near 1, raises for actions near -1.\"\"\"
+
+    variables = (Variable("count", (), "1", "-", "steps since the reset"),)
+    num_observations = 1
+    num_actions = 1
+    max_episode_length = 3
+    control_dt = 1.0
+
+    def pre_physics_step(self, actions):
+        if (actions > 0.99).any():
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (actions < -0.99).any():
+            raise ArithmeticError("too far to the left")
+
+    def compute_observations(self):
+        self.obs_buf[:, 0] = self.progress_buf.float()
+
+    def compute_variables(self):
+        return {"count": self.progress_buf.float()}
+
+    def reset_idx(self, env_ids):
+        pass
+"""
+TRAP_TASK = """
+from eureka_agent.task import Task
+
+
+def fitness(count):
+    return count
+
+
+task = Task(sentence="count", fitness=fitness, fitness_doc="sum of counts")
+"""
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> str:
+    folder = tmp_path / "trap"
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "env.py").write_text(TRAP)
+    (folder / "tasks" / "count.py").write_text(TRAP_TASK)
+    return str(folder)
+
+
+async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> None:
+    evaluator = Evaluator(ProcessWall(), trap, None, tmp_path / "scratch", most_workers=2)
+    biases = {"good": 0.0, "deadly": 9.0, "raising": -9.0, "fine": 0.2}
+    files = [save_random_policy(tmp_path / name, 1, 1, seed=0, bias=bias) for name, bias in biases.items()]
+    (tmp_path / "rubbish").write_bytes(b"no policy")
+    files += [tmp_path / "rubbish", tmp_path / "missing"]
+    try:
+        results = await asyncio.gather(*(evaluator.evaluate(file, 0, 2) for file in files), return_exceptions=True)
+        good, deadly, raising, fine, rubbish, missing = results
+        assert isinstance(deadly, WorkerDiedError)
+        assert "SIGKILL" in deadly.message
+        assert isinstance(raising, WorkerFaultError)
+        assert "too far to the left" in raising.message
+        assert isinstance(rubbish, WorkerFaultError)
+        assert "cannot read the policy" in rubbish.message
+        assert isinstance(missing, EurekaError)
+        assert "No such file" in missing.message
+        for score in (good, fine):
+            assert isinstance(score, Evaluation)
+            assert [episode.fitness for episode in score.episodes] == [6.0, 6.0]  # 1 + 2 + 3
+        # nobody is held against the next ones
+        assert await evaluator.evaluate(files[0], 0, 2) == good
+    finally:
+        await evaluator.close()
+    assert not any((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_who_waits_together_is_scored_in_one_pass(
+    tmp_path: Path, policy: Path, scores: list[Evaluation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    ask = WarmWorker.ask
+
+    async def noted(self: WarmWorker, command: Any, timeout_s: float) -> Any:
+        sizes.append(len(command.policies))
+        return await ask(self, command, timeout_s)
+
+    monkeypatch.setattr(WarmWorker, "ask", noted)
+    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    try:
+        together = await asyncio.gather(
+            *(evaluator.evaluate(policy, seed, 4, tmp_path / f"{seed}.npz") for seed in range(SEEDS)),
+        )
+        assert together == scores
+        assert sizes == [SEEDS]
+        # one who gave up is not scored, and does not hold up the others
+        tasks = [asyncio.create_task(evaluator.evaluate(policy, seed, 4)) for seed in range(SEEDS)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(results[1], asyncio.CancelledError)
+        assert [results[0], *results[2:]] == [scores[0], *scores[2:]]
+        last = asyncio.create_task(evaluator.evaluate(policy, 0, 4))
+        await asyncio.sleep(0)
+    finally:
+        await evaluator.close()
+    for waiting in (last, asyncio.create_task(evaluator.evaluate(policy, 0, 4))):
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
 
 
 async def test_an_environment_that_does_not_open_reaches_everyone_who_waits(

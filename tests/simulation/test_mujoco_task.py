@@ -179,6 +179,15 @@ def test_rows_beyond_the_active_ones_stand_still(make: Callable[..., Any]) -> No
     assert moved.tolist() == [True, True, False]
 
 
+def test_skipped_rows_stand_still(make: Callable[..., Any]) -> None:
+    environment = make()
+    environment.skipped_rows = torch.tensor([True, False, True])
+    before = environment.qpos.clone()
+    environment.advance(torch.ones(3, 2))
+    moved = (environment.qpos != before).any(dim=1)
+    assert moved.tolist() == [False, True, False]
+
+
 MISTAKES = {
     "file": (("model.xml", "other.xml"), r"model_file is 'other\.xml'"),
     "no file": (('    model_file = "model.xml"\n', ""), "names no model_file"),

@@ -1,0 +1,106 @@
+"""What is wrong with one policy of a command is said of that one alone; passes have room for what they record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from policy_files import random_tensors, save_random_policy
+
+from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
+from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.training.policy import save_policy
+from eureka_agent.worker import evaluation_job
+from eureka_agent.worker.evaluation_job import evaluate
+from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
+
+
+@pytest.fixture(scope="module")
+def hopper() -> LoadedEnvironment:
+    return load_environment("hopper")
+
+
+def ask(loaded: LoadedEnvironment, scratch: Path, *files: PolicyFile) -> Evaluated:
+    return evaluate(Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch)
+
+
+def test_a_bad_file_fails_alone(hopper: LoadedEnvironment, tmp_path: Path) -> None:
+    save_random_policy(tmp_path / "good", 12, 3, seed=0)
+    save_random_policy(tmp_path / "foreign", 5, 1, seed=0)
+    (tmp_path / "rubbish").write_bytes(b"no policy")
+    names = ("missing", "good", "foreign", "rubbish", "good")
+    files = [PolicyFile(policy=name, seed=index, episodes=4) for index, name in enumerate(names)]
+    answer = ask(hopper, tmp_path, *files)
+    faults = [score.fault for score in answer.scores]
+    assert "cannot read the policy" in faults[0]
+    assert faults[2].startswith("the policy takes 5 observations and gives 1 actions")
+    assert "cannot read the policy" in faults[3]
+    assert answer.scores[3].hint == "name a policy.safetensors of a run"
+    # the good ones are scored as they are alone
+    assert answer.scores[1] == ask(hopper, tmp_path, files[1]).scores[0]
+    assert answer.scores[4].evaluation is not None
+    assert answer.scores[4] != answer.scores[1]
+
+
+def test_a_policy_that_is_not_finite_fails_alone(tmp_path: Path) -> None:
+    loaded = load_environment("gymnasium:Pendulum-v1")
+    tensors = random_tensors(3, 1, seed=0)
+    tensors["policy.0.bias"][0, 0] = math.nan
+    save_policy(tmp_path / "broken", tensors, {"activation": "elu"})
+    save_random_policy(tmp_path / "good", 3, 1, seed=1)
+    files = [PolicyFile(policy=name, seed=3, episodes=3) for name in ("good", "broken", "good")]
+    good, broken, again = ask(loaded, tmp_path, *files).scores
+    assert good == again == ask(loaded, tmp_path, files[0]).scores[0]
+    assert broken == ask(loaded, tmp_path, files[1]).scores[0]
+    assert broken != good
+
+
+def test_a_fitness_that_is_not_finite_is_said_of_its_policy(tmp_path: Path) -> None:
+    loaded = load_environment("cartpole")
+    _, task = loaded.task("balance")
+    save_random_policy(tmp_path / "good", 5, 1, seed=0)
+    tensors = random_tensors(5, 1, seed=0)
+    tensors["policy.1.bias"] += math.nan
+    save_policy(tmp_path / "broken", tensors, {"activation": "elu"})
+
+    def fitness(cart_position: torch.Tensor) -> torch.Tensor:
+        return cart_position
+
+    command = Evaluate(
+        job="job", policies=tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good"))
+    )
+    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path).scores
+    assert broken.fault == "the task's fitness is NaN or infinite in 5 of 5 evaluated episodes"
+    assert good.evaluation is not None
+
+
+def test_passes_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_environment("cartpole")
+    save_random_policy(tmp_path / "policy", 5, 1, seed=0)
+    files = [
+        PolicyFile(policy="policy", seed=index, episodes=40, trajectories=f"{index}.npz" if index % 2 else None)
+        for index in range(5)
+    ]
+    together = ask(loaded, tmp_path, *files)
+    best = load_trajectories(tmp_path / "3.npz")["best"]["fitness"]
+    rows: list[int] = []
+    make = LoadedEnvironment.make
+
+    def noted(self: LoadedEnvironment, task: object, num_envs: int, **arguments: object) -> object:
+        rows.append(num_envs)
+        return make(self, task, num_envs, **arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LoadedEnvironment, "make", noted)
+    # 40 episodes take 64 rows each
+    monkeypatch.setattr(evaluation_job, "MOST_ROWS", 128)
+    assert ask(loaded, tmp_path, *files) == together
+    assert rows == [128, 128, 64]
+    rows.clear()
+    monkeypatch.setattr(evaluation_job, "MOST_RECORDED_BYTES", 1)
+    assert ask(loaded, tmp_path, *files) == together
+    # each of the two that are recorded apart, the second one with others that are not
+    assert rows == [64, 128, 128]
+    assert load_trajectories(tmp_path / "3.npz")["best"]["fitness"].tolist() == best.tolist()
