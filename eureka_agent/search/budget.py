@@ -17,9 +17,10 @@ from eureka_agent.settings import SearchSettings
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
-RACING_SAVING = 0.2
-"""Part of a generation's env steps that a plan counts on racing to save. How much it is depends on the task and the rungs (`benchmarks/racing.py`);
-where it is more, the search ends sooner than planned."""
+RACING_SAVING = 0.07
+"""Part of a generation's env steps that a plan counts on racing to save. One rung at 0.7, where at most half are stopped, can save 0.15 at most. How
+much it is depends on the task: 0.07 to 0.10 of generations of eight, replayed (`benchmarks/racing.py`). This is the low end, two of eight, since a plan
+that hopes for more overruns its budget; where it is more, the search ends sooner than planned."""
 TRAINING_SHARE = 0.85
 """Part of the wall time after the start that goes to trainings; the rest is designers, dry runs, evaluations, and waiting for the last one."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16

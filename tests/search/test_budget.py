@@ -107,8 +107,8 @@ def test_amounts_are_rounded_up_to_what_can_be_typed() -> None:
 # ── plans in env steps ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 # A training is 10 updates of 10 x 10, 1000 env steps. In trainings, racing on, a search of g generations of s takes
-#     g (0.8 s + min(4, s)) + 5 min(3, g s) + 10 baselines
-# so 1 x 8: 6.4 + 4 + 15 + 10 = 35.4; 2 x 8: 45.8; 5 x 8: 77; 5 x 16: 5 * 16.8 + 25 = 109.
+#     g (0.93 s + min(4, s)) + 5 min(3, g s) + 10 baselines
+# so 1 x 8: 7.44 + 4 + 15 + 10 = 36.44; 2 x 8: 47.88; 5 x 8: 82.2; 5 x 16: 5 * 18.88 + 25 = 119.4.
 SETTINGS = SearchSettings(env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3)
 
 
@@ -133,12 +133,12 @@ def size(made: Any) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("33k", (1, 5)),  # 1 x 5: 4 + 4 + 15 + 10 = 33
-        ("36k", (1, 8)),  # 35.4; 1 x 9 takes 36.2
-        ("45k", (1, 16)),  # 12.8 + 4 + 25 = 41.8; 2 x 8 takes 45.8
-        ("50k", (2, 10)),  # 2 * 12 + 25 = 49; 2 x 11 takes 50.6, 3 x 8 takes 56.2
-        ("100k", (5, 13)),  # 5 * 14.4 + 25 = 97; 5 x 14 takes 101
-        ("200k", (10, 16)),  # 10 * 16.8 + 25 = 193; 11 x 16 takes 209.8
+        ("33k", (1, 4)),  # 1 x 4: 3.72 + 4 + 15 + 10 = 32.72; 1 x 5 takes 33.65
+        ("36.5k", (1, 8)),  # 36.44; 1 x 9 takes 37.37
+        ("45k", (1, 16)),  # 14.88 + 4 + 25 = 43.88; 2 x 8 takes 47.88
+        ("50k", (2, 9)),  # 2 * 12.37 + 25 = 49.74; 2 x 10 takes 51.6, 3 x 8 takes 59.32
+        ("100k", (5, 11)),  # 5 * 14.23 + 25 = 96.15; 5 x 12 takes 100.8
+        ("200k", (9, 16)),  # 9 * 18.88 + 25 = 194.92; 10 x 16 takes 213.8
     ],
 )
 def test_samples_up_to_eight_then_generations_then_samples_then_generations(
@@ -151,21 +151,21 @@ def test_samples_up_to_eight_then_generations_then_samples_then_generations(
 
 
 def test_cached_baselines_leave_room_for_candidates() -> None:
-    # 3 x 9: 3 * 11.2 + 15 = 48.6; 3 x 10 takes 51
-    assert size(planned("50k", baselines=lambda settings: 0)) == (3, 9)
+    # 3 x 8: 3 * 11.44 + 15 = 49.32; 3 x 9 takes 52.11
+    assert size(planned("50k", baselines=lambda settings: 0)) == (3, 8)
 
 
 def test_baselines_that_are_not_wanted_take_no_room() -> None:
     without = SETTINGS.model_copy(update={"baselines": False})
-    assert size(planned("50k", settings=without)) == (3, 9)
-    # nor do they, or finals, where nothing is trained in the end: 4 x 8: 4 * 10.4 = 41.6; 4 x 9: 44.8; 4 x 10: 48; 4 x 11: 51.2
-    assert size(planned("50k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 10)
+    assert size(planned("50k", settings=without)) == (3, 8)
+    # nor do they, or finals, where nothing is trained in the end: 4 x 8: 4 * 11.44 = 45.76; 5 x 8: 57.2; 4 x 9: 49.48; 4 x 10: 53.2
+    assert size(planned("50k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 9)
 
 
 def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
-    # 1 x 7: 7 + 4 + 15 + 10 = 36
-    assert size(planned("36k", restorable=False)) == (1, 7)
-    assert size(planned("36k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
+    # 1 x 7: 7 + 4 + 15 + 10 = 36; 1 x 8 takes 37
+    assert size(planned("36.5k", restorable=False)) == (1, 7)
+    assert size(planned("36.5k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
 
 
 def test_a_training_is_counted_in_whole_updates() -> None:
@@ -198,21 +198,21 @@ def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDes
 
 def test_what_is_given_stays() -> None:
     four = SETTINGS.model_copy(update={"samples": 4})
-    assert size(planned("60k", ("samples",), settings=four)) == (4, 4)  # 4 * 7.2 + 25 = 53.8; 5 x 4 takes 61
+    assert size(planned("60k", ("samples",), settings=four)) == (4, 4)  # 4 * 7.72 + 25 = 55.88; 5 x 4 takes 63.6
     three = SETTINGS.model_copy(update={"iterations": 3})
-    assert size(planned("60k", ("iterations",), settings=three)) == (3, 9)  # 3 * 11.2 + 25 = 58.6; 3 x 10 takes 61
+    assert size(planned("63k", ("iterations",), settings=three)) == (3, 9)  # 3 * 12.37 + 25 = 62.11; 3 x 10 takes 64.9
     both = SETTINGS.model_copy(update={"iterations": 1, "samples": 3})
     assert size(planned("1G", ("iterations", "samples"), settings=both)) == (1, 3)
 
 
 def test_what_is_given_is_not_reduced() -> None:
-    # 18.6 trainings with 5 final seeds and 1 finalist (1.6 + 2 + 5 + 10); 15k / 18.6 = 806 env steps, 8 updates
+    # 18.86 trainings with 5 final seeds and 1 finalist (1.86 + 2 + 5 + 10); 15k / 18.86 = 795 env steps, 7 updates
     made = planned("15k", ("final_seeds",)).settings
-    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 800)
+    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 700)
     made = planned("15k", ("final_seeds", "finalists")).settings
-    # 1.6 + 2 + 5 * 2 + 10 = 23.6; 15k / 23.6 = 635
+    # 1.86 + 2 + 5 * 2 + 10 = 23.86; 15k / 23.86 = 628
     assert (made.final_seeds, made.finalists, made.env_steps) == (5, 3, 600)
-    with pytest.raises(SettingsError, match="the smallest search here takes 13k"):  # 12.6 trainings of 1000
+    with pytest.raises(SettingsError, match="the smallest search here takes 13k"):  # 12.86 trainings of 1000
         planned("10k", ("env_steps",))
 
 
@@ -226,16 +226,16 @@ def test_given_sizes_that_do_not_fit_are_an_error() -> None:
 
 
 def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
-    # 1 x 2 takes 1.6 + 2 + 10 + 10 = 23.6 as it is, and 1.6 + 2 + 8 + 8 = 19.6 with 4 final seeds
+    # 1 x 2 takes 1.86 + 2 + 10 + 10 = 23.86 as it is, and 1.86 + 2 + 8 + 8 = 19.86 with 4 final seeds
     made = planned("20k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 4, 3)
     assert made.text.endswith("; reduced to fit: final seeds 5 → 4")
-    # 3.6 + 6 + 6 = 15.6 with 3 seeds and 3 or 2 finalists, 12.6 with 1; then 1 x 3 takes 2.4 + 3 + 3 + 6 = 14.4
+    # 3.86 + 6 + 6 = 15.86 with 3 seeds and 3 or 2 finalists, 12.86 with 1; then 1 x 3 takes 2.79 + 3 + 3 + 6 = 14.79
     made = planned("15k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 3), 3, 1)
     assert made.settings.env_steps == 1000
     assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
-    # 10k / 12.6 = 793 env steps: 7 updates
+    # 10k / 12.86 = 777 env steps: 7 updates
     made = planned("10k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 3, 1)
     assert made.settings.env_steps == 700
@@ -243,29 +243,29 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
 
 
 def test_too_small_a_budget_says_what_the_smallest_is() -> None:
-    # a quarter of 10 updates, rounded up, is 3: 12.6 * 300 = 3780
+    # a quarter of 10 updates, rounded up, is 3: 12.86 * 300 = 3858
     with pytest.raises(SettingsError) as caught:
-        planned("3.7k")
-    assert "the budget of 3.7k is too small: the smallest search here takes 3.8k" in caught.value.message
+        planned("3.8k")
+    assert "the budget of 3.8k is too small: the smallest search here takes 3.9k" in caught.value.message
     assert "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)" in caught.value.message
-    assert "--budget 3.8k" in caught.value.hint
-    made = planned("3.8k").settings
+    assert "--budget 3.9k" in caught.value.hint
+    made = planned("3.9k").settings
     assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (1, 2, 3, 1, 300)
 
 
 def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
     few = SETTINGS.model_copy(update={"final_seeds": 2, "finalists": 0})
-    # 1 x 2: 1.6 + 2; 3000 / 3.6 = 833
+    # 1 x 2: 1.86 + 2; 3000 / 3.86 = 777
     made = planned("3k", ("final_seeds", "finalists"), settings=few).settings
-    assert (made.final_seeds, made.finalists, made.env_steps) == (2, 0, 800)
+    assert (made.final_seeds, made.finalists, made.env_steps) == (2, 0, 700)
 
 
 # ── plans in wall time ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 # A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s are needed to start. The worker with the most
-# trainings counts. Two workers, racing on: a generation alone takes a = 0.8 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2) = 13.
-# One that the next one follows takes (0.8 s + 4) / 2, since nobody waits for anybody's last training, but at least 0.7, where the last rung is.
-# ((g - 1) (0.4 s + 2) + a + 13) * 10 s / 0.85 + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
+# trainings counts. Two workers, racing on: a generation alone takes a = 0.93 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2) = 13.
+# One that the next one follows takes (0.93 s + 4) / 2, since nobody waits for anybody's last training, but at least 0.7, where the last rung is.
+# ((g - 1) (0.465 s + 2) + a + 13) * 10 s / 0.85 + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
 
 
 def in_time(text: str, workers: int, **options: Any) -> Any:
@@ -275,11 +275,16 @@ def in_time(text: str, workers: int, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("text", "workers", "rate", "expected"),
     [
-        ("5m", 2, "200", (2, 9)),  # 5.6 + 6 + 13 = 24.6: 299.4 s; 2 x 10 takes 6 + 6 + 13 = 25: 304.1 s
-        ("10m", 2, "200", (5, 13)),  # 4 * 7.2 + 7.6 + 13 = 49.4: 591.2 s; 5 x 14 takes 4 * 7.6 + 7.6 + 13 = 51: 610 s
-        ("5m", 1, "100", (1, 2)),  # 1.6 + 2 + 10 + 10 = 23.6: 287.6 s; 1 x 3 takes 2.4 + 3 + 15 + 10 = 30.4: 367.6 s
-        ("5m", 16, "1.60k", (20, 16)),  # (12.8 + 4) / 16 = 1.05, alone 1.8, and 2: 19 * 1.05 + 3.8 = 23.75: 289.4 s
-        ("5m", 100, "10.0k", (30, 16)),  # 29 * 0.7 + 3.8 = 24.1: 293.5 s; 31 generations take 301.8 s
+        # 6.185 + 6.65 + 13 = 25.835: 313.9 s; 2 x 10 takes 6.65 + 6.65 + 13 = 26.3: 319.4 s
+        ("5m15s", 2, "200", (2, 9)),
+        # 4 * 7.115 + 7.58 + 13 = 49.04: 586.9 s; 5 x 12 takes 4 * 7.58 + 7.58 + 13 = 50.9: 608.8 s
+        ("10m", 2, "200", (5, 11)),
+        # 1.86 + 2 + 10 + 10 = 23.86: 290.7 s; 1 x 3 takes 2.79 + 3 + 15 + 10 = 30.79: 372.2 s
+        ("5m", 1, "100", (1, 2)),
+        # (14.88 + 4) / 16 = 1.18, alone 1.93, and 2: 17 * 1.18 + 3.93 = 23.99: 292.2 s; 19 generations take 25.17: 306.1 s
+        ("5m", 16, "1.60k", (18, 16)),
+        # 29 * 0.7 + 3.93 = 24.23: 295.1 s; 31 generations take 24.93: 303.3 s
+        ("5m", 100, "10.0k", (30, 16)),
     ],
 )
 def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, expected: tuple[int, int]) -> None:
@@ -291,9 +296,9 @@ def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, 
 @pytest.mark.parametrize(
     ("text", "workers", "expected"),
     [
-        ("5m", 2, (2, 8)),  # 2 * 5.2 + 13 = 23.4: 285.3 s; 2 x 9 takes 2 * 6 + 13 = 25: 304.1 s
-        ("10m", 2, (5, 12)),  # 5 * 6.8 + 13 = 47: 562.9 s; 5 x 13 takes 51: 610 s
-        ("5m", 16, (12, 16)),  # a generation takes 1.8, finals and baselines 2: 12 * 1.8 + 2 = 23.6: 287.6 s
+        ("5m15s", 2, (2, 8)),  # 2 * 5.72 + 13 = 24.44: 297.5 s; 2 x 9 takes 2 * 6.65 + 13 = 26.3: 319.4 s
+        ("10m", 2, (5, 10)),  # 5 * 6.65 + 13 = 46.25: 554.1 s; 5 x 11 takes 5 * 7.58 + 13 = 50.9: 608.8 s
+        ("5m", 16, (11, 16)),  # a generation takes 1.93, finals and baselines 2: 11 * 1.93 + 2 = 23.23: 283.3 s
     ],
 )
 def test_without_working_ahead_every_phase_waits_for_the_last_training(
@@ -303,7 +308,7 @@ def test_without_working_ahead_every_phase_waits_for_the_last_training(
 
 
 def test_too_short_a_time_says_what_the_shortest_is() -> None:
-    # 300 env steps a training, 3 s: (0.8 + 1 + ceil(3 / 2) + ceil(6 / 2)) * 3 / 0.85 + 10 = 34 s
+    # 300 env steps a training, 3 s: (0.93 + 1 + ceil(3 / 2) + ceil(6 / 2)) * 3 / 0.85 + 10 = 34.5 s
     with pytest.raises(SettingsError, match="the budget of 20s is too small: the smallest search here takes 35s"):
         in_time("20s", 2)
     assert in_time("35s", 2).settings.env_steps == 300
@@ -452,20 +457,20 @@ def test_a_budget_that_is_none_is_an_error_before_anything_starts(eureka: Comman
 def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
     flags = ("--env", str(puck), "--budget", "200k")
     run = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    # 200k are 24.4 trainings of 8192 env steps, 16 whole updates: 1 x 2 takes 1.6 + 2 + 10 + 10 = 23.6, 1 x 3 takes 30.4
+    # 200k are 24.4 trainings of 8192 env steps, 16 whole updates: 1 x 2 takes 1.86 + 2 + 10 + 10 = 23.86, 1 x 3 takes 30.79
     settings = run["settings"]
     assert (settings["budget"], settings["iterations"], settings["samples"]) == ("200k", 1, 2)
     assert (settings["final_seeds"], settings["finalists"], settings["env_steps"]) == (5, 3, 8192)
     assert run["cost"]["env_steps"] <= 200_000
-    text = "the budget of 200k gives 1 generation of 2, about 193k env steps"
+    text = "the budget of 200k gives 1 generation of 2, about 195k env steps"
     assert run["budget"] == [text]
     folder = eureka.run_folder()
     assert text[1:] in (folder / "report.md").read_text()
     stored = yaml.safe_load((folder / "settings.yaml").read_text())
     assert (stored["budget"], stored["iterations"], stored["samples"]) == ("200k", 1, 2)
-    # the baselines are in the cache now: 1 x 4 takes 3.2 + 4 + 15 = 22.2, 1 x 5 takes 23, 1 x 6 23.8, 1 x 7 24.6
+    # the baselines are in the cache now: 1 x 4 takes 3.72 + 4 + 15 = 22.72, 1 x 5 takes 23.65, 1 x 6 24.58
     second = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    assert (second["settings"]["iterations"], second["settings"]["samples"]) == (1, 6)
+    assert (second["settings"]["iterations"], second["settings"]["samples"]) == (1, 5)
     too_small = eureka("search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2)
     assert "is too small" in too_small
 
