@@ -211,7 +211,8 @@ class Evaluator:
 
         Raises WorkerDiedError, WorkerFaultError and other EurekaErrors for what concerns all.
         """
-        scratch = (await worker.ready()).scratch
+        client = await worker.ready()
+        scratch = client.scratch
         job = f"evaluation-{next(self._jobs)}"
         names = [f"{job}-{index}" for index in range(len(requests))]
         try:
@@ -224,7 +225,7 @@ class Evaluator:
             if not among:
                 return
             command = Evaluate(job=job, policies=tuple(policy for _, policy in among))
-            answer = await worker.ask(command, self._timeout_s * len(among))
+            answer = await worker.ask(command, self._timeout_s * len(among), client)
             assert isinstance(answer, Evaluated)
             if len(answer.scores) != len(among):
                 raise WorkerFaultError(

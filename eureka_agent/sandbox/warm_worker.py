@@ -49,14 +49,15 @@ class WarmWorker:
         return self._client
 
     async def ask(
-        self, command: DryRun | ScoreTransitions | Evaluate, timeout_s: float
+        self, command: DryRun | ScoreTransitions | Evaluate, timeout_s: float, client: WorkerClient | None = None
     ) -> DryRunDone | Scored | Evaluated:
-        """Send a command to the live worker and wait for its answer.
+        """Send a command to the live worker and wait for its answer. `client`: the one whose scratch has the files that the command names, and
+        no other; None: any.
 
         Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault.
         The worker is dropped when it dies, and when the caller gives up.
         """
-        client = await self.ready()
+        client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
         try:
             await client.send(command)
