@@ -178,9 +178,9 @@ async def test_who_waits_together_is_scored_in_one_pass(
     sizes: list[int] = []
     ask = WarmWorker.ask
 
-    async def noted(self: WarmWorker, command: Any, timeout_s: float) -> Any:
+    async def noted(self: WarmWorker, command: Any, *others: Any) -> Any:
         sizes.append(len(command.policies))
-        return await ask(self, command, timeout_s)
+        return await ask(self, command, *others)
 
     monkeypatch.setattr(WarmWorker, "ask", noted)
     evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
