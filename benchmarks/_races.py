@@ -9,11 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from _race_curves import GENERATION, Trained
+from _race_curves import GENERATION, SCORE_EPISODES, Trained
 
 from eureka_agent.search.racing import LEAST_SPREAD, Rungs, behind
 from eureka_agent.settings import TrainingSettings
 
+By = Literal["curve", "smoothed", "trend", "now", "kept", "both", "with curve"]
+"""What candidates are compared by.
+
+Curve: fitness of the exploring policy since the checkpoint before. Smoothed: the mean of the last two of these. Trend: the last one and half of what it
+will have risen if it goes on rising as it did. Now: the score without noise of the policy at the rung; kept: of the best policy by the curve until
+then; both: the mean of the two; with curve: the mean of the kept one's score and the curve.
+"""
+SCORED: tuple[By, ...] = ("now", "kept", "both", "with curve")
 PARTS = 6
 """That the trainings are split into for standard errors."""
 
@@ -25,14 +33,21 @@ class Policy:
     shares: tuple[float, ...]
     """Rungs, as parts of the sample budget."""
     margin: float
-    by: Literal["curve", "smoothed", "trend", "evaluation"] = "curve"
-
+    by: By = "curve"
+    episodes: int = SCORE_EPISODES
+    """That a policy is scored by, where it is."""
     ahead: float = 0.0
     """Nobody is stopped at a rung before the best is so many robust deviations above the median."""
 
     def __str__(self) -> str:
         ahead = f" {self.ahead:g} ahead" if self.ahead else ""
-        return f"{' '.join(f'{share:g}' for share in self.shares):16} {self.margin:<5g} {self.by}{ahead}"
+        episodes = f" {self.episodes}" if self.episodes != SCORE_EPISODES else ""
+        return f"{' '.join(f'{share:g}' for share in self.shares):16} {self.margin:<5g} {self.by}{episodes}{ahead}"
+
+    @property
+    def scores(self) -> bool:
+        """Whether policies are scored at the rungs."""
+        return self.by in SCORED
 
 
 @dataclass(frozen=True)
@@ -42,17 +57,21 @@ class Raced:
     kept: tuple[Trained, ...]
     left: tuple[int, ...]
     """Candidates that train on between two checkpoints, for each of them."""
+    scoring: float
+    """Processor time of the scores at the rungs, in trainings."""
+
+    @property
+    def share(self) -> float:
+        """Processor time of the race over that of training all to the end."""
+        return (sum(self.left) / len(self.left) + self.scoring) / self.left[0]
 
 
-def value(trained: Trained, rungs: Rungs, rung: int, policy: Policy) -> float | None:
-    """What a candidate is compared by at a rung.
-
-    Smoothed: the mean of the last two checkpoints. Trend: the last one and half of what it will have risen if it goes on rising as it did.
-    """
-    place = rungs.places[rung]
-    if policy.by == "evaluation":
-        return trained.evaluated[place]
-    last = rungs.fitness(rung, trained.checkpoints)
+def value(trained: Trained, place: int, policy: Policy) -> float | None:
+    """What a candidate is compared by at a checkpoint."""
+    last = trained.checkpoints[place].fitness
+    if policy.scores:
+        now, kept = (_score(trained, each, policy.episodes) for each in (place, trained.kept(place)))
+        return {"now": now, "kept": kept, "both": (now + kept) / 2, "with curve": (kept + (last or 0.0)) / 2}[policy.by]
     before = trained.checkpoints[place - 1].fitness if place else None
     if policy.by == "curve" or last is None or before is None:
         return last
@@ -60,20 +79,34 @@ def value(trained: Trained, rungs: Rungs, rung: int, policy: Policy) -> float | 
     return (last + before) / 2 if policy.by == "smoothed" else last + 0.5 * (last - before) * left
 
 
+def scoring_cost(trained: Trained, place: int, policy: Policy) -> float:
+    """Processor time of what `value` asks of the policies, in trainings; some of the episodes are charged like all."""
+    places = {"now": {place}, "kept": {trained.kept(place)}, "both": {place, trained.kept(place)}}
+    if not policy.scores:
+        return 0.0
+    return sum(trained.scores[each].cost for each in places.get(policy.by, {trained.kept(place)}))
+
+
+def _score(trained: Trained, place: int, episodes: int) -> float:
+    return statistics.fmean(trained.scores[place].fitness[:episodes])
+
+
 def raced(generation: Sequence[Trained], policy: Policy, settings: TrainingSettings) -> Raced:
     """One generation's race."""
     rungs = Rungs(settings, policy.shares)
     kept = dict(enumerate(generation))
     left: list[int] = []
+    scoring = 0.0
     for rung, place in enumerate(rungs.places):
         left += [len(kept)] * (place + 1 - len(left))
-        values = {candidate: value(trained, rungs, rung, policy) for candidate, trained in kept.items()}
+        values = {candidate: value(trained, place, policy) for candidate, trained in kept.items()}
+        scoring += sum(scoring_cost(trained, place, policy) for trained in kept.values())
         if policy.ahead and not _ahead([each for each in values.values() if each is not None], policy.ahead):
             continue
         for candidate in behind(values, margin=policy.margin * (rung + 1)):
             del kept[candidate]
     left += [len(kept)] * (settings.checkpoints - len(left))
-    return Raced(tuple(kept.values()), tuple(left))
+    return Raced(tuple(kept.values()), tuple(left), scoring)
 
 
 def _ahead(values: Sequence[float], deviations: float) -> bool:
@@ -83,14 +116,28 @@ def _ahead(values: Sequence[float], deviations: float) -> bool:
     return max(values) - median > deviations * max(spread, LEAST_SPREAD * abs(median))
 
 
-def rank_correlations(trained: Sequence[Trained]) -> list[float]:
-    """Of the fitness at each checkpoint with the final one; last that of the best checkpoint (Spearman)."""
-    curves = [[record.fitness or 0.0 for record in each.checkpoints] for each in trained]
+def rank_correlations(trained: Sequence[Trained], by: By = "curve", episodes: int = SCORE_EPISODES) -> list[float]:
+    """Of what candidates are compared by, at each checkpoint where it is known, with the final fitness (Spearman)."""
+    policy = Policy((), 0.0, by, episodes)
     final = _ranks([each.fitness for each in trained])
     return [
-        statistics.correlation(_ranks(values), final)
-        for values in (*map(list, zip(*curves, strict=True)), [max(curve) for curve in curves])
+        statistics.correlation(_ranks([value(each, place, policy) or 0.0 for each in trained]), final)
+        for place in range(len(trained[0].scores if policy.scores else trained[0].checkpoints))
     ]
+
+
+def leader_lost(
+    trained: Sequence[Trained], by: By, place: int, draws: int, seed: int, size: int = GENERATION
+) -> tuple[float, float]:
+    """What the leader of a generation at a checkpoint lacks, in the end, of the best one; and how often it is not the best one."""
+    generator = random.Random(seed)
+    policy = Policy((), 0.0, by)
+    values = [(value(each, place, policy) or 0.0, each.fitness) for each in trained]
+    lost = []
+    for _ in range(draws):
+        generation = generator.sample(values, size)
+        lost.append(max(fitness for _, fitness in generation) - max(generation)[1])
+    return statistics.fmean(lost), statistics.fmean(each > 0 for each in lost)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -146,25 +193,27 @@ def compare(
     generator = random.Random(seed)
     scores = [each.fitness for each in trained]
     level = expected_best(scores, min(2 * size, len(scores)))
-    best, kept, samples, waits = [], [], [], []
+    best, kept, samples, shares, waits = [], [], [], [], []
     for _ in range(draws):
         generation = generator.sample(list(trained), size)
         race = raced(generation, policy, settings)
         best.append(max(each.fitness for each in generation))
         kept.append(max(each.fitness for each in race.kept))
         samples.append(sum(race.left) / (size * len(race.left)))
-        waits.append(alone(race.left, speeds))
+        shares.append(race.share)
+        waits.append(alone(race.left, speeds) + race.scoring / size)
     lost = statistics.fmean(best) - statistics.fmean(kept)
     as_many = as_good_as([expected_best(scores, count) for count in range(1, size + 1)], lost)
     reached, reached_raced = (sum(value >= level for value in values) for values in (best, kept))
     return {
         "samples_saved": 1.0 - statistics.fmean(samples),
+        "scoring": statistics.fmean(shares) - statistics.fmean(samples),
         "winner_stopped": statistics.fmean(ours < theirs for ours, theirs in zip(kept, best, strict=True)),
         "fitness_lost": lost,
         "as_good_as": as_many,
-        "time": size * statistics.fmean(samples) / as_many,
+        "time": size * statistics.fmean(shares) / as_many,
         "time_alone": size * statistics.fmean(waits) / as_many,
-        "time_to_level": statistics.fmean(samples) * reached / reached_raced if reached_raced else math.inf,
+        "time_to_level": statistics.fmean(shares) * reached / reached_raced if reached_raced else math.inf,
     }
 
 

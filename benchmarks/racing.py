@@ -5,8 +5,8 @@
 The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 2 minutes a task on one
 core, ant 12. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
 rungs are, by how much one must be behind (in robust deviations at the first rung, n times that at the n-th), and by what candidates are
-compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or that of a few episodes of the kept policy
-without noise.
+compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or a score without noise, of the policy at the
+rung or of the one kept so far. The processor time of these scores, measured, counts as time of the race.
 
 Saved samples are no gain by themselves: half of the candidates take half of the time too. So `time` is the time that a policy takes over that of
 as many candidates trained to the end as have, on average, the same best fitness (`as good as`), ± its standard error by leaving out a sixth of the trainings after the other;
@@ -29,7 +29,17 @@ from typing import Any
 
 from _common import filled_trainer, start, subject, write_result
 from _race_curves import GENERATION, Trained, finished_run, race_bench, repeated_trainings, searched_trainings
-from _races import Policy, Seeds, compare, jackknife_error, rank_correlations, times_without
+from _races import (
+    SCORED,
+    By,
+    Policy,
+    Seeds,
+    compare,
+    jackknife_error,
+    leader_lost,
+    rank_correlations,
+    times_without,
+)
 
 from eureka_agent.search.racing import MARGIN
 from eureka_agent.settings import SearchSettings, TrainingSettings
@@ -38,7 +48,10 @@ from eureka_agent.simulation.loading import load_environment
 
 MEMBERS = (1, 2, 4, 8)
 """Members of a population whose throughput is measured."""
-
+READINGS: tuple[By, ...] = ("curve", *SCORED)
+"""What candidates are compared by, in the tables of correlations and of leaders."""
+LEADERS_FROM = 4
+"""Place of the first checkpoint at which leaders are looked at."""
 
 DEFAULT = Policy(SearchSettings().rungs, MARGIN)
 POLICIES = (
@@ -98,12 +111,28 @@ def race(
 ) -> dict[str, Any]:
     """The policies' figures on one task, printed as they come."""
     speeds = throughputs(reference)
-    correlations = rank_correlations(trained)
+    readings = [by for by in READINGS if trained_scored(trained) or by not in SCORED]
+    correlations = {by: rank_correlations(trained, by) for by in readings}
+    leaders = {
+        by: [leader_lost(trained, by, place, draws, seed, size) for place in range(LEADERS_FROM, len(correlations[by]))]
+        for by in readings
+    }
     scores = [each.fitness for each in trained]
     print(
-        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}; rank correlation with it "
-        f"by checkpoint {' '.join(f'{each:.2f}' for each in correlations[:-1])}, of the best one {correlations[-1]:.2f}\n"
-        f"  {'rungs':16} {'margin':6} {'by':10} saved  winner stopped  fitness lost  as good as         time      over default  alone  to level",
+        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}"
+    )
+    if trained_scored(trained):
+        costs = zip(*([score.cost for score in each.scores] for each in trained), strict=True)
+        shown = " ".join(f"{statistics.fmean(cost):.3f}" for cost in costs)
+        print(f"  cost of a score at each checkpoint, in trainings: {shown}")
+    for by in readings:
+        lost = ", ".join(f"{mean:.3g} ({share:.0%})" for mean, share in leaders[by])
+        print(
+            f"  {by:10} rank correlation with the final fitness {' '.join(f'{each:.2f}' for each in correlations[by])}; "
+            f"its leader lacks, from checkpoint {LEADERS_FROM + 1} on: {lost}"
+        )
+    print(
+        f"  {'rungs':16} {'margin':6} {'by':10} saved scoring  winner stopped  fitness lost  as good as         time      over default  alone  to level",
         flush=True,
     )
     rows = {}
@@ -117,7 +146,7 @@ def race(
             [own - other for own, other in zip(times, default, strict=True)]
         )
         print(
-            f"  {policy!s:34} {row['samples_saved']:5.0%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
+            f"  {policy!s:34} {row['samples_saved']:5.0%} {row['scoring']:7.1%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
             f"{row['as_good_as']:11.1f} {row['time']:5.2f} ± {row['time_error']:4.2f} "
             f"{row['time_over_default']:8.2f} ± {row['time_over_default_error']:4.2f} {row['time_alone']:6.2f} {row['time_to_level']:9.2f}",
             flush=True,
@@ -127,6 +156,7 @@ def race(
         "fitness_mean": statistics.fmean(scores),
         "fitness_deviation": statistics.stdev(scores),
         "rank_correlations": correlations,
+        "leader_lost": {by: [mean for mean, _ in lost] for by, lost in leaders.items()},
         "steps_per_processor_second": speeds,
         "default": rows[str(DEFAULT)],
         "times": {policy: row["time"] for policy, row in rows.items()},
@@ -209,7 +239,12 @@ def main() -> None:
 
 def policies_for(trained: Sequence[Trained]) -> list[Policy]:
     """Those that these trainings can be raced by."""
-    return [policy for policy in POLICIES if policy.by != "evaluation" or all(each.evaluated for each in trained)]
+    return [policy for policy in POLICIES if not policy.scores or trained_scored(trained)]
+
+
+def trained_scored(trained: Sequence[Trained]) -> bool:
+    """Whether their policies were scored on the way."""
+    return all(each.scores for each in trained)
 
 
 if __name__ == "__main__":
