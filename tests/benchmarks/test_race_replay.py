@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from _race_curves import PolicyScore, SideBySide, Trained
-from _races import Policy, raced, rank_correlations
+from _races import Policy, final_fitness, raced, rank_correlations
 
 from eureka_agent.records import CheckpointRecord, CurvePoint
 from eureka_agent.settings import TrainingSettings
@@ -68,6 +68,21 @@ def test_a_race_compares_scores_and_counts_what_they_cost() -> None:
     assert raced(generation, Policy((0.5, 0.8), 0.5, "kept"), settings).scoring == pytest.approx(0.07)
     # two policies of the one whose kept policy is an earlier one
     assert raced(generation, Policy((0.5,), 0.5, "both"), settings).scoring == pytest.approx(0.05)
+
+
+def test_a_policy_that_is_chosen_by_its_score_is_valued_in_other_episodes() -> None:
+    # Each score has two episodes, one above and one below. The eighth checkpoint's: 4.5 and 6.5, the final policy's fitness: 5. By the first
+    # episode it is not chosen, by the second one it is, and the first one says 4.5.
+    rising = [float(place) for place in range(10)]
+    one = trained(5.0, rising, [0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 5.5, 0.0])
+    assert final_fitness(one, (4,), Policy((0.5,), 0.5, "kept")) == 5.0
+    assert final_fitness(one, (4,), Policy((0.5,), 0.5, "kept", chosen=2)) == pytest.approx((5.0 + 4.5) / 2)
+    # what was scored at a rung can be chosen too: 8 and 10
+    assert final_fitness(one, (4,), Policy((0.5,), 0.5, "now", chosen=2)) == pytest.approx(9.0)
+    settings = TrainingSettings(env_steps=512 * 10)
+    race = raced([one, one], Policy((0.5, 0.8), 0.5, "now", chosen=2), settings)
+    # two scores at rungs, and of the last two checkpoints only that at the ninth, since the eighth is a rung
+    assert race.scoring == pytest.approx(2 * 0.03)
 
 
 def test_rank_correlations_by_scores_end_before_the_last_checkpoint() -> None:
