@@ -66,7 +66,7 @@ POLICIES = (
         Policy(shares, margin, chosen=chosen)
         for chosen in (0, CHOSEN)
         for shares in (*EARLY_AND_LATE, (0.2,), (0.3,), (0.1, 0.3), (0.2, 0.4), (0.1, 0.2, 0.4))
-        for margin in (0.0, 0.5, 1.0)
+        for margin in ((0.5,) if chosen else (0.0, 0.5, 1.0))
         if (shares, margin, chosen) != (DEFAULT.shares, DEFAULT.margin, 0)
     ),
     *(Policy((0.1,), 0.5, ahead=ahead) for ahead in (1.0, 2.0)),
@@ -75,7 +75,7 @@ POLICIES = (
         Policy(shares, margin, by, chosen=chosen)
         for chosen, by in ((0, "kept"), (0, "with curve"), (CHOSEN, "kept"), (CHOSEN, "best"))
         for shares in EARLY_AND_LATE
-        for margin in (0.0, 0.25, 0.5, 1.0)
+        for margin in (0.0, 0.5, 1.0)
     ),
 )
 
