@@ -2,8 +2,8 @@
 
     python benchmarks/racing.py [TASK …] [--searches N] [--seed S] [--second] [--draws N] [--size N] [--repeats N] [--keep FOLDER] [--run FOLDER]
 
-The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 2 minutes a task on one
-core, ant 12. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
+The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 3 minutes a task on one
+core, ant 19. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
 rungs are, by how much one must be behind (in robust deviations at the first rung, n times that at the n-th), and by what candidates are
 compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or a score without noise, of the policy at the
 rung or of the one kept so far. With `of last 3` the policies of the last three checkpoints before the end are scored too, and the best of these,
