@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import torch
 from offline_designer import Bench, generation
+from torch import Tensor
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.designer.offline.designer import OfflineDesigner
@@ -21,15 +24,22 @@ from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
 
 GENERATION = 8
-EVALUATED_AT = (1, 3, 5, 7)
-"""Places of the checkpoints, of ten, at which the policy kept so far is scored without noise."""
-EVALUATION_EPISODES = 8
-EVALUATION_SEED = 777
+SCORE_EPISODES = 16
+SCORE_SEED = 777
 """Other start states than those of the final score."""
 FINAL_EPISODES = 32
 FINAL_SEED = 12345
 FURTHER_SEEDS = (1_000_000, 2_000_000)
 """Added to a training's seed."""
+
+
+class PolicyScore(Record):
+    """A policy's episodes without noise, on its training's way."""
+
+    fitness: tuple[float, ...]
+    """Of each episode."""
+    cost: float
+    """Processor time that they took, scored together with those of the generation's other candidates, over that of the whole training."""
 
 
 class Trained(Record):
@@ -42,15 +52,41 @@ class Trained(Record):
     fitness: float
     """Of the kept policy, without noise."""
     checkpoints: tuple[CheckpointRecord, ...]
-    evaluated: dict[int, float]
-    """Fitness without noise of the policy kept so far, by the place of the checkpoint."""
+    scores: tuple[PolicyScore, ...]
+    """Of the policy at each checkpoint but the last, always from the same start states; empty where none was scored."""
+
+    def kept(self, place: int) -> int:
+        """The checkpoint whose policy the trainer keeps when it has come to this one."""
+        best = 0
+        for later in range(1, place + 1):
+            fitness, highest = self.checkpoints[later].fitness, self.checkpoints[best].fitness
+            if highest is None or (fitness is not None and fitness >= highest):
+                best = later
+        return best
+
+
+class SideBySide(Policy):
+    """Several policies, each of which acts in its part of the rows."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = policies
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Those of each of them."""
+        return self._policies[0].layer_sizes
+
+    def act(self, observations: Tensor) -> Tensor:
+        """Actions in [-1, 1], shape (batch, num_actions); the batch is cut into equal parts."""
+        parts = observations.chunk(len(self._policies))
+        return torch.cat([policy.act(part) for policy, part in zip(self._policies, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class RaceBench(Bench):
     """A task whose trainings are also scored on their way."""
 
-    evaluated: dict[str, dict[int, float]] = field(default_factory=dict)
+    scores: dict[str, tuple[PolicyScore, ...]] = field(default_factory=dict)
     """By training; filled by `train`."""
 
     def train(
@@ -62,31 +98,58 @@ class RaceBench(Bench):
         variables = self.environment.environment_class.all_variables()
         for name, source in sources.items():
             trainer.submit(name, RewardFunction.from_source(source, variables, allow_private=trusted), seeds[name])
-        iterations = -(-self.settings.env_steps // (self.settings.horizon * self.settings.num_envs))
-        due = checkpoint_iterations(iterations, self.settings.checkpoints)
-        places = {due[place]: place for place in EVALUATED_AT}
+        due = checkpoint_iterations(self.settings.updates, self.settings.checkpoints)[:-1]
         points: dict[str, list[CurvePoint]] = {name: [] for name in sources}
+        scores: dict[str, list[PolicyScore]] = {name: [] for name in sources}
+        seconds = dict.fromkeys(sources, 0.0)
         results = {}
         while trainer.busy:
-            for event in trainer.iterate():
+            began = time.process_time()
+            events = trainer.iterate()
+            members = [event.job for event in events if isinstance(event, MemberProgress)]
+            for job in members:
+                seconds[job] += (time.process_time() - began) / len(members)
+            for event in events:
                 if isinstance(event, MemberProgress):
                     points[event.job].append(event.point)
-                    place = places.get(len(points[event.job]))
-                    if place is not None:
-                        kept = Policy(trainer.snapshot(event.job).policy, self.settings.activation, {})
-                        score = self._score(kept, EVALUATION_EPISODES, EVALUATION_SEED).fitness_mean()
-                        self.evaluated.setdefault(event.job, {})[place] = score
                 elif isinstance(event, MemberFailed):
                     print(f"  {event.job} failed: {event.reason}")
                 elif isinstance(event, MemberFinished):
                     policy = Policy(event.policy, self.settings.activation, {})
-                    results[event.job] = event, points[event.job], self._score(policy, FINAL_EPISODES, FINAL_SEED)
+                    evaluation = self._score([policy], FINAL_EPISODES, FINAL_SEED)
+                    results[event.job] = event, points[event.job], evaluation
+            reached = [job for job in trainer.running() if len(points[job]) in due]
+            for job, score in self._scores_on_the_way(trainer, reached).items():
+                scores[job].append(score)
+        for job in results:
+            self.scores[job] = tuple(each.model_copy(update={"cost": each.cost / seconds[job]}) for each in scores[job])
         return results
 
-    def _score(self, policy: Policy, episodes: int, seed: int) -> Evaluation:
-        rows = self.environment.make(self.task, episodes)
+    def _scores_on_the_way(self, trainer: Trainer, jobs: Sequence[str]) -> dict[str, PolicyScore]:
+        """Of the policies as they are now, their cost in seconds."""
+        if not jobs:
+            return {}
+        # not the kept policy, which a trainer tells: that one's score is the one at its checkpoint, and is known
+        slots = {member.job.name: slot for slot, member in trainer._members.items()}
+        policies = [
+            Policy(trainer._population.policy_tensors(slots[job]), self.settings.activation, {}) for job in jobs
+        ]
+        began = time.process_time()
+        episodes = self._score(policies, SCORE_EPISODES, SCORE_SEED).episodes
+        cost = (time.process_time() - began) / len(jobs)
+        return {
+            job: PolicyScore(
+                fitness=tuple(each.fitness for each in episodes[place * SCORE_EPISODES : (place + 1) * SCORE_EPISODES]),
+                cost=cost,
+            )
+            for place, job in enumerate(jobs)
+        }
+
+    def _score(self, policies: Sequence[Policy], episodes: int, seed: int) -> Evaluation:
+        """The policies' episodes, so many of the first one, then of the second one, …"""
+        rows = self.environment.make(self.task, len(policies) * episodes)
         try:
-            return evaluate_policy(rows, self.task, policy, episodes, record=False, seed=seed)[0]
+            return evaluate_policy(rows, self.task, SideBySide(policies), rows.num_envs, record=False, seed=seed)[0]
         finally:
             rows.close()
 
@@ -102,7 +165,7 @@ def race_bench(reference: str) -> RaceBench:
 
 
 def finished_run(folder: Path) -> tuple[str, list[Trained]]:
-    """Task and candidates of a finished search without racing; none of them was evaluated on its way."""
+    """Task and candidates of a finished search without racing; none of them was scored on its way."""
     archive = Archive(folder)
     try:
         settings = archive.fact("settings")
@@ -113,26 +176,33 @@ def finished_run(folder: Path) -> tuple[str, list[Trained]]:
     for attempt in attempts:
         assert attempt.outcome is not None
         first = attempt.model_copy(update={"repeats": ()})  # its fitness is that of the training which the curve shows
-        trained.append(_trained(first, attempt.iteration, {}))
+        trained.append(_trained(first, attempt.iteration, ()))
     return f"{settings['env']}/{settings['task']}", trained
 
 
 def searched_trainings(reference: str, searches: Sequence[int], second: bool, folder: Path | None) -> list[Trained]:
     """The first generations of searches with these seeds: eight proposals of the offline designer each, trained once.
 
-    With `second` the ones after them, which come from each search's best.
+    With `second` the ones after them, which come from each search's best; the first ones are kept in the folder too.
     """
-    file = None if folder is None else folder / f"{reference.replace('/', '-')}{'.second' if second else ''}.jsonl"
+    name = reference.replace("/", "-")
+    first_file, second_file = (None if folder is None else folder / f"{name}{kind}.jsonl" for kind in ("", ".second"))
+    file = second_file if second else first_file
     if file is not None and file.exists():
         return _read(file)
     bench = race_bench(reference)
-    trained = []
+    generations: tuple[list[Trained], list[Trained]] = [], []
     for search in searches:
         attempts = generation(bench, OfflineDesigner(), 0, GENERATION, search, [])
+        generations[0].extend(_trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts)
         if second:
             attempts = generation(bench, OfflineDesigner(), 1, GENERATION, search, attempts)
-        trained += [_trained(attempt, search, bench.evaluated[attempt.id]) for attempt in attempts]
-    return _write(file, trained)
+            generations[1].extend(_trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts)
+    if not second:
+        return _write(first_file, generations[0])
+    if first_file is not None and not first_file.exists():
+        _write(first_file, generations[0])
+    return _write(second_file, generations[1])
 
 
 def repeated_trainings(reference: str, first: Sequence[Trained], folder: Path | None) -> list[Trained]:
@@ -152,14 +222,14 @@ def repeated_trainings(reference: str, first: Sequence[Trained], folder: Path | 
             seed=jobs[name][1],
             fitness=evaluation.fitness_mean(),
             checkpoints=finished.outcome.checkpoints,
-            evaluated=bench.evaluated[name],
+            scores=bench.scores[name],
         )
         for name, (finished, _, evaluation) in results.items()
     ]
     return _write(file, trained)
 
 
-def _trained(attempt: Attempt, search: int, evaluated: dict[int, float]) -> Trained:
+def _trained(attempt: Attempt, search: int, scores: tuple[PolicyScore, ...]) -> Trained:
     assert attempt.outcome is not None
     assert attempt.fitness is not None
     return Trained(
@@ -168,7 +238,7 @@ def _trained(attempt: Attempt, search: int, evaluated: dict[int, float]) -> Trai
         seed=attempt.seed,
         fitness=attempt.fitness,
         checkpoints=attempt.outcome.checkpoints,
-        evaluated=evaluated,
+        scores=scores,
     )
 
 

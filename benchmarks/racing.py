@@ -2,11 +2,12 @@
 
     python benchmarks/racing.py [TASK …] [--searches N] [--seed S] [--second] [--draws N] [--size N] [--repeats N] [--keep FOLDER] [--run FOLDER]
 
-The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 2 minutes a task on one
-core, ant 12. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
+The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 3 minutes a task on one
+core, ant 19. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
 rungs are, by how much one must be behind (in robust deviations at the first rung, n times that at the n-th), and by what candidates are
-compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or that of a few episodes of the kept policy
-without noise.
+compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or a score without noise, of the policy at the
+rung or of the one kept so far. With `of last 3` the policies of the last three checkpoints before the end are scored too, and the best of these,
+of those scored at rungs and of the one kept by the curve is the training's. The processor time of all these scores, measured, counts.
 
 Saved samples are no gain by themselves: half of the candidates take half of the time too. So `time` is the time that a policy takes over that of
 as many candidates trained to the end as have, on average, the same best fitness (`as good as`), ± its standard error by leaving out a sixth of the trainings after the other;
@@ -21,6 +22,7 @@ in place of trainings.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -29,7 +31,17 @@ from typing import Any
 
 from _common import filled_trainer, start, subject, write_result
 from _race_curves import GENERATION, Trained, finished_run, race_bench, repeated_trainings, searched_trainings
-from _races import Policy, Seeds, compare, jackknife_error, rank_correlations, times_without
+from _races import (
+    SCORED,
+    By,
+    Policy,
+    Seeds,
+    compare,
+    jackknife_error,
+    leader_lost,
+    rank_correlations,
+    times_without,
+)
 
 from eureka_agent.search.racing import MARGIN
 from eureka_agent.settings import SearchSettings, TrainingSettings
@@ -38,34 +50,32 @@ from eureka_agent.simulation.loading import load_environment
 
 MEMBERS = (1, 2, 4, 8)
 """Members of a population whose throughput is measured."""
-
+READINGS: tuple[By, ...] = ("curve", *SCORED)
+"""What candidates are compared by, in the tables of correlations and of leaders."""
+CHOSEN = 3
+"""Checkpoints before the end whose policies are scored where a training's policy is chosen by that."""
+LEADERS_FROM = 4
+"""Place of the first checkpoint at which leaders are looked at."""
 
 DEFAULT = Policy(SearchSettings().rungs, MARGIN)
+EARLY_AND_LATE = ((0.1,), (0.4,), (0.6,), (0.7,), (0.8,), (0.1, 0.6), (0.4, 0.7), (0.6, 0.8))
 POLICIES = (
     DEFAULT,
-    *(Policy((share,), margin) for share in (0.1, 0.2, 0.3, 0.4, 0.6) for margin in (0.0, 0.5)),
+    *(Policy((0.5,), math.inf, chosen=chosen) for chosen in (1, 2, 3, 5, 8)),  # no racing at all
     *(
-        Policy(shares, margin)
-        for shares in (
-            (0.1, 0.3),
-            (0.1, 0.4),
-            (0.1, 0.6),
-            (0.2, 0.4),
-            (0.2, 0.6),
-            (0.3, 0.6),
-            (0.4, 0.7),
-            (0.1, 0.2, 0.4),
-            (0.2, 0.4, 0.7),
-        )
-        for margin in (0.0, 0.25, 0.5, 1.0)
-        if (shares, margin) != (DEFAULT.shares, DEFAULT.margin)
+        Policy(shares, margin, chosen=chosen)
+        for chosen in (0, CHOSEN)
+        for shares in (*EARLY_AND_LATE, (0.2,), (0.3,), (0.1, 0.3), (0.2, 0.4), (0.1, 0.2, 0.4))
+        for margin in ((0.5,) if chosen else (0.0, 0.5, 1.0))
+        if (shares, margin, chosen) != (DEFAULT.shares, DEFAULT.margin, 0)
     ),
     *(Policy((0.1,), 0.5, ahead=ahead) for ahead in (1.0, 2.0)),
     *(Policy(shares, 0.5, by) for shares in ((0.2, 0.4), (0.4, 0.7)) for by in ("smoothed", "trend")),
     *(
-        Policy(shares, margin, "evaluation")
-        for shares in ((0.2,), (0.4,), (0.2, 0.4), (0.4, 0.8), (0.2, 0.4, 0.8))
-        for margin in (0.0, 0.5)
+        Policy(shares, margin, by, chosen=chosen)
+        for chosen, by in ((0, "kept"), (0, "with curve"), (CHOSEN, "kept"), (CHOSEN, "best"))
+        for shares in EARLY_AND_LATE
+        for margin in (0.0, 0.5, 1.0)
     ),
 )
 
@@ -98,12 +108,33 @@ def race(
 ) -> dict[str, Any]:
     """The policies' figures on one task, printed as they come."""
     speeds = throughputs(reference)
-    correlations = rank_correlations(trained)
+    readings = [(by, 0) for by in READINGS if trained_scored(trained) or by not in SCORED]
+    readings += [(by, CHOSEN) for by in READINGS if trained_scored(trained)]
+    correlations = {reading: rank_correlations(trained, *reading) for reading in readings}
+    leaders = {
+        (by, chosen): [
+            leader_lost(trained, by, place, draws, seed, size, chosen)
+            for place in range(LEADERS_FROM, len(correlations[by, chosen]))
+        ]
+        for by, chosen in readings
+    }
     scores = [each.fitness for each in trained]
     print(
-        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}; rank correlation with it "
-        f"by checkpoint {' '.join(f'{each:.2f}' for each in correlations[:-1])}, of the best one {correlations[-1]:.2f}\n"
-        f"  {'rungs':16} {'margin':6} {'by':10} saved  winner stopped  fitness lost  as good as         time      over default  alone  to level",
+        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}"
+    )
+    if trained_scored(trained):
+        costs = zip(*([score.cost for score in each.scores] for each in trained), strict=True)
+        shown = " ".join(f"{statistics.fmean(cost):.3f}" for cost in costs)
+        print(f"  cost of a score at each checkpoint, in trainings: {shown}")
+    for by, chosen in readings:
+        lost = ", ".join(f"{mean:.3g} ({share:.0%})" for mean, share in leaders[by, chosen])
+        print(
+            f"  {by:10} rank correlation with the final fitness{f', of last {chosen}' if chosen else ''} "
+            f"{' '.join(f'{each:.2f}' for each in correlations[by, chosen])}; "
+            f"its leader lacks, from checkpoint {LEADERS_FROM + 1} on: {lost}"
+        )
+    print(
+        f"  {'rungs':16} {'margin':6} {'by':18} saved scoring  winner stopped  fitness lost  as good as         time      over default  alone  to level",
         flush=True,
     )
     rows = {}
@@ -117,7 +148,7 @@ def race(
             [own - other for own, other in zip(times, default, strict=True)]
         )
         print(
-            f"  {policy!s:34} {row['samples_saved']:5.0%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
+            f"  {policy!s:42} {row['samples_saved']:5.0%} {row['scoring']:7.1%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
             f"{row['as_good_as']:11.1f} {row['time']:5.2f} ± {row['time_error']:4.2f} "
             f"{row['time_over_default']:8.2f} ± {row['time_over_default_error']:4.2f} {row['time_alone']:6.2f} {row['time_to_level']:9.2f}",
             flush=True,
@@ -126,11 +157,17 @@ def race(
         "trainings": len(trained),
         "fitness_mean": statistics.fmean(scores),
         "fitness_deviation": statistics.stdev(scores),
-        "rank_correlations": correlations,
+        "rank_correlations": {_name(reading): values for reading, values in correlations.items()},
+        "leader_lost": {_name(reading): [mean for mean, _ in lost] for reading, lost in leaders.items()},
         "steps_per_processor_second": speeds,
         "default": rows[str(DEFAULT)],
         "times": {policy: row["time"] for policy, row in rows.items()},
     }
+
+
+def _name(reading: tuple[By, int]) -> str:
+    by, chosen = reading
+    return f"{by}, of last {chosen}" if chosen else by
 
 
 def race_again(
@@ -156,22 +193,25 @@ def race_again(
     worth = {}
     for policy in policies:
         worth[str(policy)] = seeds.winner(settings, policy, draws, seed)
-        print(f"  {policy!s:34} {worth[str(policy)]:.4g}", flush=True)
+        print(f"  {policy!s:42} {worth[str(policy)]:.4g}", flush=True)
     return {"reward_share": seeds.reward_share(), "unraced": unraced, "raced": worth}
 
 
 def chosen_elsewhere(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, float | str]]:
-    """For every task the policy that takes the least time on the others, and what it takes here."""
+    """For every task the policy that takes the least time on the others, and what it takes here; by whether the training's policy is chosen by its score."""
     times = {reference: task["times"] for reference, task in figures.items()}
-    common = [str(policy) for policy in POLICIES if all(str(policy) in task for task in times.values())]
+    common = [policy for policy in POLICIES if all(str(policy) in task for task in times.values())]
     chosen: dict[str, dict[str, float | str]] = {}
     for reference, own in times.items():
         others = [task for other, task in times.items() if other != reference]
-        if not others:
-            continue
-        best = min(common, key=lambda policy: statistics.fmean(task[policy] for task in others))
-        chosen[reference] = {"policy": best, "time": own[best], "time_of_default": own[str(DEFAULT)]}
-        print(f"{reference}: best on the other tasks is {best}: {own[best]:.2f} (default {own[str(DEFAULT)]:.2f})")
+        for by_score in (False, True):
+            names = [str(policy) for policy in common if bool(policy.chosen) == by_score]
+            if not others or not names:
+                continue
+            best = min(names, key=lambda policy: statistics.fmean(task[policy] for task in others))
+            key = f"{reference}{', chosen by score' if by_score else ''}"
+            chosen[key] = {"policy": best, "time": own[best], "time_of_default": own[str(DEFAULT)]}
+            print(f"{key}: best on the other tasks is {best}: {own[best]:.2f} (default {own[str(DEFAULT)]:.2f})")
     return chosen
 
 
@@ -201,7 +241,7 @@ def main() -> None:
         if arguments.repeats and reference not in finished:
             first = trained[: arguments.repeats]
             again = repeated_trainings(reference, first, arguments.keep)
-            policies = policies_for([*first, *again])
+            policies = [policy for policy in policies_for([*first, *again]) if not policy.chosen]
             figures[reference]["trained_again"] = race_again(first, again, settings, policies, draws, seed)
     name = "racing_second" if arguments.second else "racing"
     write_result(name, {"tasks": figures, "chosen_elsewhere": chosen_elsewhere(figures)})
@@ -209,7 +249,12 @@ def main() -> None:
 
 def policies_for(trained: Sequence[Trained]) -> list[Policy]:
     """Those that these trainings can be raced by."""
-    return [policy for policy in POLICIES if policy.by != "evaluation" or all(each.evaluated for each in trained)]
+    return [policy for policy in POLICIES if not (policy.scores or policy.chosen) or trained_scored(trained)]
+
+
+def trained_scored(trained: Sequence[Trained]) -> bool:
+    """Whether their policies were scored on the way."""
+    return all(each.scores for each in trained)
 
 
 if __name__ == "__main__":
