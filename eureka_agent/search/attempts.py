@@ -118,7 +118,7 @@ class AttemptRunner:
         if course is not None:
             request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, course))
         trial = await self._trials.run(request)
-        # what broke off keeps its checkpoints: a resumed race decides by them as the first one did
+        # what broke off keeps its checkpoints: they say how far it came
         reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
         outcome = broken_off_outcome(reached) if reached else trial.outcome
         trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
