@@ -50,10 +50,9 @@ class Course:
 
     def tell(self, ended: Attempt) -> None:
         """What an attempt reached that an earlier process trained."""
-        known = {score.env_steps for score in ended.rungs}
-        for rung, env_steps in enumerate(self.rungs.env_steps):
-            if self.race is not None and env_steps in known:
-                self.race.tell(ended.sample, rung, self.rungs.score(rung, ended))
+        if self.race is not None:
+            for score in ended.rungs:
+                self.race.tell(ended.sample, self.rungs.env_steps.index(score.env_steps), score.fitness)
 
     async def leave(self, candidate: int) -> None:
         """A candidate's life has ended, whatever it came to: nobody waits for it any more."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Midway, Outcome, Stage, TaskDescription
 from eureka_agent.search.racing import Rungs
-from eureka_agent.settings import SearchSettings, training_part
+from eureka_agent.settings import SearchSettings
 
 EPISODES_LAG = 2
 """A search that works ahead knows the ends of trainings of so many generations before, and of none after."""
@@ -27,7 +27,7 @@ def works_ahead(settings: SearchSettings, description: TaskDescription) -> bool:
 
 def rungs_of(settings: SearchSettings) -> Rungs:
     """The places at which a search compares its candidates."""
-    return Rungs(training_part(settings), settings.rungs)
+    return Rungs(settings, settings.rungs)
 
 
 def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:

@@ -30,11 +30,6 @@ class CheckpointKeeper:
         return max(self.policies, key=self._rank, default=0)
 
     @property
-    def policy(self) -> dict[str, Tensor]:
-        """The policy of the best checkpoint so far; empty before the first one."""
-        return self.policies.get(self.best, {})
-
-    @property
     def iterations(self) -> int:
         """Those taken in so far."""
         return self._seen

@@ -37,7 +37,7 @@ def test_the_kept_policy_is_the_one_that_the_trainer_keeps(curve: Sequence[float
     keeper = CheckpointKeeper(iterations=len(curve), checkpoints=len(curve))
     for place, fitness in enumerate(curve):
         keeper.add(_point(fitness), lambda place=place: {"place": torch.tensor(place)})
-        assert trained(0.0, curve).kept(place) == int(keeper.policy["place"])
+        assert trained(0.0, curve).kept(place) == int(keeper.policies[keeper.best]["place"])
 
 
 def test_a_race_compares_scores_and_counts_what_they_cost() -> None:

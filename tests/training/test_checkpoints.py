@@ -64,7 +64,7 @@ def test_a_checkpoint_weighs_iterations_by_their_episodes_and_the_best_policy_is
     assert [record.env_steps for record in keeper.records] == [200, 400, 600]
     assert [record.reward for record in keeper.records] == [0.5, 2.5, 4.5]
     assert keeper.best == 1
-    assert keeper.policy["at"].item() == 3
+    assert keeper.policies[keeper.best]["at"].item() == 3
 
 
 def test_without_any_fitness_the_last_policy_is_kept() -> None:
@@ -72,7 +72,7 @@ def test_without_any_fitness_the_last_policy_is_kept() -> None:
     for index in range(2):
         keeper.add(point(index, None, 0), lambda at=index: {"at": torch.tensor(at)})
     assert keeper.best == 1
-    assert keeper.policy["at"].item() == 1
+    assert keeper.policies[keeper.best]["at"].item() == 1
 
 
 def test_a_negative_fitness_is_better_than_none() -> None:
@@ -80,7 +80,7 @@ def test_a_negative_fitness_is_better_than_none() -> None:
     keeper.add(point(1, -5.0, 1), lambda: {"at": torch.tensor(0)})
     keeper.add(point(2, None, 0), lambda: {"at": torch.tensor(1)})
     assert keeper.best == 0
-    assert keeper.policy["at"].item() == 0
+    assert keeper.policies[keeper.best]["at"].item() == 0
 
 
 def test_the_policies_of_the_best_few_are_kept_and_no_other_is_copied() -> None:
