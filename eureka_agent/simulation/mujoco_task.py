@@ -55,7 +55,7 @@ class MujocoTask(VecTask):
         limited = torch.from_numpy(self.model.actuator_ctrllimited.astype(bool))
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
-        self._noisy_positions = _single_coordinates(self.model).to(self.device)
+        self._noisy_positions = _runs(_single_coordinates(self.model))
 
     def _make_physics(self) -> Physics:
         kind = self.device.type
@@ -126,13 +126,15 @@ class MujocoTask(VecTask):
 
     def place(self, env_ids: Tensor) -> None:
         """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos` and `qvel`."""
-        columns, velocities = self._noisy_positions, self.model.nv if self.velocity_noise else 0
-        positions = len(columns) if self.position_noise else 0
+        velocities = self.model.nv if self.velocity_noise else 0
+        positions = sum(self._noisy_positions.values()) if self.position_noise else 0
         # drawn at once: the rows are few, and what counts is the number of operations
         numbers = self.random.uniform(env_ids, positions + 2 * velocities)
         if positions:
-            noise = -self.position_noise + 2.0 * self.position_noise * numbers[:, :positions]
-            self.qpos[env_ids.unsqueeze(-1), columns] += noise.to(self.qpos)
+            noise = numbers[:, :positions].to(self.qpos).sub_(0.5).mul_(2.0 * self.position_noise)
+            drawn = noise.split(list(self._noisy_positions.values()), dim=1)
+            for first, part in zip(self._noisy_positions, drawn, strict=True):
+                self.qpos.narrow(1, first, part.shape[1]).index_add_(0, env_ids, part)
         if velocities:
             self.qvel.index_copy_(0, env_ids, gaussian(numbers[:, positions:], self.velocity_noise).to(self.qvel))
 
@@ -173,10 +175,21 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
     return count
 
 
-def _single_coordinates(model: mujoco.MjModel) -> Tensor:
+def _single_coordinates(model: mujoco.MjModel) -> list[int]:
     """Columns of qpos that belong to hinge and slide joints, to which noise can be added."""
     single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-    addresses = [
+    return [
         int(address) for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True) if int(kind) in single
     ]
-    return torch.tensor(addresses, dtype=torch.int64)
+
+
+def _runs(columns: list[int]) -> dict[int, int]:
+    """Neighbouring columns taken together: how many there are from each first one on."""
+    runs: dict[int, int] = {}
+    for column in columns:
+        first = next(reversed(runs), None)
+        if first is not None and column == first + runs[first]:
+            runs[first] += 1
+        else:
+            runs[column] = 1
+    return runs

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 # Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators": SplitMix64's increment and mixer, here
@@ -27,23 +28,24 @@ def _hash(value: Tensor) -> Tensor:
     return value ^ _shift_right(value, 31)
 
 
-def _hash_on_cpu(value: Tensor) -> Tensor:
+def _hash_on_cpu(bits: NDArray[numpy.uint64]) -> NDArray[numpy.uint64]:
     """The same in numpy, whose unsigned integers need fewer operations, each of them a fraction of torch's on a few rows."""
-    bits = value.numpy().view(numpy.uint64)
     bits = (bits ^ (bits >> _SHIFTS[0])) * _UNSIGNED_MIXERS[0]
     bits = (bits ^ (bits >> _SHIFTS[1])) * _UNSIGNED_MIXERS[1]
-    return torch.from_numpy((bits ^ (bits >> _SHIFTS[2])).view(numpy.int64))
+    return bits ^ (bits >> _SHIFTS[2])
 
 
 _SHIFTS = tuple(numpy.uint64(bits) for bits in (30, 27, 31))
 _UNSIGNED_MIXERS = tuple(numpy.uint64(mixer % 2**64) for mixer in (_MIX_1, _MIX_2))
+_UNSIGNED_INCREMENT = numpy.uint64(_INCREMENT % 2**64)
+_SURPLUS_BITS = numpy.uint64(64 - _MANTISSA_BITS)
 
 
 class RowRandom:
     """One counter-based stream of random numbers for each of `num_envs` rows."""
 
     def __init__(self, num_envs: int, device: torch.device | str, seed: int = 0) -> None:
-        self._hash = _hash_on_cpu if torch.device(device).type == "cpu" else _hash
+        self._on_cpu = torch.device(device).type == "cpu"
         self._seeds = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self.reseed(
@@ -53,7 +55,7 @@ class RowRandom:
     def reseed(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Start the rows `env_ids` (int64, any length) anew. Rows with equal seeds differ by their place in the call."""
         place = torch.arange(len(env_ids), dtype=torch.int64, device=self._seeds.device)
-        self._seeds[env_ids] = self._hash(self._hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT)
+        self._seeds[env_ids] = _hash(_hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT)
         self._counters[env_ids] = 0
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
@@ -75,13 +77,28 @@ class RowRandom:
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids), count)`, float32."""
+        mantissas = self._mantissas_on_cpu(env_ids, count) if self._on_cpu else self._mantissas(env_ids, count)
+        unit = mantissas.to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
+        return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
+
+    def _mantissas(self, env_ids: Tensor, count: int) -> Tensor:
+        """The next `count` integers of 24 bits for each row, int64."""
         offsets = torch.arange(1, count + 1, dtype=torch.int64, device=self._seeds.device)
         counters = self._counters.index_select(0, env_ids)
         self._counters.index_copy_(0, env_ids, counters + count)
         seeds = self._seeds.index_select(0, env_ids).unsqueeze(-1)
         numbers = (counters.unsqueeze(-1) + offsets).mul_(_INCREMENT).add_(seeds)
-        unit = _shift_right(self._hash(numbers), 64 - _MANTISSA_BITS).to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
-        return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
+        return _shift_right(_hash(numbers), 64 - _MANTISSA_BITS)
+
+    def _mantissas_on_cpu(self, env_ids: Tensor, count: int) -> Tensor:
+        """The same in numpy: an environment resets a row or two at most of its steps, and then only the number of operations counts."""
+        ids = env_ids.numpy()
+        counters, seeds = (values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds))
+        used = counters[ids]
+        counters[ids] = used + numpy.uint64(count)
+        numbers = (used[:, None] + numpy.arange(1, count + 1, dtype=numpy.uint64)) * _UNSIGNED_INCREMENT
+        bits = _hash_on_cpu(numbers + seeds[ids][:, None]) >> _SURPLUS_BITS
+        return torch.from_numpy(bits.view(numpy.int64))
 
     def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
         """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`, float32."""

@@ -146,6 +146,28 @@ def test_only_the_rows_asked_for_are_reset(make: Callable[..., Any]) -> None:
     assert environment.ctrl.tolist()[2] == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_row_that_was_reset_goes_on_like_mujocos_own_simulation(make: Callable[..., Any], broken: bool) -> None:
+    environment = make()
+    # the block has fallen and rests on the ground by then: the solver's warm start is not zero
+    for _ in range(40):
+        environment.advance(torch.ones(3, 2))
+    if broken:
+        environment.qvel[1, 6] = math.nan
+        environment.advance(torch.ones(3, 2))
+    environment.reset_rows(torch.tensor([1]))
+    data = mujoco.MjData(environment.model)
+    data.qpos[:], data.qvel[:] = environment.qpos[1].numpy(), environment.qvel[1].numpy()
+    mujoco.mj_forward(environment.model, data)
+    for _ in range(30):
+        assert not environment.advance(torch.ones(3, 2)).causes["unstable_physics"].any()
+        data.ctrl[:] = 6.0, 1.0
+        mujoco.mj_step(environment.model, data, 4)
+        assert environment.qpos[1].tolist() == data.qpos.tolist()
+        assert environment.qvel[1].tolist() == data.qvel.tolist()
+    assert float(environment.physics.state()["time"][1]) == data.time
+
+
 @pytest.mark.parametrize("poison", [math.nan, math.inf, 1e11])
 def test_broken_physics_ends_its_row_alone(make: Callable[..., Any], poison: float) -> None:
     environment = make()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy
 import pytest
 import torch
 
@@ -36,10 +37,17 @@ def test_numbers_are_those_of_integer_arithmetic(seed: int) -> None:
 
 def test_the_hash_of_other_devices_gives_the_bits_of_the_cpus() -> None:
     values = torch.tensor([[0, 1, -1], [2**63 - 1, -(2**63), 6457827717110365317]])
-    signed = [[mixed(value & MASK) for value in row] for row in values.tolist()]
-    expected = torch.tensor([[value - 2**64 if value >= 2**63 else value for value in row] for row in signed])
-    assert torch.equal(_hash(values), expected)
-    assert torch.equal(_hash_on_cpu(values), expected)
+    expected = [[mixed(value & MASK) for value in row] for row in values.tolist()]
+    assert [[value & MASK for value in row] for row in _hash(values).tolist()] == expected
+    assert _hash_on_cpu(values.numpy().view(numpy.uint64)).tolist() == expected
+
+
+def test_a_devices_stream_is_the_cpus() -> None:
+    on_cpu, on_device = RowRandom(5, "cpu", 3), RowRandom(5, "cpu", 3)
+    rows = torch.tensor([4, 0, 2])
+    for count in (3, 1, 7):
+        assert torch.equal(on_device._mantissas(rows, count), on_cpu._mantissas_on_cpu(rows, count))
+    assert torch.equal(on_device.counters(), on_cpu.counters())
 
 
 def test_splitmix64_mixer_gives_the_published_first_output() -> None:
