@@ -65,8 +65,9 @@ class BatchPhysics(Physics):
         self._substeps = substeps
         self._batch = Batch(model, num_envs, nthread=1, persistent=True)
         self._start = self._batch.state[0].copy()
-        # a plugin may keep something of its own, which only MuJoCo can reset
-        self._starts_by_copy = model.nplugin == 0
+        # rows that only MuJoCo itself can reset: a plugin may keep something of its own, and instabilities are counted until then
+        self._has_plugins = model.nplugin > 0
+        self._needs_reset = np.full(num_envs, self._has_plugins)
         self.qpos = self._view("qpos")
         self.qvel = self._view("qvel")
         self.ctrl = self._view("ctrl")
@@ -83,22 +84,18 @@ class BatchPhysics(Physics):
         if skipped is not None:
             ids = np.flatnonzero(~skipped[:rows].numpy())
         self._batch.step(ids, nstep=self._substeps, stage=_AFTER_STEP)
-        return torch.from_numpy(self._warned(self._batch.warning))
-
-    def _warned(self, warnings_of_rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Rows in which MuJoCo found an instability since they were last reset. Shape: (rows,)."""
-        counts = warnings_of_rows[:, _INSTABILITIES, 1]
+        counts = self._batch.warning[:, _INSTABILITIES, 1]
         # column by column: numpy is slow on many rows of three
-        found = counts[:, 0] > 0
-        for column in range(1, counts.shape[1]):
-            found |= counts[:, column] > 0
-        return found
+        unstable: NDArray[np.bool_] = (counts[:, 0] | counts[:, 1] | counts[:, 2]) != 0
+        self._needs_reset |= unstable
+        return torch.from_numpy(unstable)
 
     def restart(self, env_ids: Tensor) -> None:
         ids = env_ids.numpy()
-        counted = ids[self._warned(self._batch.warning[ids])] if self._starts_by_copy else ids
-        if len(counted):
-            self._batch.reset(counted, stage=_NO_STAGE)
+        broken = ids[self._needs_reset[ids]]
+        if len(broken):
+            self._batch.reset(broken, stage=_NO_STAGE)
+            self._needs_reset[broken] = self._has_plugins
         # the same as a reset, at a hundredth of its time
         self._batch.state[ids] = self._start
 

@@ -159,8 +159,9 @@ class RolloutCollector:
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
         """The leading members' part of something that has a row for every environment, as (members, num_envs) in place of its rows."""
         rows = members * self._num_envs
-        used = values if values.shape[dim] == rows else values.narrow(dim, 0, rows)
-        return used.unflatten(dim, (members, self._num_envs))
+        shape = values.shape
+        used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
+        return used.view(*shape[:dim], members, self._num_envs, *shape[dim + 1 :])
 
     def _prepare(self, arguments: Collection[str]) -> None:
         """Make buffers for what is recorded, and forget those that nobody reads any more."""
