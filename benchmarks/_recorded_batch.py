@@ -50,13 +50,13 @@ class RecordedBatch:
         """See `Batch.forward`; a task calls it on the rows that it has put into a start state."""
         began = time.perf_counter()
         if self._calls is not None:
-            self._calls.append(("place", ids, self.state(ids)))
+            self._calls.append(("place", ids, self.copied_state(ids)))
         ready = time.perf_counter()
         self._batch.forward(ids)
         self.seconds["reset"] += time.perf_counter() - ready
         self.seconds["recording"] += ready - began
 
-    def state(self, ids: Any = None) -> dict[str, Tensor]:
+    def copied_state(self, ids: Any = None) -> dict[str, Tensor]:
         """Copies of the simulator's state, of all rows or of these."""
         return {name: (value if ids is None else value[ids]).clone() for name, value in self._state.items()}
 

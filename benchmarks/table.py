@@ -7,6 +7,7 @@ was measured; one that was never measured says so.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ OF_RAW = {"hopper/run": 0.60, "ant/run": 0.70}
 TIMES_AS_MANY_CANDIDATES = {"hopper/run": 10.0, "ant/run": 6.0}
 RACED = ("cartpole/swingup", "hopper/run", "ant/run")
 MOST_OUTSIDE = 0.05
+OUTSIDE = ("environment", "policy", "reward", "rest", "saved states")
+"""Parts of a training's time that are neither physics nor learning."""
 RACING_TIME = 0.5
 TWO_CORES = 1.7
 GPU = 10.0
@@ -65,7 +68,7 @@ def at_most(figure: str, target: float, value: float | None, shown: str, **more:
     return Row(figure, f"≤ {shown.format(target)}", shown.format(value), ratio, value <= target, **more)
 
 
-def rows(since: float = 0.0) -> list[Row]:
+def rows(since: float = math.inf) -> list[Row]:
     """All lines, in the order of the targets."""
     return [
         *_speed(since),
@@ -82,28 +85,41 @@ def _speed(since: float) -> Iterator[Row]:
     for task, target in OF_RAW.items():
         lines = found.get("tasks", {}).get(task, [])
         lines = lines if isinstance(lines, list) else []  # of a benchmark of this name that measured otherwise
-        for num_envs in (16, 64):
-            mine = [line for line in lines if line["num_envs"] == num_envs]
-            lowest = min(mine, key=lambda line: line["of_raw"], default=None)
-            later = mine[-1] if mine else None
-            note = ""
-            if lowest is not None and later is not None:
-                note = f"lowest phase, after {lowest['iteration']} iterations; after {later['iteration']}: {later['of_raw']:.1%}"
-            yield at_least(
-                f"{task}, K=16, N={num_envs}: env steps/s, of raw physics",
-                target,
-                None if lowest is None else lowest["of_raw"],
-                "{:.1%}",
-                note=note,
-                measured=when if mine else "",
-            )
-        mine = [line["outside"] for line in lines if line["num_envs"] == 16]
-        yield at_most(
-            f"{task}, K=16, N=16: time outside physics and learning",
-            MOST_OUTSIDE,
-            max(mine, default=None),
+        own = found.get("num_envs", {}).get(task)
+        mine = [line for line in lines if line["num_envs"] == own]
+        others = sorted({line["num_envs"] for line in lines} - {own})
+        figure = f"{task}, K=16" + (f", N={own} (the task's)" if mine else "")
+        slowest = {
+            num_envs: min((line for line in lines if line["num_envs"] == num_envs), key=lambda line: line["of_raw"])
+            for num_envs in (*others, *([own] if mine else []))
+        }
+        note = ""
+        if mine:
+            note = f"lowest phase, after {slowest[own]['iteration']} iterations; after {mine[-1]['iteration']}: {mine[-1]['of_raw']:.1%}"
+            note += "".join(f"; N={num_envs}: {slowest[num_envs]['of_raw']:.1%}" for num_envs in others)
+        yield at_least(
+            f"{figure}: env steps/s, of raw physics",
+            target,
+            slowest[own]["of_raw"] if mine else None,
             "{:.1%}",
-            note="highest phase" if mine else "",
+            note=note,
+            measured=when if mine else "",
+        )
+        outside = {
+            num_envs: max(line["outside"] for line in lines if line["num_envs"] == num_envs) for num_envs in slowest
+        }
+        note = ""
+        if mine:
+            highest = max(mine, key=lambda line: line["outside"])
+            parts = {name: highest["shares"][name] for name in OUTSIDE}
+            note = "highest phase: " + ", ".join(f"{name} {share:.1%}" for name, share in parts.items())
+            note += "".join(f"; N={num_envs}: {outside[num_envs]:.1%}" for num_envs in others)
+        yield at_most(
+            f"{figure}: time outside physics and learning",
+            MOST_OUTSIDE,
+            outside[own] if mine else None,
+            "{:.1%}",
+            note=note,
             measured=when if mine else "",
         )
 
@@ -182,14 +198,18 @@ def render(lines: Sequence[Row]) -> str:
             "" if row.ratio is None else f"{row.ratio:.2f}",
             words[row.met],
             row.measured,
-            row.note,
         ]
         for row in lines
     ]
-    header = ["figure", "target", "measured", "ratio", "", "when", "note"]
+    header = ["figure", "target", "measured", "ratio", "", "when"]
     widths = [max(len(each[column]) for each in (header, *cells)) for column in range(len(header))]
-    padded = (
-        "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
-        for each in (header, ["─" * width for width in widths], *cells)
-    )
-    return "\n".join(padded)
+
+    def padded(line: Sequence[str]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+    text = [padded(header), padded(["─" * width for width in widths])]
+    for row, line in zip(lines, cells, strict=True):
+        text.append(padded(line))
+        if row.note:
+            text.append(f"    {row.note}")
+    return "\n".join(text)

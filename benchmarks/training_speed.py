@@ -2,8 +2,8 @@
 
     python benchmarks/training_speed.py [TASK …] [--quick] [--phases N …] [--num-envs N …]
 
-Hopper and ant, K=16 members of N=16 and N=64 environments, 64x64, one thread, human reward. Targets: the training makes at least 60 % (hopper) and
-70 % (ant) of the steps a second that raw physics makes, and less than 5 % of its time goes anywhere but physics and learning.
+Hopper and ant, K=16 members of N environments: as many as the task has, and 16 and 64. 64x64, one thread, human reward. Targets: the training makes at
+least 60 % (hopper) and 70 % (ant) of the steps a second that raw physics makes, and less than 5 % of its time goes anywhere but physics and learning.
 
 Raw physics is `batch.step` of as many rows with the same substeps and nothing else. What that costs depends on what the robots do: one that
 lies or stands still has other contacts than one that runs, and a fall ends in a reset. So each measured iteration is recorded (the controls, and the
@@ -20,6 +20,7 @@ target counts as met where the lowest phase meets it. "Resets" is the simulator'
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import tempfile
 import time
@@ -38,11 +39,12 @@ from eureka_agent.training.trainer import Trainer
 
 MEMBERS = 16
 NUM_ENVS = (16, 64)
+"""Beside the task's own."""
 PHASES = (3, 20, 150)
-ITERATIONS = {16: 20, 64: 6}
-"""Measured in every phase, by environments per member."""
-LONGEST = {64: 40}
-"""Last phase where iterations are long."""
+MEASURED_STEPS = 160_000
+"""Env steps of all members together that are measured in every phase, at least."""
+LONGEST_STEPS = 4_000_000
+"""A phase that comes later than this is left out."""
 
 
 class Measured:
@@ -75,7 +77,7 @@ class Measured:
 
     def iteration(self) -> dict[str, float]:
         """Wall seconds of one iteration, of its parts, and of the same physics alone ("raw")."""
-        start_state = self.batch.state()
+        start_state = self.batch.copied_state()
         timers, simulator = dict(self.trainer.timers), dict(self.batch.seconds)
         self.batch.record()
         began = time.perf_counter()
@@ -86,7 +88,7 @@ class Measured:
         parts = {name: seconds - timers[name] for name, seconds in self.trainer.timers.items()}
         inside = {name: seconds - simulator[name] for name, seconds in self.batch.seconds.items()}
         raw, reached = self.bare.replay(start_state, calls)
-        if not all(np.array_equal(reached[name], value.numpy()) for name, value in self.batch.state().items()):
+        if not all(np.array_equal(reached[name], value.numpy()) for name, value in self.batch.copied_state().items()):
             raise SystemExit("error: the same physics came to another state: it was not the same")
         known = {"update", "policy", "reward", "rest"}
         around = sum(seconds for name, seconds in parts.items() if name not in known)
@@ -153,25 +155,29 @@ def main() -> dict[str, list[dict[str, Any]]]:
     """Measure, print, store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=["hopper", "ant"], metavar="TASK")
-    parser.add_argument("--num-envs", type=int, nargs="+", default=list(NUM_ENVS), metavar="N")
+    parser.add_argument("--num-envs", type=int, nargs="+", metavar="N", help="default: the task's own, 16 and 64")
     parser.add_argument("--phases", type=int, nargs="+", default=list(PHASES), metavar="N", help="iterations")
     parser.add_argument(
         "--quick", action="store_true", help="two iterations early on, N=16 alone: shows only that it runs"
     )
     arguments = parser.parse_args()
     start()
-    sizes, phases = ([16], [2]) if arguments.quick else (arguments.num_envs, sorted(arguments.phases))
+    phases = [2] if arguments.quick else sorted(arguments.phases)
     figures: dict[str, list[dict[str, Any]]] = {}
+    own: dict[str, int] = {}
     for reference in arguments.tasks:
         chosen = subject(reference)
+        own[chosen.name] = chosen.task.training.num_envs
+        sizes = [16] if arguments.quick else sorted(set(arguments.num_envs or (*NUM_ENVS, own[chosen.name])))
         lines = []
         for num_envs in sizes:
-            wanted = [phase for phase in phases if phase <= LONGEST.get(num_envs, phase)] or phases[:1]
-            lines += measure(chosen, num_envs, wanted, 2 if arguments.quick else ITERATIONS.get(num_envs, 6))
+            steps = MEMBERS * num_envs * chosen.settings().horizon
+            wanted = [phase for phase in phases if phase * steps <= LONGEST_STEPS] or phases[:1]
+            lines += measure(chosen, num_envs, wanted, 2 if arguments.quick else math.ceil(MEASURED_STEPS / steps))
         figures[chosen.name] = lines
         show(chosen.name, lines)
     if not arguments.quick:
-        write_result("training_speed", {"members": MEMBERS, "tasks": figures})
+        write_result("training_speed", {"members": MEMBERS, "num_envs": own, "tasks": figures})
     return figures
 
 

@@ -53,14 +53,20 @@ def test_a_figure_that_is_to_be_small(results: Path) -> None:
 
 
 def test_the_lowest_phase_counts(results: Path) -> None:
+    shares = {"environment": 0.02, "policy": 0.01, "reward": 0.0, "rest": 0.01, "saved states": 0.0}
     lines = [
-        {"num_envs": 16, "iteration": 3, "of_raw": 0.5, "outside": 0.04},
-        {"num_envs": 16, "iteration": 150, "of_raw": 0.7, "outside": 0.03},
+        {"num_envs": 32, "iteration": 3, "of_raw": 0.5, "outside": 0.04, "shares": shares},
+        {"num_envs": 32, "iteration": 150, "of_raw": 0.7, "outside": 0.03, "shares": shares},
+        {"num_envs": 16, "iteration": 3, "of_raw": 0.45, "outside": 0.08, "shares": shares},
     ]
-    write(results, "training_speed", tasks={"hopper/run": lines})
-    assert row("hopper/run, K=16, N=16: env steps").met is False
-    assert row("hopper/run, K=16, N=16: time outside").value == "4.0%"
-    assert row("hopper/run, K=16, N=64: env steps").value == table.NOT_MEASURED
+    write(results, "training_speed", num_envs={"hopper/run": 32}, tasks={"hopper/run": lines})
+    found = row("hopper/run, K=16, N=32 (the task's): env steps")
+    assert (found.met, found.value) == (False, "50.0%")
+    assert "after 150: 70.0%; N=16: 45.0%" in found.note
+    found = row("hopper/run, K=16, N=32 (the task's): time outside")
+    assert (found.met, found.value) == (True, "4.0%")
+    assert "N=16: 8.0%" in found.note
+    assert row("ant/run, K=16: env steps").value == table.NOT_MEASURED
 
 
 def test_a_difference_within_its_interval_is_noise(results: Path) -> None:
@@ -75,7 +81,7 @@ def test_a_difference_within_its_interval_is_noise(results: Path) -> None:
 
 def test_results_of_another_form_are_not_measured(results: Path) -> None:
     write(results, "training_speed", tasks={"hopper/run": {"steps_per_second": 1.0}})
-    assert row("hopper/run, K=16, N=16: env steps").value == table.NOT_MEASURED
+    assert row("hopper/run, K=16: env steps").value == table.NOT_MEASURED
 
 
 def test_figures_say_when_they_are_from(results: Path) -> None:

@@ -19,7 +19,7 @@ def test_recorded_steps_and_resets_lead_to_the_same_state_again(robot: str) -> N
     watched = watch(environment)
     environment.reset()
     environment.progress_buf[:] = environment.max_episode_length - torch.tensor([3, 5, 9, 9, 20, 90, 90, 90])
-    begins = watched.state()
+    begins = watched.copied_state()
     watched.record()
     noise = torch.Generator().manual_seed(0)
     for _ in range(30):
@@ -31,7 +31,7 @@ def test_recorded_steps_and_resets_lead_to_the_same_state_again(robot: str) -> N
     seconds, reached = bare.replay(begins, calls)
     assert seconds > 0.0
     assert watched.seconds["step"] > 0.0
-    for name, value in watched.state().items():
+    for name, value in watched.copied_state().items():
         assert (value.numpy() == reached[name]).all(), name
     assert (own.bind("qpos") == reached["qpos"]).all()
     # without the resets it is another course of events

@@ -18,5 +18,5 @@ task = Task(
     fitness_doc="metres travelled forward (+x) in an episode of 8 s; a torso on the ground or tipped over ends the episode",
     fitness_unit="m",
     success_fitness=12.0,
-    training=TrainingBudget(env_steps=600_000, num_envs=16),
+    training=TrainingBudget(env_steps=600_000, num_envs=64, overrides={"horizon": 16}),
 )

@@ -18,5 +18,5 @@ task = Task(
     fitness_doc="metres travelled forward (+x) in an episode of 8 s; falling ends the episode",
     fitness_unit="m",
     success_fitness=12.0,
-    training=TrainingBudget(env_steps=150_000, num_envs=16),
+    training=TrainingBudget(env_steps=150_000, num_envs=32),
 )
