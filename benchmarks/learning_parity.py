@@ -2,8 +2,9 @@
 
     python benchmarks/learning_parity.py [--quick] [--seeds N] [--env-steps N] [TASK …]
 
-Same simulator, reward, architecture and hyperparameters; five seeds each. Fitness is the mean of 64 episodes without noise. Printed are the
-mean over seeds and its 95 % interval (Student's t). Needs the `benchmark` extra; about 40 minutes on one core.
+Same simulator, reward, architecture and samples; five seeds each. Ours has the task's own settings; rsl-rl those with which it does best here, five epochs
+and 16 environments with a horizon of 32, and otherwise the same. Fitness is the mean of 64 episodes of the last policy without noise. Printed are
+the mean over seeds and its 95 % interval (Student's t). Needs the `bench` extra; about 40 minutes on one core.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from _rivals import rsl_rl
 ENV_STEPS = {"hopper": 300_000}
 """Samples of one training: those of the figures in the README, whatever a task's budget is by now."""
 
+RSL_RL = {"epochs": 5, "num_envs": 16, "horizon": 32}
+"""With the hopper's own three epochs and 32 environments it reaches 4.3 m in place of 12."""
+
 
 def measure(chosen: Subject, seeds: range, env_steps: int) -> dict[str, list[float]]:
     """Fitness by seed, ours and rsl-rl's."""
     # with one checkpoint the last policy is the one that is kept, as it is in rsl-rl
     settings = chosen.settings(env_steps=env_steps, checkpoints=1)
+    theirs = settings.model_copy(update=RSL_RL)
     return {
         "ours": [chosen.score(policy) for policy in train(chosen, settings, seeds)],
-        "rsl_rl": [chosen.score(rsl_rl(chosen, settings, seed, settings.updates)[1]) for seed in seeds],
+        "rsl_rl": [chosen.score(rsl_rl(chosen, theirs, seed, theirs.updates)[1]) for seed in seeds],
     }
 
 
