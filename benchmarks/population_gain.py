@@ -2,9 +2,9 @@
 
     python benchmarks/population_gain.py [--quick] [TASK …]
 
-All on the same simulator and the same number of samples, one thread, start-up left out. One run of the others is measured and counted
+All on the same simulator with the task's own settings and the same number of samples, one thread, start-up left out. One run of the others is measured and counted
 16 times. The four take turns, and the median of each counts. Times are the processor's: what else runs on the machine does not count.
-Needs the `benchmark` extra.
+Needs the `bench` extra.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEMBERS = 16
 
 def ours(chosen: Subject, members: int, iterations: int) -> float:
     """Processor seconds of some iterations of our trainer."""
-    trainer = filled_trainer(chosen, chosen.settings(num_envs=16, env_steps=10**12), range(members))
+    trainer = filled_trainer(chosen, chosen.settings(env_steps=10**12), range(members))
     trainer.iterate()
     began = time.process_time()
     for _ in range(iterations):
@@ -32,7 +32,7 @@ def ours(chosen: Subject, members: int, iterations: int) -> float:
 
 def measure(chosen: Subject, rounds: int, iterations: int) -> dict[str, float]:
     """Median processor seconds of 16 members' iterations, each way."""
-    settings = chosen.settings(num_envs=16)
+    settings = chosen.settings()
     ways: dict[str, Callable[[int], float]] = {
         "one_process": lambda seed: ours(chosen, MEMBERS, iterations),
         "one_by_one": lambda seed: MEMBERS * ours(chosen, 1, iterations),
