@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 import pytest
 import yaml
 from command_line import CommandLine
+from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.events import IterationEnded, Notice, RunStarted
+from eureka_agent.report.events import IterationEnded, IterationStarted, Notice, RunStarted
 from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import (
     Dial,
@@ -29,6 +31,7 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import BUDGET_FACT, run_report
+from eureka_agent.search.trial import TrialRequest
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MakeRun = Callable[..., Run]
@@ -381,6 +384,43 @@ async def test_missing_baselines_are_left_time_for(timed_run: Callable[..., Run]
     await Timed(run).search()
     # 4 baselines, 120 s more: at 60 s that ends at 300 s, at 120 s not in time
     assert generations(run) == 2
+
+
+async def test_repeats_are_left_time_for(timed_run: Callable[..., Run]) -> None:
+    run = timed_run(confirm=1)
+    timed = Timed(run)
+    await timed.search()
+    # three trainings take 60 s, so another generation and the finals 100 s: at 180 s that ends at 280 s, at 240 s not in time
+    assert generations(run) == 4
+    assert timed.notices[0].endswith("would have taken about 1 min 40 s")
+
+
+async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_for(make_run: MakeRun) -> None:
+    sizes = {"iterations": 4, "samples": 2, "env_steps": 1000, "num_envs": 10, "horizon": 10}
+    run = restorable(make_run(**sizes, budget="1m", racing=False, confirm=2, finalists=0))
+    events: list[Any] = []
+    decided = asyncio.Event()
+
+    def observe(event: Any) -> None:
+        events.append(event)
+        if isinstance(event, Notice) or (isinstance(event, IterationStarted) and event.iteration == 1):
+            decided.set()
+
+    class Patient(RacedTrials):
+        async def before_the_end(self, request: TrialRequest) -> None:
+            await decided.wait()
+
+    sources = [reward(number) for number in range(1, 9)]
+    trials = Patient({source: float(number) for number, source in enumerate(sources, 1)})
+    deadline = Deadline(run, 60.0, lambda: 14.0, observe)
+    search = ScriptedSearch(run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline)
+    async with asyncio.timeout(30):
+        await search.engine.search()
+    # at the last rung 2 x 700 env steps took 14 s. The trainings' rest takes 6 s, their two repeats 20 s, another generation with its own
+    # repeats 40 s
+    texts = [event.text for event in events if isinstance(event, Notice)]
+    assert [text.rpartition(" would ")[2] for text in texts] == ["have taken about 1 min 6 s"]
+    assert generations(run) == 1
 
 
 async def test_the_time_before_the_first_generation_counts_but_is_no_training(timed_run: Callable[..., Run]) -> None:
