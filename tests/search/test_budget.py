@@ -171,6 +171,51 @@ def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
     assert size(planned("36.5k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
 
 
+@pytest.mark.parametrize(
+    ("rungs", "measured"),
+    [
+        ((0.7,), (0.07, 0.10)),
+        ((0.8,), (0.04, 0.07)),
+        ((0.6,), (0.11, 0.14)),
+        ((0.1,), (0.20, 0.29)),
+        ((0.6, 0.8), (0.11, 0.17)),
+        ((0.4, 0.7), (0.19, 0.25)),
+        ((0.1, 0.6), (0.29, 0.35)),
+    ],
+)
+def test_what_racing_saves_follows_from_where_its_rungs_are(
+    rungs: tuple[float, ...], measured: tuple[float, float]
+) -> None:
+    """Against what generations of eight saved on average, replayed (benchmarks/LOG.md): at most so much, and at least three quarters of it."""
+    saved = 1.0 - candidates_cost(SETTINGS.model_copy(update={"rungs": rungs}))
+    low, high = measured
+    assert 0.75 * low <= saved <= high
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"rungs": ()}, {"rungs": (0.95,)}, {"racing": False}, {"samples": 1}, {"checkpoints": 1}, {"env_steps": 300}],
+)
+def test_where_nobody_is_stopped_nothing_is_saved(settings: dict[str, Any]) -> None:
+    """A rung is at a checkpoint: one behind the last but one is none, and of three updates 0.7 is behind the second."""
+    assert candidates_cost(SETTINGS.model_copy(update=settings)) == 1.0
+
+
+def test_a_generation_begins_no_earlier_than_the_last_rung_of_the_one_before() -> None:
+    # with 100 workers a generation takes 1 alone, less what racing saves; the others begin where the last rung of the one before is
+    late = SETTINGS.model_copy(update={"rungs": (0.45,), "racing": False, "samples": 8, "confirm": 0, "finalists": 0})
+    dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(100, 100.0, 0.0))
+    seconds = [dial.seconds(late.model_copy(update={"iterations": number})) * 0.85 for number in (1, 2, 3)]
+    assert seconds == pytest.approx([10.0, 15.0, 20.0])  # the checkpoint at 0.5
+
+
+def candidates_cost(settings: SearchSettings) -> float:
+    """The part of its candidates' trainings that a generation makes."""
+    alone = settings.model_copy(update={"iterations": 1, "confirm": 0, "finalists": 0})
+    steps = Dial(parse_budget("1G"), missing, restorable=True).env_steps(alone)
+    return steps / (alone.samples * steps_of_a_training(alone))
+
+
 def test_a_training_is_counted_in_whole_updates() -> None:
     assert steps_of_a_training(SETTINGS.model_copy(update={"env_steps": 901})) == 1000
 
