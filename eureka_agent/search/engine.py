@@ -102,7 +102,7 @@ class SearchEngine:
 
     def _overlaps(self, iteration: int) -> bool:
         """Whether this generation is designed while the one before it is in training."""
-        return self._works_ahead and says_something(self._run.archive.attempts(), iteration - 1)
+        return self._works_ahead and says_something(self._run.archive.attempts(iteration - 1))
 
     async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[asyncio.Task[Attempt]]:
         """Begin a generation; returns its lives once the next one can be designed, or all of them have ended."""
@@ -117,8 +117,8 @@ class SearchEngine:
                 await course.milestone.reached()
             if not self._overlaps(iteration + 1):
                 await asyncio.wait(lives)
-            this_round = [each for each in archive.attempts() if each.iteration == iteration and each.sample in samples]
-            if says_something(this_round, iteration) or any(each.stage is Stage.TRAINED for each in this_round):
+            this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
+            if says_something(this_round) or any(each.stage is Stage.TRAINED for each in this_round):
                 return lives
             await asyncio.wait(lives)
         rounds = settings.retry_rounds + 1
