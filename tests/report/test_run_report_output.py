@@ -259,6 +259,8 @@ def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm:
     assert "1 training started again because a worker died." in markdown(report)  # of a candidate
     again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
     assert "2 trainings started again because a worker died." in markdown(again)
+    finals = replace(again, cost=replace(again.cost, final_restarts=3))
+    assert "5 trainings started again because a worker died." in markdown(finals)
 
 
 def test_runs_are_one_line_each(report: RunReport) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.records import FinalTraining, RunStatus, TaskDescription
 from eureka_agent.report.events import RunEnded
 from eureka_agent.search.session import REPORT_FILE, _end, _Stopwatch, effective_settings
+from eureka_agent.search.summary import run_cost
 
 
 def test_a_person_overrides_the_task_and_the_task_the_defaults(description: TaskDescription) -> None:
@@ -39,3 +40,12 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0
+
+
+def test_finals_and_baselines_that_started_again_are_counted() -> None:
+    trainings = [
+        FinalTraining(name="human", seed=1, outcome=None, retries=1),
+        FinalTraining(name="1-01", seed=1, outcome=None, retries=2),
+        FinalTraining(name="sparse", seed=1, outcome=None, retries=1, cached=True),  # of another run
+    ]
+    assert run_cost((), trainings, ()).final_restarts == 3
