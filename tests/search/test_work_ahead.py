@@ -214,6 +214,24 @@ async def test_who_fails_behind_the_last_rung_was_a_parent_and_is_no_finalist(ma
     assert "1-03" not in [attempt.id for attempt in trained]
 
 
+@pytest.mark.parametrize("iterations", [0, 1, 9, 10, 11])
+async def test_a_training_may_break_off_at_any_time(make_run: MakeRun, iterations: int) -> None:
+    """Also before its first checkpoint, of which there is one every ten of the hundred iterations."""
+    run = restorable(make_run(**{**SETTINGS, "iterations": 2, "env_steps": 10_000, "confirm": 0}))
+
+    class Breaking(RacedTrials):
+        async def run(self, request: TrialRequest) -> Trial:
+            if request.source != SCRIPT[0]:
+                return await super().run(replace(request, pauses=()))
+            return Trial(None, self._points(100 * iterations, 5.0), None, "became NaN", 0)
+
+    await search_with(run, Breaking(FITNESS)).engine.search()
+    failed = run.archive.attempt("1-01")
+    assert failed is not None
+    assert (failed.stage, failed.reason) == (Stage.FAILED, "became NaN")
+    assert (None if failed.outcome is None else failed.outcome.env_steps) == (1000 if iterations >= 10 else None)
+
+
 async def test_when_nothing_comes_of_a_generation_the_one_before_it_still_comes_to_its_end(make_run: MakeRun) -> None:
     """Its candidates are all that the run has to show, and a resumption would break them off again."""
     settings = {**SETTINGS, "iterations": 2, "racing": False, "revisions": 0, "retry_rounds": 0}
