@@ -19,7 +19,7 @@ def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
 def checkpoints_of(points: Sequence[CurvePoint], iterations: int, checkpoints: int) -> tuple[CheckpointRecord, ...]:
     """The checkpoints that a training of so many iterations has behind it, as its trainer sums them up."""
     due = [iteration for iteration in checkpoint_iterations(iterations, checkpoints) if iteration <= len(points)]
-    return tuple(summarize(points[begin:end]) for begin, end in zip([0, *due[:-1]], due, strict=True))
+    return tuple(summarize(points[begin:end]) for begin, end in zip([0, *due], due, strict=False))
 
 
 def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:

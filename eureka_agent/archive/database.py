@@ -173,9 +173,13 @@ class Archive:
             ),
         )
 
-    def attempts(self) -> tuple[Attempt, ...]:
-        """All attempts in the order of iteration, sample, revision."""
-        rows = self._read("SELECT record FROM attempts ORDER BY iteration, sample, revision")
+    def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
+        """All attempts, or those of one iteration, in the order of iteration, sample, revision."""
+        order = "ORDER BY iteration, sample, revision"
+        if iteration is None:
+            rows = self._read(f"SELECT record FROM attempts {order}")
+        else:
+            rows = self._read(f"SELECT record FROM attempts WHERE iteration = ? {order}", (iteration,))
         return tuple(self._parsed(Attempt, record) for (record,) in rows)
 
     def attempt(self, attempt_id: str) -> Attempt | None:

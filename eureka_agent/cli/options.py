@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
@@ -16,19 +16,26 @@ from eureka_agent.settings import SearchSettings, parse_settings, read_settings_
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
-class Integers(click.ParamType):
-    """Comma-separated whole numbers: `64,64`."""
+class Numbers(click.ParamType):
+    """Numbers with commas between them: `64,64`. An empty text is an empty list."""
 
-    name = "integers"
+    name = "numbers"
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> tuple[int, ...]:
+    def __init__(self, number: type[int] | type[float], example: str) -> None:
+        self._number = number
+        self._example = example
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[float, ...]:
         """The numbers, or a usage error that shows what was given."""
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(int(part) for part in str(value).split(","))
+            return tuple(self._number(part) for part in str(value).split(",")) if str(value).strip() else ()
         except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers such as 64,64", parameter, context)
+            kind = "whole numbers" if self._number is int else "numbers"
+            self.fail(f"{value!r} is not a list of {kind} such as {self._example}", parameter, context)
 
 
 def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], CommandFunction]:
@@ -55,7 +62,9 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandF
             flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text
         )
     if get_origin(kind) is tuple:
-        return click.option(flag, name, type=Integers(), default=None, help=text)
+        member = get_args(kind)[0]  # annotated with its bounds, or plain
+        number = get_args(member)[0] if get_origin(member) is Annotated else member
+        return click.option(flag, name, type=Numbers(number, str(shown)), default=None, help=text)
     return click.option(flag, name, type=kind, default=None, help=text)
 
 

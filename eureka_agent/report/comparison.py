@@ -170,7 +170,8 @@ def _state(report: RunReport) -> list[str]:
         return []
     if report.status is RunStatus.RUNNING:
         return ["The run is being worked on right now, so none of this is final."]
-    reason = f": {report.message.splitlines()[0].rstrip('.')}" if report.message else ""
+    failed = report.status is RunStatus.FAILED  # else the message, where there is one, says how to go on
+    reason = f": {report.message.splitlines()[0].rstrip('.')}" if failed and report.message else ""
     command = shlex.join(["eureka", "resume", str(report.folder)])
     return [f"The run is {report.status.value}{reason}; `{command}` goes on with it."]
 

@@ -207,6 +207,7 @@ def _baselines(report: RunReport) -> str:
 def _cost(report: RunReport) -> str:
     repeats = [repeat for attempt in report.attempts for repeat in attempt.repeats]
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
+    retries += report.cost.final_restarts
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
     return cost_sentence(report) + restarts
 

@@ -21,6 +21,8 @@ class RunCost:
     final_trainings: int = 0
     baseline_trainings: int = 0
     """Without the cached ones."""
+    final_restarts: int = 0
+    """Times that final trainings and baselines were started again because a worker died."""
     env_steps: int = 0
     """Of all those trainings."""
     requests: int = 0

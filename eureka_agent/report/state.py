@@ -70,6 +70,7 @@ class SearchView:
         self._first_progress: tuple[float, int] | None = None
         self._rate_marks: deque[tuple[float, int]] = deque()
         self._running_steps = 0
+        self._retried_jobs: set[str] = set()
 
     # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,6 +256,7 @@ class SearchView:
         if training is not None:
             self._running_steps -= training.env_steps
             training.restart()
+            self._retried_jobs.add(event.job)
             self.queued[event.job] = training
             self._rate_marks.clear()
         label = training.label if training is not None else event.job
@@ -267,7 +269,8 @@ class SearchView:
         before = training.env_steps
         training.add(event.points)
         self._running_steps += training.env_steps - before
-        if self._first_progress is not None:  # these steps took none of the time since
+        if self._first_progress is not None and event.job not in self._retried_jobs:
+            # an earlier process made these steps: they took none of the time since
             begin, steps = self._first_progress
             self._first_progress = (begin, steps + training.env_steps - before)
         self._rate_marks.clear()

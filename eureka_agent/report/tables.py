@@ -95,6 +95,8 @@ def render_end(report: RunReport) -> RenderableType:
         parts += [render_scores(report), Text()]
     parts += [Text(verdict(report)), Text()]
     paths = Table.grid(padding=(0, 2))
+    paths.add_column(no_wrap=True)
+    paths.add_column(overflow="fold")
     if report.best is not None:
         paths.add_row("reward", f"{report.folder / 'best' / 'reward.py'}")
         paths.add_row("policy", f"{report.folder / 'best' / 'policy.safetensors'}")

@@ -13,14 +13,16 @@ from decimal import Decimal
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.report import wording
+from eureka_agent.search.standing import rungs_of
 from eureka_agent.settings import SearchSettings
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
-RACING_SAVING = 0.07
-"""Part of a generation's env steps that a plan counts on racing to save. One rung at 0.7, where at most half are stopped, can save 0.15 at most. How
-much it is depends on the task: 0.07 to 0.10 of generations of eight, replayed (`benchmarks/racing.py`). This is the low end, two of eight, since a plan
-that hopes for more overruns its budget; where it is more, the search ends sooner than planned."""
+RACING_SAVING = 0.07 / 0.15
+"""What a plan counts on racing to save of the most that it can, which is where every rung stops half of who comes to it. How much it is depends on the
+task: of generations of eight, replayed, one rung at 0.7 saves 0.07 to 0.10 of at most 0.15, and rungs elsewhere save 0.4 to 0.7 of their most
+(benchmarks/LOG.md). This is the low end at 0.7, since a plan that hopes for more overruns its budget; where it is more, the search ends sooner than
+planned."""
 TRAINING_SHARE = 0.85
 """Part of the wall time after the start that goes to trainings; the rest is designers, dry runs, evaluations, and waiting for the last one."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
@@ -171,11 +173,12 @@ class Dial:
         it does not begin before the one before it has come to its last rung. Confirmations run beside it: they take env steps, and no phase.
         """
         alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(made.confirmations / workers)
-        if not (settings.work_ahead and settings.rungs and self._restorable):
+        rungs = _rungs(settings)
+        if not (settings.work_ahead and rungs and self._restorable):
             return settings.iterations * alone
         shared = (made.candidates * self._kept(settings) + made.confirmations) / workers
         # nothing follows the last one
-        return (settings.iterations - 1) * max(shared, max(settings.rungs)) + alone
+        return (settings.iterations - 1) * max(shared, rungs[-1]) + alone
 
     def needed(self, settings: SearchSettings) -> str:
         """What these settings take, rounded up, as a budget is written."""
@@ -185,7 +188,15 @@ class Dial:
 
     def _kept(self, settings: SearchSettings) -> float:
         """Part of the candidates' env steps that is trained."""
-        return 1.0 - RACING_SAVING if settings.racing and self._restorable and settings.samples > 1 else 1.0
+        if not (settings.racing and self._restorable and settings.samples > 1):
+            return 1.0
+        most = sum((1.0 - rung) / 2**number for number, rung in enumerate(_rungs(settings), 1))
+        return 1.0 - RACING_SAVING * most
+
+
+def _rungs(settings: SearchSettings) -> list[float]:
+    """Parts of a training at which candidates are compared: where the checkpoints are that stand for the ones asked for."""
+    return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
 
 
 def steps_text(steps: float) -> str:

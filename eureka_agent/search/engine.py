@@ -13,6 +13,7 @@ from eureka_agent.designer.interface import Designer, DesignRequest, FailureSumm
 from eureka_agent.errors import EurekaError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
+from eureka_agent.report import wording
 from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
@@ -79,7 +80,12 @@ class SearchEngine:
             await self._until_known(iteration, lives, ends)
             if self._deadline is not None and not self._deadline.allows(iteration):
                 return
-            lives.append(await self._iteration(iteration, group))
+            try:
+                lives.append(await self._iteration(iteration, group))
+            except SearchFailedError:
+                if ends:  # what is in training is all that the run will have to show
+                    await asyncio.wait(ends[-1:])
+                raise
             ends.append(group.create_task(self._end(iteration, lives[iteration], ends[-1:])))
 
     async def _until_known(
@@ -96,7 +102,7 @@ class SearchEngine:
 
     def _overlaps(self, iteration: int) -> bool:
         """Whether this generation is designed while the one before it is in training."""
-        return self._works_ahead and says_something(self._run.archive.attempts(), iteration - 1)
+        return self._works_ahead and says_something(self._run.archive.attempts(iteration - 1))
 
     async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[asyncio.Task[Attempt]]:
         """Begin a generation; returns its lives once the next one can be designed, or all of them have ended."""
@@ -111,15 +117,15 @@ class SearchEngine:
                 await course.milestone.reached()
             if not self._overlaps(iteration + 1):
                 await asyncio.wait(lives)
-            this_round = [each for each in archive.attempts() if each.iteration == iteration and each.sample in samples]
-            if any(attempt.midway is not None or attempt.stage is Stage.TRAINED for attempt in this_round):
+            this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
+            if says_something(this_round) or any(each.stage is Stage.TRAINED for each in this_round):
                 return lives
             await asyncio.wait(lives)
         rounds = settings.retry_rounds + 1
         what = (
             "the proposal failed"
             if settings.samples * rounds == 1
-            else f"every proposal of iteration {iteration + 1} failed, in {rounds} rounds of {settings.samples}"
+            else f"every proposal of iteration {iteration + 1} failed, in {wording.plural(rounds, 'round')} of {settings.samples}"
         )
         raise self._failed(what, [life.result() for life in lives])
 

@@ -191,7 +191,7 @@ async def _work(
             message = str(error)
             raise
         finally:
-            _end(run, status, message, observer)
+            _end(run, status, message, stopwatch)
 
 
 def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
@@ -220,15 +220,20 @@ class _Stopwatch:
         """Wall time spent on the run up to now, over all its resumptions."""
         return self._run.seconds + time.monotonic() - self._since
 
+    def add(self) -> None:
+        """Add the time since the last call."""
+        now = time.monotonic()
+        self._run.add_seconds(now - self._since)
+        self._since = now
+
     def __call__(self, event: Event) -> None:
-        if isinstance(event, AttemptEnded | TrainingEnded | RunEnded):
-            now = time.monotonic()
-            self._run.add_seconds(now - self._since)
-            self._since = now
+        if isinstance(event, AttemptEnded | TrainingEnded):
+            self.add()
         self._observer(event)
 
 
-def _end(run: Run, status: RunStatus, message: str, observer: Observer) -> None:
+def _end(run: Run, status: RunStatus, message: str, observer: _Stopwatch) -> None:
+    observer.add()  # before the report, which says how long it took
     run.archive.set_facts({"status": status.value, "message": message})
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     report = run_report(run)

@@ -59,13 +59,9 @@ def standing(attempts: Sequence[Attempt], iteration: int, rungs: Rungs) -> list[
     ]
 
 
-def says_something(attempts: Sequence[Attempt], iteration: int) -> bool:
-    """Whether the score of any attempt of this generation was known at its last rung."""
-    return any(
-        attempt.midway is not None and attempt.midway.fitness is not None
-        for attempt in attempts
-        if attempt.iteration == iteration
-    )
+def says_something(generation: Sequence[Attempt]) -> bool:
+    """Whether the score of any of these attempts was known at its last rung."""
+    return any(attempt.midway is not None and attempt.midway.fitness is not None for attempt in generation)
 
 
 def _under_way(attempt: Attempt) -> Attempt:

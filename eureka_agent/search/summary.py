@@ -75,6 +75,7 @@ def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], me
         search_trainings=len(searched) + len(repeats),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
+        final_restarts=sum(training.retries for training in paid),
         env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),
         requests=len(costs),
         prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),

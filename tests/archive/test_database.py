@@ -30,6 +30,8 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
     ):
         archive.put_attempt(attempt)
     assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
+    assert [attempt.id for attempt in archive.attempts(iteration=0)] == ["1-10", "1-10-r1", "1-11"]
+    assert archive.attempts(iteration=2) == ()
 
 
 def test_a_later_stage_replaces_the_earlier_one(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:

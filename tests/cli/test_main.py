@@ -78,6 +78,8 @@ def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
         (["critique", "x.py", "--dry-run-timeout", "nan"], 2, "'dry_run_timeout' in the flags is nan", ""),
         (["critique", "x.py", "--dry-run-timeout", "1e30"], 2, "less than or equal to 86400", ""),
         (["search", "x", "--hidden-sizes", "0,-3"], 2, "'hidden_sizes.0' in the flags is 0", ""),
+        (["search", "x", "--hidden-sizes", ""], 2, "'hidden_sizes' in the flags is ()", "search --help"),
+        (["search", "x", "--rungs", "0.4,70"], 2, "'rungs.1' in the flags is 70", "search --help"),
         (["search", "x", "--learning-rate", "inf"], 2, "'learning_rate' in the flags is inf", "finite"),
         (["search", "x", "--num-envs", "1", "--horizon", "1"], 2, "minibatches is 4", ""),
         (["search", "x", "--env", ""], 2, "no environment is named", "eureka envs"),

@@ -138,6 +138,14 @@ def test_a_run_that_is_under_way_is_not_said_to_be_resumable(report: RunReport) 
     assert "eureka resume" not in text
 
 
+def test_how_a_stopped_run_goes_on_is_said_once(report: RunReport) -> None:
+    """Its message says that too, for the line that Ctrl-C ends with; one of a killed run is of an earlier end."""
+    command = "eureka resume runs/20261121-035500_jumper_jump"
+    text = verdict(replace(report, status=RunStatus.STOPPED, message=f"go on with: {command}"))
+    assert f"The run is stopped; `{command}` goes on with it." in text
+    assert text.count(command) == 1
+
+
 def test_the_command_to_resume_is_quoted_for_the_shell(report: RunReport) -> None:
     text = verdict(replace(report, status=RunStatus.STOPPED, folder=Path("my runs/one")))
     assert "`eureka resume 'my runs/one'`" in text

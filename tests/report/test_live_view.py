@@ -28,6 +28,7 @@ from eureka_agent.report.events import (
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
+    TrainingResumed,
     TrainingRetried,
 )
 from eureka_agent.report.lines import fit, share_rows
@@ -248,6 +249,27 @@ def test_a_retried_training_starts_from_nothing(scene: Scene, point: Callable[..
     assert "training of 1-01 starts again: its worker died" in scene.text(80, 24)
     scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0),)))
     assert scene.view.env_steps_done == 100
+
+
+def test_steps_that_outlive_a_worker_took_their_time(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    scene.send(TrainingProgress(job="1-01@7", points=()))
+    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
+    saved = TrainingResumed(job="1-01@7", label="1-01", points=(point(300, 1.0),))
+    scene.send(TrainingRetried(job="1-01@7", reason="its worker died"), saved, seconds=0.0)
+    # of the 500 env steps 300 are left, which took 5 s
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 300) / 60.0)
+
+
+def test_steps_of_an_earlier_process_took_no_time(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    scene.accept("1-01")
+    scene.send(TrainingProgress(job="1-01@7", points=()))
+    scene.send(TrainingQueued(job="1-02@8", label="1-02", kind="search", seed=8), seconds=0.0)
+    scene.send(TrainingResumed(job="1-02@8", label="1-02", points=(point(300, 1.0),)), seconds=0.0)
+    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 800) / 100.0)
 
 
 def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:

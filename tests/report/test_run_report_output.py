@@ -174,6 +174,15 @@ def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, wi
     assert "runs/20261121-035500_jumper_jump/best/reward.py" in text
 
 
+def test_long_paths_are_shown_whole(report: RunReport) -> None:
+    """They are what a person copies."""
+    folder = Path("/home/somebody/projects/robots/experiments/runs/20261121-035500_jumper_jump")
+    lines = printed(render_end(replace(report, folder=folder)), 80).splitlines()
+    assert max(len(line) for line in lines) <= 80
+    for file in ("reward.py", "policy.safetensors"):
+        assert f"{folder}/best/{file}" in "".join(line.strip() for line in lines)
+
+
 def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
     assert report.best is not None
     proposal = report.best.proposal.model_copy(
@@ -250,6 +259,8 @@ def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm:
     assert "1 training started again because a worker died." in markdown(report)  # of a candidate
     again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
     assert "2 trainings started again because a worker died." in markdown(again)
+    finals = replace(again, cost=replace(again.cost, final_restarts=3))
+    assert "5 trainings started again because a worker died." in markdown(finals)
 
 
 def test_runs_are_one_line_each(report: RunReport) -> None:

@@ -1,7 +1,16 @@
 from __future__ import annotations
 
-from eureka_agent.records import TaskDescription
-from eureka_agent.search.session import effective_settings
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.records import FinalTraining, RunStatus, TaskDescription
+from eureka_agent.report.events import RunEnded
+from eureka_agent.search.session import REPORT_FILE, _end, _Stopwatch, effective_settings
+from eureka_agent.search.summary import run_cost
 
 
 def test_a_person_overrides_the_task_and_the_task_the_defaults(description: TaskDescription) -> None:
@@ -15,3 +24,28 @@ def test_the_environment_is_the_one_that_was_found(description: TaskDescription)
     described = description.model_copy(update={"environment": "/somewhere/cart", "task": "centre"})
     settings = effective_settings({"env": "cart"}, described)
     assert (settings.env, settings.task) == ("/somewhere/cart", "centre")
+
+
+def test_the_report_of_a_run_counts_its_time_up_to_its_end(
+    make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    run.add_seconds(20.0)  # of an earlier process
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    events: list[Any] = []
+    stopwatch = _Stopwatch(run, events.append)
+    now += 100.0
+    _end(run, RunStatus.STOPPED, "", stopwatch)
+    assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
+    assert [type(event) for event in events] == [RunEnded]
+    assert run.seconds == 120.0
+
+
+def test_finals_and_baselines_that_started_again_are_counted() -> None:
+    trainings = [
+        FinalTraining(name="human", seed=1, outcome=None, retries=1),
+        FinalTraining(name="1-01", seed=1, outcome=None, retries=2),
+        FinalTraining(name="sparse", seed=1, outcome=None, retries=1, cached=True),  # of another run
+    ]
+    assert run_cost((), trainings, ()).final_restarts == 3

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from raced_trials import RacedTrials, restorable
-from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import Proposal, Stage
 from eureka_agent.report.events import IterationEnded, IterationStarted
+from eureka_agent.search.engine import SearchFailedError
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -211,3 +212,55 @@ async def test_who_fails_behind_the_last_rung_was_a_parent_and_is_no_finalist(ma
     assert (failed.stage, failed.reason) == (Stage.FAILED, "went NaN")
     assert asked(search)[3:] == [["1-03"]] * 3
     assert "1-03" not in [attempt.id for attempt in trained]
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 9, 10, 11])
+async def test_a_training_may_break_off_at_any_time(make_run: MakeRun, iterations: int) -> None:
+    """Also before its first checkpoint, of which there is one every ten of the hundred iterations."""
+    run = restorable(make_run(**{**SETTINGS, "iterations": 2, "env_steps": 10_000, "confirm": 0}))
+
+    class Breaking(RacedTrials):
+        async def run(self, request: TrialRequest) -> Trial:
+            if request.source != SCRIPT[0]:
+                return await super().run(replace(request, pauses=()))
+            return Trial(None, self._points(100 * iterations, 5.0), None, "became NaN", 0)
+
+    await search_with(run, Breaking(FITNESS)).engine.search()
+    failed = run.archive.attempt("1-01")
+    assert failed is not None
+    assert (failed.stage, failed.reason) == (Stage.FAILED, "became NaN")
+    assert (None if failed.outcome is None else failed.outcome.env_steps) == (1000 if iterations >= 10 else None)
+
+
+async def test_when_nothing_comes_of_a_generation_the_one_before_it_still_comes_to_its_end(make_run: MakeRun) -> None:
+    """Its candidates are all that the run has to show, and a resumption would break them off again."""
+    settings = {**SETTINGS, "iterations": 2, "racing": False, "revisions": 0, "retry_rounds": 0}
+    run = restorable(make_run(**settings))
+    search = ScriptedSearch(run, ScriptedDesigner([*SCRIPT[:3], *[IMPORTING] * 3]), Jittery(1))
+    with pytest.raises(SearchFailedError, match="every proposal of iteration 2 failed, in 1 round of 3"):
+        await search.engine.search()
+    assert [(row[0], row[1]) for row in rows(run)] == [
+        *[(f"1-0{number}", "trained") for number in (1, 2, 3)],
+        *[(f"2-0{number}", "rejected") for number in (1, 2, 3)],
+    ]
+    assert {each.id: len(each.repeats) for each in run.archive.attempts() if each.repeats} == {"1-03": 1}
+
+
+async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(make_run: MakeRun) -> None:
+    class Unscored(RacedTrials):
+        """No policy of the first three can be scored, at a rung or at the end."""
+
+        async def score(self, policy: Any, seed: int, episodes: int) -> float | None:
+            return None if policy.stem in ("5.0", "1.0", "6.0") else await super().score(policy, seed, episodes)
+
+        async def run(self, request: TrialRequest) -> Trial:
+            trial = await super().run(request)
+            if request.source not in SCRIPT[:3]:
+                return trial
+            return replace(trial, outcome=None, failure="its policy could not be scored")
+
+    run = restorable(make_run(**{**SETTINGS, "iterations": 2, "racing": False}))
+    events: list[Any] = []
+    await search_with(run, Unscored(FITNESS), observer=events.append).engine.search()
+    started = [(event.iteration, event.round) for event in events if isinstance(event, IterationStarted)]
+    assert started == [(0, 0), (0, 1), (1, 0)]

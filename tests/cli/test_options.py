@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from eureka_agent.cli.options import given_settings, settings_options
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "expected"),
+    [
+        ("--hidden-sizes", "64,32", (64, 32)),
+        ("--rungs", "0.7", (0.7,)),
+        ("--rungs", "0.4, 0.7", (0.4, 0.7)),
+        ("--rungs", "", ()),  # nobody is compared
+    ],
+)
+def test_lists_of_numbers_are_typed_with_commas(flag: str, text: str, expected: tuple[float, ...]) -> None:
+    assert given(flag, text) == {flag[2:].replace("-", "_"): expected}
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "message"),
+    [
+        ("--hidden-sizes", "64,0.5", "'64,0.5' is not a list of whole numbers such as 64,64"),
+        ("--hidden-sizes", "64,", "'64,' is not a list of whole numbers such as 64,64"),
+        ("--rungs", "late", "'late' is not a list of numbers such as 0.7"),
+        ("--rungs", "0.4,,0.7", "'0.4,,0.7' is not a list of numbers such as 0.7"),
+    ],
+)
+def test_what_is_no_list_of_numbers_is_shown(flag: str, text: str, message: str) -> None:
+    result = CliRunner().invoke(command([]), [flag, text])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def command(found: list[dict[str, Any]]) -> click.Command:
+    @click.command()
+    @settings_options(["hidden_sizes", "rungs"])
+    def take(**flags: Any) -> None:
+        found.append(given_settings(None, flags))
+
+    return take
+
+
+def given(*arguments: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+    result = CliRunner().invoke(command(found), arguments)
+    assert result.exit_code == 0, result.output
+    return found[0]
