@@ -146,9 +146,9 @@ class WorkerClient:
         """Ask it to end, wait a moment, then end it. Leaves no process and no scratch folder, whatever happens meanwhile."""
         try:
             if self.alive:
-                await self.send(Shutdown())
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await self.send(Shutdown())  # which waits where the worker reads nothing
                         await self._handle.wait()
         finally:
             await asyncio.shield(self._end())
