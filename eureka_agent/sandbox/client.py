@@ -97,9 +97,10 @@ class WorkerClient:
                     raise
         if event is None:
             self._events.put_nowait(None)  # for whoever asks again
+            ending = self.ending()
+            last_words = "its last words are above; " if "\n" in ending else ""
             raise WorkerDiedError(
-                f"the worker {self.ending()}",
-                "its last words are above; if the machine is short of memory, use fewer slots",
+                f"the worker {ending}", f"{last_words}if the machine is short of memory, use fewer --slots"
             )
         return event
 

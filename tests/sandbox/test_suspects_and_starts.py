@@ -125,6 +125,7 @@ async def test_workers_that_die_at_every_start_are_given_up_soon(
     finally:
         await pool.close()
     assert all(isinstance(result, WorkerDiedError) and "SIGKILL" in result.message for result in results)
+    assert all("above" not in result.hint for result in results)  # it said nothing
     assert wall.started == workers + 1
 
 
