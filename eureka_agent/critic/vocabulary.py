@@ -42,9 +42,13 @@ TORCH_REFUSED = _by_word(
         "files and code from elsewhere": """load save hub ops utils package serialization onnx export fx library classes
         storage from_file""",
         "devices, threads and processes": """cuda mps xpu cpu accelerator distributed multiprocessing futures backends
-        set_default_device set_num_threads set_num_interop_threads""",
+        set_default_device set_num_threads set_num_interop_threads init_num_threads fork wait""",
         "settings of the whole process": """compile compiler autograd overrides set_grad_enabled enable_grad set_printoptions
-        set_default_dtype set_default_tensor_type use_deterministic_algorithms""",
+        set_default_dtype set_default_tensor_type use_deterministic_algorithms set_deterministic_debug_mode
+        set_float32_matmul_precision set_flush_denormal set_anomaly_enabled set_warn_always set_vital
+        set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
+        set_autocast_xla_enabled autocast_increment_nesting autocast_decrement_nesting""",
         "random numbers": """rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson
         binomial seed manual_seed initial_seed random Generator default_generator get_rng_state set_rng_state dropout
         feature_dropout alpha_dropout rrelu""",

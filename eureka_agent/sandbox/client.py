@@ -26,6 +26,8 @@ GPU that are to be compiled)."""
 _FAREWELL_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 """How often a wait for an event looks whether the process is still there."""
+_STANDSTILL_SECONDS = 0.5
+"""Where a look ends so much too late, this process stood still: after Ctrl-Z, or with the whole machine."""
 _QUEUED_EVENTS = 1024
 
 
@@ -77,22 +79,28 @@ class WorkerClient:
         """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            remaining = _LOOK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
+            began = time.monotonic()
+            look = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, max(0.0, deadline - began))
             try:
                 # not wait_for: up to Python 3.11 it swallows a cancellation that comes together with an event
-                async with asyncio.timeout(min(remaining, _LOOK_SECONDS)):
+                async with asyncio.timeout(look):
                     event = await self._events.get()
                 break
             except TimeoutError:
+                late = time.monotonic() - began - look
+                if late > _STANDSTILL_SECONDS:  # what came meanwhile has not been read yet: that time does not count
+                    self.last_sign_of_life += late
+                    deadline = None if deadline is None else deadline + late + _LOOK_SECONDS
                 if self._handle.returncode is not None:  # dead, but a process that it left holds its pipe open
                     await self._wall.kill(self._handle)
                 elif deadline is not None and time.monotonic() >= deadline:
                     raise
         if event is None:
             self._events.put_nowait(None)  # for whoever asks again
+            ending = self.ending()
+            last_words = "its last words are above; " if "\n" in ending else ""
             raise WorkerDiedError(
-                f"the worker {self.ending()}",
-                "its last words are above; if the machine is short of memory, use fewer slots",
+                f"the worker {ending}", f"{last_words}if the machine is short of memory, use fewer --slots"
             )
         return event
 
@@ -139,9 +147,9 @@ class WorkerClient:
         """Ask it to end, wait a moment, then end it. Leaves no process and no scratch folder, whatever happens meanwhile."""
         try:
             if self.alive:
-                await self.send(Shutdown())
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FAREWELL_SECONDS):
+                        await self.send(Shutdown())  # which waits where the worker reads nothing
                         await self._handle.wait()
         finally:
             await asyncio.shield(self._end())

@@ -31,6 +31,8 @@ __all__ = ["TrainingPool", "TrainingResult"]
 
 _MAX_RETRIES = 1
 """Times that a job is started again after a death that no single job is suspected of."""
+_MOST_DEATHS_AT_START = 2
+"""In a row. The first is taken for an accident, such as a machine that was short of memory."""
 
 
 class TrainingPool:
@@ -73,6 +75,8 @@ class TrainingPool:
         self._workers: list[TrainingWorker] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._quarantine: asyncio.Task[None] | None = None
+        self._deaths_at_start = 0
+        """Since a worker was last started."""
 
     async def train(
         self,
@@ -109,6 +113,8 @@ class TrainingPool:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        while not self._suspects.empty():
+            self._waiting.append(self._suspects.get_nowait())
         for entry in self._waiting:
             entry.result.cancel()
         self._waiting.clear()
@@ -129,7 +135,7 @@ class TrainingPool:
             entry = self._waiting.pop(0)
             worker.reserve(entry)
             if worker.ready:
-                self._in_background(worker.give(entry))
+                self._in_background(_given(worker, entry))
 
     async def _run_worker(self, worker: TrainingWorker) -> None:
         """A worker's life. Jobs may be reserved in it from the beginning."""
@@ -137,8 +143,9 @@ class TrainingPool:
             try:
                 await worker.start()
             except EurekaError as error:
-                self._do_without(worker, error)
+                self._start_failed(worker, error)
                 return
+            self._deaths_at_start = 0
             for entry in list(worker.jobs.values()):
                 await worker.give(entry)
             self._dispatch()
@@ -157,11 +164,15 @@ class TrainingPool:
                 entry.result.cancel()
             await worker.close()
 
-    def _do_without(self, worker: TrainingWorker, error: EurekaError) -> None:
-        """A worker could not be started: its jobs go to the others, or to nobody."""
+    def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
+        """A worker could not be started: its jobs go to its successor or to the other workers, or to nobody."""
         self._workers.remove(worker)
-        if any(other.ready for other in self._workers):
-            self._max_workers = len(self._workers)
+        worker.lease.give_back()  # before its successor looks for a device: it takes this one
+        self._deaths_at_start += isinstance(error, WorkerDiedError)
+        again = isinstance(error, WorkerDiedError) and self._deaths_at_start < _MOST_DEATHS_AT_START
+        if again or self._workers:
+            if not again:
+                self._max_workers = len(self._workers)
             self._waiting += [entry for entry in worker.jobs.values() if not entry.result.done()]
             worker.jobs.clear()
             self._dispatch()
@@ -193,30 +204,38 @@ class TrainingPool:
         self._dispatch()
 
     async def _train_suspects(self) -> None:
-        """Train suspected jobs one after the other, each in a worker of its own."""
+        """Train suspected jobs one after the other, each in a worker of its own. One that waits at a pause may wait for the next one."""
         while not self._suspects.empty():
             entry = self._suspects.get_nowait()
-            if entry.result.done():
-                continue
-            worker = TrainingWorker(self._setup, self._leases.take(), 1, self._on_progress)
-            serving = None
-            try:
-                await worker.start()
-                worker.reserve(entry)
-                await worker.give(entry)
-                serving = asyncio.create_task(worker.serve(lambda: None))
-                both: set[asyncio.Future[Any]] = {serving, entry.result}
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-                if not entry.result.done():
-                    serving.result()
-            except EurekaError as error:
-                _fail(entry, f"two workers died over it; the last time: {error.message}")
-            finally:
-                if serving is not None:
-                    serving.cancel()
-                    await asyncio.wait({serving})
-                await worker.close()
-                entry.result.cancel()  # nothing happens to one that is done
+            if not entry.result.done():
+                next_may_start = asyncio.Event()
+                self._in_background(self._train_alone(entry, next_may_start.set))
+                await next_may_start.wait()
+
+    async def _train_alone(self, entry: TrainingJob, on_slot_free: Callable[[], None]) -> None:
+        """Train one job in a worker of its own. `on_slot_free` is called when it is over, and before that whenever it pauses."""
+        worker = TrainingWorker(self._setup, self._leases.take(), 1, self._on_progress)
+        serving = None
+        try:
+            await worker.start()
+            worker.reserve(entry)
+            await worker.give(entry)
+            serving = asyncio.create_task(worker.serve(on_slot_free))
+            both: set[asyncio.Future[Any]] = {serving, entry.result}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not entry.result.done():
+                serving.result()
+        except WorkerDiedError as error:
+            _fail(entry, f"two workers died over it; the last time: {error.message}")
+        except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: whoever waits must hear of it)
+            _raise_to([entry], error)
+        finally:
+            if serving is not None:
+                serving.cancel()
+                await asyncio.wait({serving})
+            await worker.close()
+            entry.result.cancel()  # nothing happens to one that is done
+            on_slot_free()
 
     # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -248,6 +267,15 @@ class TrainingPool:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _given(worker: TrainingWorker, entry: TrainingJob) -> None:
+    """Give a job to a worker that is ready."""
+    try:
+        await worker.give(entry)
+    except Exception as error:  # noqa: BLE001  (a full disk: whoever waits for the training must hear of it)
+        worker.jobs.pop(entry.command.job, None)
+        _raise_to([entry], error)
 
 
 async def _heard(entry: TrainingJob, decision: Awaitable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -310,7 +311,12 @@ class Trainer:
     def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
         """Fitness per step. Shape: (members, steps, num_envs). A member whose physics is beyond numbers fails."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
-        fitness = self._fitness(values).view(rollout.terminated.shape)
+        members, *shape = rollout.terminated.shape
+        # Members together would meet other places of SIMD registers than by themselves, where some functions round differently.
+        parts = members if math.prod(shape) % self._environment.row_multiple else 1
+        chunks = zip(*(value.chunk(parts) for value in values.values()), strict=True)
+        fitness = torch.cat([self._fitness(dict(zip(values, chunk, strict=True))) for chunk in chunks])
+        fitness = fitness.view(rollout.terminated.shape)
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
             if slot in self._members and not sound:

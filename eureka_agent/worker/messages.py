@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription
 from eureka_agent.settings import TrainingSettings
 
-MAX_LINE_BYTES = 4 << 20
-"""Longest line in either direction; a longer one is a violation of the protocol."""
+MAX_LINE_BYTES = 16 << 20
+"""Longest line in either direction, which has room for 100,000 episodes; a longer one is a violation of the protocol."""
 
 CURRENT_JOB_FILE = "current_job"
 """File in the scratch folder that holds the name of the job whose reward is running, padded with zero bytes; empty between rewards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+import torch
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
@@ -261,3 +262,13 @@ def test_a_helpers_returns_are_not_the_rewards() -> None:
 
 def test_every_code_in_the_table_has_its_step_and_a_meaning() -> None:
     assert all(code[0] in "PACDNG" and code[1:].isdigit() and len(text) > 10 for code, text in CODES.items())
+
+
+def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
+    """One would hold for all trainings of the worker: `set_float32_matmul_precision` alone changes what the neighbours come to."""
+    settings = [name for name in dir(torch) if name.startswith(("set_", "use_", "init_", "autocast_"))]
+    assert "set_float32_matmul_precision" in settings
+    for name in settings:
+        assert [finding.code for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))] == [
+            "A204"
+        ], name

@@ -19,7 +19,7 @@ from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.worker.messages import MAX_LINE_BYTES, Prepared
+from eureka_agent.worker.messages import MAX_LINE_BYTES, DryRun, Prepared
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
@@ -193,3 +193,18 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
     finally:
         await client.close()
     assert cancelled > 0
+
+
+async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
+    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+) -> None:
+    client = await WorkerClient.start(ProcessWall(), tmp_path)
+    await client.open("cartpole", "balance")
+    (process,) = processes_of(tmp_path)
+    os.kill(process, signal.SIGSTOP)
+    # more than the pipe and its buffer take
+    sending = asyncio.create_task(client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0)))
+    assert not (await asyncio.wait({sending}, timeout=0.2))[0]
+    sending.cancel()
+    await asyncio.wait_for(client.close(), 10)
+    assert processes_of(tmp_path) == []

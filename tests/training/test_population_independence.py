@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
 
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer, TrainerEvent
 
@@ -111,3 +113,27 @@ def test_a_reward_s_scale_does_not_matter_to_learning(make_trainer: MakeTrainer,
     # a power of two scales every number on the way without rounding, but for the tiny constants that keep divisions finite
     for name, tensor in result(events["plain"])[1].items():
         torch.testing.assert_close(tensor, result(events["scaled"])[1][name], rtol=1e-2, atol=1e-3)
+
+
+def by_angle(position: Tensor) -> Tensor:
+    """A fitness that torch rounds in one way in whole SIMD registers, in another in what is left over."""
+    x, y = position.T.contiguous()
+    return torch.atan2(y, x)
+
+
+@pytest.mark.parametrize(("slot", "slots"), [(0, 4), (1, 2), (3, 4)])
+def test_a_fitness_is_rounded_alike_in_every_slot(
+    small_settings: TrainingSettings, point_reward: LoadReward, slot: int, slots: int
+) -> None:
+    # 56 steps an iteration: no multiple of 32
+    settings = small_settings.model_copy(update={"num_envs": 7, "env_steps": 40 * 56, "minibatches": 1})
+    task = Task(sentence="turn", fitness=by_angle, fitness_doc="mean angle", fitness_reduction="mean")
+    curves = []
+    for place, count in ((0, 1), (slot, slots)):
+        trainer = Trainer(PointMass, task, settings, count)
+        for other in range(count):
+            trainer.submit(
+                "reference" if other == place else f"other-{other}", point_reward(), 7 if other == place else other
+            )
+        curves.append(result(run(trainer)["reference"])[0])
+    assert curves[0] == curves[1]

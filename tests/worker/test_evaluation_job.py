@@ -6,16 +6,19 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 import torch
 from policy_files import random_tensors, save_random_policy
 
+from eureka_agent.cli.evaluate import evaluate as evaluate_command
+from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.policy import save_policy
 from eureka_agent.worker import evaluation_job
 from eureka_agent.worker.evaluation_job import evaluate
-from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
+from eureka_agent.worker.messages import MAX_LINE_BYTES, Evaluate, Evaluated, PolicyFile, PolicyScore
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +107,18 @@ def test_passes_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     # each of the two that are recorded apart, the second one with others that are not
     assert rows == [64, 128, 128]
     assert load_trajectories(tmp_path / "3.npz")["best"]["fitness"].tolist() == best.tolist()
+
+
+def test_the_most_episodes_that_can_be_asked_for_fit_into_an_answer() -> None:
+    (most,) = (
+        option.type.max
+        for option in evaluate_command.params
+        if option.name == "episodes" and isinstance(option.type, click.IntRange)
+    )
+    assert most is not None
+    episode = EpisodeSummary(
+        fitness=-1.2345678901234567e-05, length=100_000, ended_by="a cause of some forty characters in all"
+    )
+    evaluation = Evaluation(episodes=(episode,) * int(most), seed=2**63)
+    answer = Evaluated(job="evaluation-1", scores=(PolicyScore(evaluation=evaluation),))
+    assert len(answer.model_dump_json()) < MAX_LINE_BYTES

@@ -1,0 +1,152 @@
+"""Workers that die at their start, and several rewards that are suspected at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import CurvePoint
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.settings import TrainingSettings
+
+# 10 iterations of 8 environments and 16 steps
+SETTINGS = TrainingSettings(env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
+ProcessesOf = Callable[[Path], list[int]]
+
+
+class DeadlyWall(ProcessWall):
+    """Kills some of the workers, counted from 0, as soon as they are started."""
+
+    def __init__(self, doomed: Collection[int]) -> None:
+        super().__init__()
+        self.started = 0
+        self._doomed = doomed
+
+    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
+        handle = await super().start(scratch, limits)
+        if self.started in self._doomed:
+            await self.kill(handle)
+        self.started += 1
+        return handle
+
+
+def make_pool(wall: ProcessWall, scratch: Path, workers: int, **rest: object) -> TrainingPool:
+    return TrainingPool(wall, "cartpole", "balance", SETTINGS, 2, workers, scratch, **rest)  # type: ignore[arg-type]
+
+
+def kills_its_first_worker(mark: Path) -> str:
+    """A reward that nothing is wrong with where the file `mark` is there."""
+    return f"""import os
+def compute_reward(pole_upright):
+    if not os.path.exists({str(mark)!r}):
+        open({str(mark)!r}, "w").close()
+        os._exit(3)
+    return pole_upright, {{"upright": pole_upright}}
+"""
+
+
+@pytest.mark.slow
+async def test_a_suspect_that_waits_at_a_pause_keeps_no_other_from_training(tmp_path: Path) -> None:
+    pool = make_pool(ProcessWall(), tmp_path / "scratch", 2)
+    both = asyncio.Barrier(2)
+
+    async def race(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        await both.wait()  # as at a rung: nobody goes on before all have come
+        return ""
+
+    try:
+        results = await asyncio.wait_for(
+            asyncio.gather(
+                *(
+                    pool.train(job, kills_its_first_worker(tmp_path / job), 0, pauses=(640,), on_pause=race)
+                    for job in "ab"
+                )
+            ),
+            60,
+        )
+    finally:
+        await pool.close()
+    assert [result.failure_reason for result in results] == ["", ""]
+    assert results[0].points == results[1].points
+
+
+@pytest.mark.slow
+async def test_closing_the_pool_cancels_suspects_that_have_not_been_tried(tmp_path: Path) -> None:
+    retried: list[str] = []
+    never = asyncio.Event()
+    wall = DeadlyWall(())
+
+    async def wait(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        await never.wait()
+        return ""
+
+    pool = make_pool(wall, tmp_path / "scratch", 2, on_retry=lambda job, reason: retried.append(job))
+    kills = "import os\ndef compute_reward(pole_upright):\n    os._exit(3)\n"
+    trainings = [asyncio.create_task(pool.train(job, kills, 0, on_pause=wait)) for job in "ab"]
+    while len(retried) < 2:
+        await asyncio.sleep(0.01)
+    await pool.close()
+    done, waiting = await asyncio.wait(trainings, timeout=5)
+    assert not waiting
+    assert all(training.cancelled() for training in done)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_worker_that_is_killed_at_its_start_is_started_again(
+    tmp_path: Path, good_reward: str, workers: int, processes_of: ProcessesOf
+) -> None:
+    wall = DeadlyWall({0})
+    pool = make_pool(wall, tmp_path, workers)
+    try:
+        results = await asyncio.gather(*(pool.train(job, good_reward, 0) for job in "abc"))
+    finally:
+        await pool.close()
+    assert [result.failure_reason for result in results] == ["", "", ""]
+    assert [result.retries for result in results] == [0, 0, 0]
+    assert wall.started == workers + 1
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_workers_that_die_at_every_start_are_given_up_soon(
+    tmp_path: Path, good_reward: str, workers: int
+) -> None:
+    wall = DeadlyWall(range(100))
+    pool = make_pool(wall, tmp_path, workers)
+    try:
+        results = await asyncio.gather(*(pool.train(job, good_reward, 0) for job in "abc"), return_exceptions=True)
+    finally:
+        await pool.close()
+    assert all(isinstance(result, WorkerDiedError) and "SIGKILL" in result.message for result in results)
+    assert all("above" not in result.hint for result in results)  # it said nothing
+    assert wall.started == workers + 1
+
+
+async def test_a_saved_state_that_is_gone_when_a_worker_is_to_get_it_is_an_error_and_no_endless_wait(
+    tmp_path: Path, good_reward: str
+) -> None:
+    class Vanishing(SnapshotStore):
+        """Loses each state right after it was found."""
+
+        def find(self, job: str) -> object:  # type: ignore[override]
+            found = super().find(job)
+            if found is not None:
+                found.state.unlink()
+            return found
+
+    store = Vanishing(tmp_path)
+    first = make_pool(ProcessWall(), tmp_path / "scratch", 1, snapshots=store, snapshot_s=0.0)
+    try:
+        await first.train("a", good_reward, 0)
+        await first.train("warm", good_reward, 1)  # the worker is ready
+        with pytest.raises(EurekaError, match="No such file"):
+            await asyncio.wait_for(first.train("a", good_reward, 0), 20)
+    finally:
+        await first.close()
