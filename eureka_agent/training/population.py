@@ -39,7 +39,7 @@ class Population:
     """Networks, optimiser, statistics and random numbers of K members, and the simulator's rows that they act in."""
 
     def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
-        """`environment` has `members * settings.num_envs` rows."""
+        """`environment` has `members * settings.num_envs` rows, or more."""
         self._environment = environment
         self._settings = settings
         device = environment.device

@@ -46,7 +46,7 @@ class Rollout:
 
 
 class RolloutCollector:
-    """Steps one simulator of K times `num_envs` rows; member k owns the rows from k * num_envs on."""
+    """Steps one simulator of at least K times `num_envs` rows; member k owns the rows from k * num_envs on."""
 
     def __init__(self, environment: VecTask, members: int, num_envs: int, horizon: int) -> None:
         self._environment = environment
@@ -54,7 +54,7 @@ class RolloutCollector:
         self._horizon = horizon
         device = environment.device
         shape = (members, horizon, num_envs)
-        self._actions = torch.zeros(members * num_envs, environment.num_actions, device=device)
+        self._actions = torch.zeros(environment.num_envs, environment.num_actions, device=device)
         self._observations = torch.zeros(*shape, environment.num_observations, device=device)
         self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)

@@ -104,6 +104,16 @@ class _Failure:
     reason: str
 
 
+def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
+    """An environment of at least so many rows, and no row beyond a multiple of `row_multiple`, where its numbers would depend on its place."""
+    environment = make_environment(rows)
+    surplus = rows % environment.row_multiple
+    if not surplus:
+        return environment
+    environment.close()
+    return make_environment(rows - surplus + environment.row_multiple)
+
+
 class Trainer:
     """Up to `slots` trainings at once. A training's result depends on its reward, its seed and the settings alone."""
 
@@ -119,7 +129,7 @@ class Trainer:
         """`make_environment` gets the number of rows and makes them on `device`."""
         check_minibatches(settings)
         self._settings = settings
-        self._environment = make_environment(slots * settings.num_envs)
+        self._environment = _whole_environment(make_environment, slots * settings.num_envs)
         if self._environment.device.type != torch.device(device).type:
             raise ValueError(f"the environment is on {self._environment.device}, expected {device!r}")
         if self._environment.restorable:

@@ -137,3 +137,36 @@ def test_a_fitness_is_rounded_alike_in_every_slot(
             )
         curves.append(result(run(trainer)["reference"])[0])
     assert curves[0] == curves[1]
+
+
+class Spiral(PointMass):
+    """A point mass that is seen in polar coordinates, by functions of which torch rounds the left-over rows in another way."""
+
+    def compute_observations(self) -> None:
+        super().compute_observations()
+        x, y = self.position.T.contiguous()
+        self.obs_buf[:, 0] = torch.atan2(y, x)
+        self.obs_buf[:, 1] = torch.sigmoid(x)
+
+
+@pytest.mark.parametrize("num_envs", [7, 16])
+@pytest.mark.parametrize(("slot", "slots"), [(1, 2), (3, 4), (2, 5)])
+def test_an_environment_is_rounded_alike_in_every_slot(
+    small_settings: TrainingSettings,
+    point_task: Task,
+    point_reward: LoadReward,
+    num_envs: int,
+    slot: int,
+    slots: int,
+) -> None:
+    steps = 40 * num_envs * small_settings.horizon
+    settings = small_settings.model_copy(update={"num_envs": num_envs, "env_steps": steps, "minibatches": 1})
+    curves = []
+    for place, count in ((0, 1), (slot, slots)):
+        trainer = Trainer(Spiral, point_task, settings, count)
+        for other in range(count):
+            trainer.submit(
+                "reference" if other == place else f"other-{other}", point_reward(), 7 if other == place else other
+            )
+        curves.append(result(run(trainer)["reference"])[0])
+    assert curves[0] == curves[1]
