@@ -129,7 +129,7 @@ class MujocoTask(VecTask):
         velocities = self.model.nv if self.velocity_noise else 0
         positions = sum(self._noisy_positions.values()) if self.position_noise else 0
         # drawn at once: the rows are few, and what counts is the number of operations
-        numbers = self.random.uniform(env_ids, positions + 2 * velocities)
+        numbers = self.random.uniform(env_ids, positions + velocities)
         if positions:
             noise = numbers[:, :positions].to(self.qpos).sub_(0.5).mul_(2.0 * self.position_noise)
             drawn = noise.split(list(self._noisy_positions.values()), dim=1)

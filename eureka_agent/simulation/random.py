@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy
@@ -45,9 +46,11 @@ class RowRandom:
     """One counter-based stream of random numbers for each of `num_envs` rows."""
 
     def __init__(self, num_envs: int, device: torch.device | str, seed: int = 0) -> None:
-        self._on_cpu = torch.device(device).type == "cpu"
         self._seeds = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._on_cpu = self._seeds.device.type == "cpu"
+        if self._on_cpu:
+            self._unsigned = [values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds)]
         self.reseed(
             torch.arange(num_envs, device=device), torch.full((num_envs,), seed, dtype=torch.int64, device=device)
         )
@@ -81,6 +84,10 @@ class RowRandom:
         unit = mantissas.to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
         return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
 
+    def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
+        """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`, float32."""
+        return gaussian(self.uniform(env_ids, count), std)
+
     def _mantissas(self, env_ids: Tensor, count: int) -> Tensor:
         """The next `count` integers of 24 bits for each row, int64."""
         offsets = torch.arange(1, count + 1, dtype=torch.int64, device=self._seeds.device)
@@ -93,20 +100,17 @@ class RowRandom:
     def _mantissas_on_cpu(self, env_ids: Tensor, count: int) -> Tensor:
         """The same in numpy: an environment resets a row or two at most of its steps, and then only the number of operations counts."""
         ids = env_ids.numpy()
-        counters, seeds = (values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds))
+        counters, seeds = self._unsigned
         used = counters[ids]
         counters[ids] = used + numpy.uint64(count)
         numbers = (used[:, None] + numpy.arange(1, count + 1, dtype=numpy.uint64)) * _UNSIGNED_INCREMENT
         bits = _hash_on_cpu(numbers + seeds[ids][:, None]) >> _SURPLUS_BITS
         return torch.from_numpy(bits.view(numpy.int64))
 
-    def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
-        """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`, float32."""
-        return gaussian(self.uniform(env_ids, 2 * count), std)
-
 
 def gaussian(uniform: Tensor, std: float = 1.0) -> Tensor:
-    """Gaussian numbers of mean 0 from twice as many in [0, 1) (Box and Muller 1958). Shape: (rows, 2 count) to (rows, count)."""
-    first, second = uniform.chunk(2, dim=1)
-    radius = torch.log1p(-first).mul_(-2.0).sqrt_()
-    return radius.mul_(std).mul_(torch.cos(2.0 * torch.pi * second))
+    """Gaussian numbers of mean 0 from those that `uniform` drew in [0, 1), by the inverse of their distribution. Same shape.
+
+    A number stands for the middle of its step of 2⁻²⁴, so that 0 is not minus infinity.
+    """
+    return torch.erfinv((2.0 * uniform).add_(2.0**-_MANTISSA_BITS - 1.0)).mul_(math.sqrt(2.0) * std)

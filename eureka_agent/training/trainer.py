@@ -133,7 +133,7 @@ class Trainer:
         if self._environment.device.type != torch.device(device).type:
             raise ValueError(f"the environment is on {self._environment.device}, expected {device!r}")
         if self._environment.restorable:
-            other = make_environment(self._environment.num_envs + 1)
+            other = make_environment(1 if self._environment.num_envs > 1 else 2)
             self._environment.tell_rows_from_constants(other)
             other.close()
         self._fitness = FitnessFunction(task, self._environment.all_variables())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy
 import pytest
 import torch
 
-from eureka_agent.simulation.random import RowRandom, _hash, _hash_on_cpu
+from eureka_agent.simulation.random import RowRandom, _hash, _hash_on_cpu, gaussian
 
 MASK = (1 << 64) - 1
 # Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer, unsigned
@@ -82,6 +83,20 @@ def test_uniform_has_the_moments_of_a_uniform_distribution() -> None:
     assert float(numbers.var()) == pytest.approx(16 / 12, rel=0.01)
     neighbours = torch.corrcoef(torch.stack((numbers[:-1].flatten(), numbers[1:].flatten())))[0, 1]
     assert abs(float(neighbours)) < 5 / math.sqrt(200_000)
+
+
+def test_normal_numbers_are_quantiles_of_the_uniform_ones() -> None:
+    rows = torch.tensor([0, 2])
+    uniform = RowRandom(3, "cpu", 11).uniform(rows, 7)
+    normal = RowRandom(3, "cpu", 11).normal(rows, 7, std=0.5)
+    distribution = NormalDist(0.0, 0.5)
+    expected = [[distribution.inv_cdf(number + 2**-25) for number in row] for row in uniform.tolist()]
+    torch.testing.assert_close(normal, torch.tensor(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_the_ends_of_the_uniform_numbers_are_finite_normal_ones() -> None:
+    # 5.42 is the quantile of 1 - 2⁻²⁵
+    assert gaussian(torch.tensor([0.0, 1.0 - 2**-24])).tolist() == pytest.approx([-5.42, 5.42], abs=0.01)
 
 
 def test_normal_has_the_moments_of_a_normal_distribution() -> None:
