@@ -113,6 +113,7 @@ def _speed(since: float) -> Iterator[Row]:
             highest = max(mine, key=lambda line: line["outside"])
             parts = {name: highest["shares"][name] for name in OUTSIDE}
             note = "highest phase: " + ", ".join(f"{name} {share:.1%}" for name, share in parts.items())
+            note += f"; all but the environment {sum(parts.values()) - parts['environment']:.1%}"
             note += "".join(f"; N={num_envs}: {outside[num_envs]:.1%}" for num_envs in others)
         yield at_most(
             f"{figure}: time outside physics and learning",
