@@ -49,7 +49,7 @@ class ScriptWall(ProcessWall):
         ("print('hello')", "not an event: b'hello"),
         ("import json; print(json.dumps({'type': 'opened', 'description': {}}))", "not an event"),
         ('print(\'{"type": "prepared", "more": 1}\')', "not an event"),
-        ("import sys; sys.stdout.write('x' * (9 << 20)); sys.stdout.flush(); input()", "too long"),
+        ("import sys; sys.stdout.write('x' * (33 << 20)); sys.stdout.flush(); input()", "too long"),
         ("import sys; sys.exit(7)", "exit status 7"),
         ("import os; os.abort()", "SIGABRT"),
         ("import os, time; os.close(1); time.sleep(60)", "SIGKILL"),
