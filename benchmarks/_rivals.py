@@ -12,16 +12,22 @@ import torch
 from _common import Subject
 from _vector import BareVecEnv
 from numpy.typing import NDArray
-from rsl_rl.env import VecEnv as RslVecEnv
-from rsl_rl.runners import OnPolicyRunner
-from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecNormalize
-from tensordict import TensorDict
 from torch import Tensor, nn
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.policy import Policy
+
+try:
+    from rsl_rl.env import VecEnv as RslVecEnv
+    from rsl_rl.runners import OnPolicyRunner
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecNormalize
+    from tensordict import TensorDict
+except ImportError as error:
+    raise SystemExit(
+        f"error: {error.name!r}, which this compares with, is not installed; run ./setup.sh bench"
+    ) from None
 
 
 class RewardedEnvironment:
