@@ -23,6 +23,11 @@ TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
 
 
+def padded(rows: int, multiple: int) -> int:
+    """Rows that are taken up by so many in use: the next ones begin at a multiple of `VecTask.row_multiple`."""
+    return -(-rows // multiple) * multiple
+
+
 class Variables(Mapping[str, Tensor]):
     """Variables by name. A value that is given as a function is computed when it is read for the first time."""
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation
-from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
+from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.binding import FitnessFunction, variable_of
 from eureka_agent.training.episodes import RunningFitness
@@ -37,11 +37,6 @@ class PolicyRequest:
     episodes: int
     record: bool = False
     """Whether the trajectories `"worst"` and `"best"` are wanted."""
-
-
-def padded(episodes: int, multiple: int) -> int:
-    """Rows that a policy takes up among others: so many that the next one begins at a multiple of `VecTask.row_multiple`."""
-    return -(-episodes // multiple) * multiple
 
 
 def evaluate_policies(environment: VecTask, task: Task, requests: Sequence[PolicyRequest]) -> list[Score]:

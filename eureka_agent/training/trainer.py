@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import TrainingSettings, check_minibatches
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.checkpoints import CheckpointKeeper
@@ -107,11 +107,11 @@ class _Failure:
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
     """An environment of at least so many rows, and no row beyond a multiple of `row_multiple`, where its numbers would depend on its place."""
     environment = make_environment(rows)
-    surplus = rows % environment.row_multiple
-    if not surplus:
+    whole = padded(rows, environment.row_multiple)
+    if whole == rows:
         return environment
     environment.close()
-    return make_environment(rows - surplus + environment.row_multiple)
+    return make_environment(whole)
 
 
 class Trainer:

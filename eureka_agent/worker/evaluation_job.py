@@ -11,9 +11,9 @@ import torch
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, padded, save_trajectories
+from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, save_trajectories
 from eureka_agent.training.policy import load_policy
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
 

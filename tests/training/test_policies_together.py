@@ -14,14 +14,13 @@ from training_environments import Countdown, PointMass
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import (
     PolicyRequest,
     Score,
     evaluate_policies,
     evaluate_policy,
-    padded,
 )
 
 TASKS = (
