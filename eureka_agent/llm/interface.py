@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, Protocol
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import Message
 
+LONGEST_REPLY_TOKENS = 16_000
+"""What a reply without a bound is taken to have at most; the bound itself where an interface takes no request without one. A reward with its
+reasoning needs about a tenth."""
+
 
 class LanguageModelError(EurekaError):
     """A request that cannot be answered: a wrong key, an unknown model, an address that refuses. Never holds a key."""
+
+
+class Role(StrEnum):
+    """Who asks. It decides nothing about the reply; the ledger counts by it."""
+
+    DESIGNER = "designer"
+    REVIEWER = "reviewer"
+    ANALYST = "analyst"
+    METRIC = "metric"
+    """Who writes a fitness function for a sentence that has none."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +44,29 @@ class CompletionRequest:
     """A conversation to be continued."""
 
     messages: tuple[ChatMessage, ...]
+    """At most one system message, the first. It holds what is equal in many requests of a run, which a provider may keep in a cache."""
     temperature: float | None = None
     """None: the model's own default; some models accept no other."""
     max_tokens: int | None = None
-    """Bound on the reply; None: the model's own."""
+    """Bound on the reply, the model's reasoning included; None: the model's own."""
+    sample: int = 0
+    """Tells apart the replies drawn from one prompt. Never sent, but part of the request's key."""
+    role: Role = Role.DESIGNER
+    """Who asks. Neither sent nor part of the key."""
+    attempt: str = ""
+    """Id of the attempt that the reply is for. Neither sent nor part of the key."""
+
+    @property
+    def system(self) -> str:
+        """The system message's text; empty where there is none."""
+        return "\n\n".join(message.content for message in self.messages if message.role == "system")
+
+    @property
+    def turns(self) -> list[dict[str, str]]:
+        """The other messages, as every provider takes them."""
+        return [
+            {"role": message.role, "content": message.content} for message in self.messages if message.role != "system"
+        ]
 
 
 class FinishReason(StrEnum):
@@ -48,15 +81,23 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Its text is empty where the model refused or said nothing."""
+    """A reply. Its text is empty where the model refused or said nothing. Tokens are None where the server does not tell."""
 
     text: str
     finish_reason: FinishReason
     prompt_tokens: int | None
+    """All of the prompt's, those from a cache and those written to it included."""
     completion_tokens: int | None
-    money: Decimal | None
-    """US dollars; None where the price is unknown."""
-    seconds: float
+    """Those of the model's reasoning included."""
+    cached_tokens: int | None = None
+    """Part of the prompt's that came from the provider's cache."""
+    cache_write_tokens: int | None = None
+    """Part of the prompt's that the provider put into its cache, where that has a price of its own."""
+    seconds: float = 0.0
+
+
+RetryObserver = Callable[[str], None]
+"""Told in one line why a request is made again, and after how many seconds."""
 
 
 class LanguageModel(Protocol):
@@ -82,14 +123,22 @@ class MessageStore(Protocol):
         ...
 
 
-def message_key(model: str, request: CompletionRequest, sample: int) -> str:
-    """Content-addressed key of a request; `sample` tells apart the samples drawn from one prompt."""
+class Asks(Protocol):
+    """Where requests are handed in: `eureka_agent.llm.desk.Desk`, which asks nothing twice and keeps to the budget."""
+
+    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
+        """The stored reply. Raises BudgetSpentError where the budget has no room for it, LanguageModelError where there is no reply to be had."""
+        ...
+
+
+def message_key(model: str, request: CompletionRequest) -> str:
+    """Content-addressed key of a request: of all that the reply depends on, and of its number among the samples of one prompt."""
     content = {
         "model": model,
         "messages": [[message.role, message.content] for message in request.messages],
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
-        "sample": sample,
+        "sample": request.sample,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

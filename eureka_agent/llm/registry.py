@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.access import DEFAULT_ACCESS, Access, RetryPolicy
 from eureka_agent.llm.interface import LanguageModel
 
-SUPPORTED = ("openai",)
+__all__ = ["DEFAULT_ACCESS", "Access", "RetryPolicy", "language_model"]
 
 
-def language_model(model: str, base_url: str | None = None) -> LanguageModel:
-    """The model that `model` names. Raises SettingsError for a provider that this version does not speak to, or without a key."""
-    provider, slash, name = model.partition("/")
-    if not slash or not name:
+def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel:
+    """The model that `model` names. Raises SettingsError for a name without a provider, an unknown provider, or a key that is missing."""
+    provider, slash, name = (found.strip() for found in model.partition("/"))
+    if not slash or not provider or not name:
         raise SettingsError(
-            f"model {model!r} does not say whose it is",
-            "write <provider>/<model>, such as openai/gpt-5, or offline for no LLM",
+            f"model {model!r} does not say whose it is" if not slash else f"model {model!r} is only half a name",
+            "write <provider>/<model>, such as openai/gpt-5, anthropic/claude-sonnet-5 or gemini/gemini-2.5-pro, or offline for no LLM",
         )
-    if provider not in SUPPORTED:
-        raise SettingsError(
-            f"model {model!r}: this version speaks to {', '.join(SUPPORTED)} only, not to {provider!r}",
-            f"if it has an OpenAI-compatible server: --model openai/{name} --base-url https://…/v1; or --model offline",
-        )
-    from eureka_agent.llm.openai_client import OpenAIModel
+    if provider == "openai":
+        from eureka_agent.llm.openai_client import OpenAIModel
 
-    return OpenAIModel(name, base_url)
+        return OpenAIModel(name, access)
+    if provider == "anthropic":
+        from eureka_agent.llm.anthropic_client import AnthropicModel
+
+        return AnthropicModel(name, access)
+    from eureka_agent.llm.litellm_client import LiteLLMModel
+
+    return LiteLLMModel(provider, name, access)

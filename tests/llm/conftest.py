@@ -1,19 +1,37 @@
-"""The scripted chat server, and an environment in which nothing leads past it."""
+"""The server of models, and an environment in which nothing leads past it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from chat_server import ChatServer
+from model_access import KEYS, Waits
+from model_server import ModelServer
+
+_FOREIGN = ("PROXY", "OPENAI_", "ANTHROPIC_", "LITELLM_", "GEMINI_", "GOOGLE_API")
 
 
 @pytest.fixture
-def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
-    server = ChatServer()
-    yield server
-    server.close()
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The keys of the test, and no address, proxy or option of the person who runs it. No authority is trusted: to read a list of them takes a
+    tenth of a second for each client."""
+    for name in os.environ:
+        if any(part in name.upper() for part in _FOREIGN):
+            monkeypatch.delenv(name)
+    for name, key in KEYS.items():
+        monkeypatch.setenv(name, key)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server

@@ -1,0 +1,117 @@
+"""Anthropic's Messages API through its own SDK."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import anthropic
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.llm.access import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_ACCESS,
+    NO_KEY,
+    Access,
+    ask_loopback_directly,
+    key_in,
+    shown_address,
+    usable_address,
+)
+from eureka_agent.llm.failures import Service, failure_of
+from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, Completion, CompletionRequest, FinishReason
+from eureka_agent.llm.replies import joined_text, listed, part, tokens
+from eureka_agent.llm.retry import Patience
+from eureka_agent.llm.secrets import redact
+
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+BASE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
+ENDINGS = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.CUT_OFF,
+    "refusal": FinishReason.REFUSED,
+}
+
+
+class AnthropicModel:
+    """A model of Anthropic's, or of a server that speaks like it."""
+
+    def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
+        """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
+        address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
+        key = key_in(KEY_VARIABLE)
+        self.name = f"anthropic/{model}"
+        if key is None and address is None:
+            raise SettingsError(
+                f"model {self.name!r} needs a key and {KEY_VARIABLE} is not set",
+                f"export {KEY_VARIABLE}=…, name a server of your own with --base-url, or use --model offline",
+            )
+        if address is not None:
+            usable_address(address)
+        self._model = model
+        self._timeout = anthropic.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
+        ask_loopback_directly()
+        try:
+            self._client = anthropic.AsyncAnthropic(
+                # a key, even an empty one, keeps the SDK from looking for credentials on the disk
+                api_key=key or NO_KEY,
+                # the SDK adds /v1 by itself, other SDKs do not: both forms are understood
+                base_url=None if address is None else address.rstrip("/").removesuffix("/v1"),
+                max_retries=0,
+            )
+        except (anthropic.AnthropicError, ValueError, ImportError) as error:  # ImportError: as with openai's
+            where = "Anthropic" if address is None else repr(shown_address(address))
+            raise SettingsError(f"cannot use the server {where}: {redact(str(error))}", "see --base-url") from None
+        self._create: Any = self._client.messages.create  # looked up here: the SDK imports a part of itself for it
+        service = Service(
+            name=self.name,
+            address=shown_address(str(self._client.base_url)),
+            key_name=KEY_VARIABLE,
+            protocol="Messages",
+            address_hint="--base-url must end where /v1/messages follows",
+            timeout_s=access.timeout_s,
+            key=key,
+        )
+        self._patience = Patience(service, access)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
+        return await self._patience.complete(lambda: self._once(request))
+
+    async def _once(self, request: CompletionRequest) -> Completion:
+        try:
+            return _read_message(await self._create(**self._options(request)))
+        except (anthropic.AnthropicError, ValueError) as error:  # ValueError: a body that claims to be JSON and is not
+            raise failure_of(error) from None
+
+    def _options(self, request: CompletionRequest) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "model": self._model,
+            "max_tokens": request.max_tokens or LONGEST_REPLY_TOKENS,
+            "messages": request.turns,
+            # without one in the request the SDK refuses bounds on replies that it thinks too long to wait for
+            "timeout": self._timeout,
+        }
+        if request.system.strip():
+            # all requests of a run begin alike: what comes before this mark is cached for some minutes
+            options["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+        if request.temperature is not None:
+            # newer SDKs have no parameter for it, as newer models take none; older models do
+            options["extra_body"] = {"temperature": request.temperature}
+        return options
+
+
+def _read_message(message: Any) -> Completion:
+    """A reply of the Messages API. Raises RequestFailedError for what is none."""
+    blocks = listed(message, "content")
+    usage = part(message, "usage")
+    read, written = part(usage, "cache_read_input_tokens"), part(usage, "cache_creation_input_tokens")
+    return Completion(
+        text=joined_text([block for block in blocks if part(block, "type") == "text"]),
+        finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
+        prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
+        completion_tokens=tokens(part(usage, "output_tokens")),
+        cached_tokens=tokens(read),
+        cache_write_tokens=tokens(written),
+    )

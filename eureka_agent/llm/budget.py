@@ -1,0 +1,192 @@
+"""What may be spent on models: checked before a request is made, with what is in flight counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, CompletionRequest
+from eureka_agent.llm.prices import Price
+from eureka_agent.records import Cost, Message
+
+CHARACTERS_PER_TOKEN = 4
+"""Rule of thumb for English and code, where a server does not count, and before it has."""
+USUAL_REPLY_TOKENS = 2_000
+"""What a reply is taken to have before there was one of that role."""
+
+
+class BudgetSpentError(EurekaError):
+    """The next request would go beyond the budget. The search ends with what is paid for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a run may spend on models; None: as much as it takes."""
+
+    money: Decimal | None = None
+    """US dollars."""
+    tokens: int | None = None
+    """Of prompts and replies together."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Money and tokens."""
+
+    money: Decimal = Decimal(0)
+    tokens: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.money + other.money, self.tokens + other.tokens)
+
+
+@dataclass(eq=False)
+class Reservation:
+    """A request in flight: what it is expected to cost, and what it can cost at most."""
+
+    model: str
+    role: str
+    expected: Amount
+    most: Amount
+
+
+@dataclass
+class _Usage:
+    """Settled requests of one model and role."""
+
+    requests: int = 0
+    total: Amount = field(default_factory=Amount)
+
+
+def _nothing(reason: str) -> None:
+    """Nobody is told."""
+
+
+class Budget:
+    """Money and tokens spent on models by one run.
+
+    A request is made when the limit leaves room for what it is expected to cost, beside what those in flight are expected to, and when
+    those in flight cannot reach the limit even where each costs the most that it can. So a run goes beyond its limit by less than one
+    request, however long the replies are. Near the limit requests wait for one another. Once one was turned down all are.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        prices: Mapping[str, Price],
+        spent: Iterable[Message] = (),
+        *,
+        time_is_up: Callable[[], str] = lambda: "",
+        closed: str = "",
+        on_closed: Callable[[str], None] = _nothing,
+    ) -> None:
+        """`spent`: all messages of the run so far. `time_is_up` says why no request may be made any more, or "". `closed`: turned down before,
+        and why. `on_closed` is told when that happens. Every model needs a price where the limit is in money."""
+        self._limits = limits
+        self._prices = prices
+        self._time_is_up = time_is_up
+        self._on_closed = on_closed
+        self.closed = closed
+        """Why nothing more may be spent, or ""."""
+        self._spent = Amount()
+        self._in_flight: list[Reservation] = []
+        self._usage: dict[tuple[str, str], _Usage] = {}
+        self._changed = asyncio.Condition()
+        for message in spent:
+            self._count(
+                message.model, message.role, self._amount(message.model, message.cost, message.request, message.reply)
+            )
+
+    @property
+    def spent(self) -> Amount:
+        """Settled so far; tokens that a server did not count are estimated."""
+        return self._spent
+
+    def money(self, model: str, cost: Cost) -> Decimal | None:
+        """What a request cost at the run's prices; None where price or tokens are unknown."""
+        price = self._prices.get(model)
+        return None if price is None else price.money(cost)
+
+    async def reserve(self, model: str, request: CompletionRequest) -> Reservation:
+        """Set aside what a request will cost, when there is room for it. Raises BudgetSpentError where there will be none."""
+        characters = sum(len(message.content) for message in request.messages)
+        prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1
+        bound = request.max_tokens or LONGEST_REPLY_TOKENS
+        most = self._estimate(model, prompt_tokens, bound)
+        async with self._changed:
+            while True:
+                reason = self.closed or self._time_is_up()
+                usage = self._usage.get((model, request.role.value))
+                if usage is not None:
+                    expected = needed = Amount(usage.total.money / usage.requests, usage.total.tokens // usage.requests)
+                else:  # a guess sets money aside, but turns nobody down
+                    expected = self._estimate(model, prompt_tokens, min(bound, USUAL_REPLY_TOKENS))
+                    needed = self._estimate(model, prompt_tokens, 0)
+                if not reason and self._fits(needed):
+                    break
+                if not reason and not self._in_flight:
+                    reason = self._turned_down(needed)
+                if reason:
+                    self._close(reason)
+                    raise BudgetSpentError(f"no more requests to models: {self.closed}")
+                await self._changed.wait()
+            reservation = Reservation(model, request.role.value, expected, most)
+            self._in_flight.append(reservation)
+            return reservation
+
+    async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
+        """Count what a request cost in place of what was set aside. The texts serve where the server counted no tokens."""
+        self._count(reservation.model, reservation.role, self._amount(reservation.model, cost, request, reply))
+        await self.release(reservation)
+
+    async def release(self, reservation: Reservation) -> None:
+        """Give back what was set aside for a request that came to nothing; after it was settled this changes nothing."""
+        async with self._changed:
+            if reservation in self._in_flight:
+                self._in_flight.remove(reservation)
+            self._changed.notify_all()
+
+    def _fits(self, needed: Amount) -> bool:
+        usual = sum((each.expected for each in self._in_flight), self._spent + needed)
+        most = sum((each.most for each in self._in_flight), self._spent)
+        money, tokens = self._limits.money, self._limits.tokens
+        return (money is None or (usual.money <= money and most.money < money)) and (
+            tokens is None or (usual.tokens <= tokens and most.tokens < tokens)
+        )
+
+    def _turned_down(self, needed: Amount) -> str:
+        money, tokens = self._limits.money, self._limits.tokens
+        if money is not None and self._spent.money + needed.money > money:
+            return f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost) are spent, and the next one takes about ${needed.money:,.4f}"
+        return f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens) are spent, and the next one takes about {needed.tokens:,}"
+
+    def _close(self, reason: str) -> None:
+        if not self.closed:
+            self.closed = reason
+            self._on_closed(reason)
+
+    def _count(self, model: str, role: str, amount: Amount) -> None:
+        usage = self._usage.setdefault((model, role), _Usage())
+        usage.requests += 1
+        usage.total += amount
+        self._spent += amount
+
+    def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:
+        """Of a settled request. One that a run replayed cost no tokens, and counts as that."""
+        prompt = cost.prompt_tokens
+        completion = cost.completion_tokens
+        if prompt is None or completion is None:
+            return self._estimate(
+                model,
+                len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt,
+                len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion,
+            )
+        money = cost.money if cost.money is not None else self.money(model, cost)
+        return Amount(money or Decimal(0), prompt + completion)
+
+    def _estimate(self, model: str, prompt_tokens: int, completion_tokens: int) -> Amount:
+        cost = Cost(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        return Amount(self.money(model, cost) or Decimal(0), prompt_tokens + completion_tokens)

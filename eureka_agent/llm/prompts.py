@@ -1,0 +1,86 @@
+"""The texts in `prompts/` with their values filled in, for every role that asks a model."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from eureka_agent.llm.interface import ChatMessage
+from eureka_agent.llm.text import clipped, one_line
+from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.resources import resource_folder
+
+if TYPE_CHECKING:
+    import jinja2
+
+_UNKNOWN = ("", "-", "?")
+"""Units and frames that say nothing."""
+
+
+def system_message(template: str, description: TaskDescription, sentence: str) -> ChatMessage:
+    """What a role is told in every request of a run: its instructions, then environment and task.
+
+    The text is the same in all of them, so that a provider can keep it in its cache.
+    """
+    return ChatMessage("system", f"{render(template)}\n{task_text(description, sentence)}")
+
+
+def task_text(description: TaskDescription, sentence: str) -> str:
+    """Environment, task and fitness in words; never the environment's source, a private variable, or the fitness's code."""
+    return render("task.md", sentence=sentence, description=description, variables=description.public_variables())
+
+
+def render(template: str, **values: Any) -> str:
+    """A template of `prompts/` with its values filled in; a value that it misses is an error."""
+    return _templates().get_template(template).render(**values).strip() + "\n"
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    import jinja2  # a search without a model needs none
+
+    templates = jinja2.Environment(  # plain text for a model, never HTML
+        loader=jinja2.FileSystemLoader(resource_folder("prompts")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for filter_ in (facts, batch_shape, clipped, fenced, number, one_line, quoted):
+        templates.filters[filter_.__name__] = filter_
+    return templates
+
+
+def facts(variable: VariableSpec) -> str:
+    """Unit, frame and range of a variable as they follow its shape: `, m/s, world frame, -1 to 1`."""
+    parts = []
+    if variable.unit not in (*_UNKNOWN, "1"):
+        parts.append(variable.unit)
+    if variable.frame not in _UNKNOWN:
+        parts.append(f"{variable.frame} frame")
+    if variable.range is not None:
+        parts.append(f"{variable.range[0]:.4g} to {variable.range[1]:.4g}")
+    return "".join(f", {part}" for part in parts)
+
+
+def batch_shape(variable: VariableSpec) -> str:
+    """`(batch,)`, `(batch, 3)`: the shape in which a reward gets the variable."""
+    return f"(batch, {', '.join(str(size) for size in variable.shape)})" if variable.shape else "(batch,)"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text as a code block that none of its own lines can end."""
+    body = str(text).strip()  # raises for a value that the template misses
+    longest = max((len(run) for run in re.findall(r"`{3,}", body)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def quoted(text: str, limit: int) -> str:
+    """At most `limit` characters of what somebody else wrote, every line marked as a quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in clipped(text.strip(), limit).split("\n"))
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; `unknown` for what is not known."""
+    return "unknown" if value is None else f"{value:.4g}"

@@ -1,0 +1,109 @@
+"""Makes requests again that failed for the moment: rate limits, server errors, timeouts and connections that broke off.
+
+The SDKs' own retries are off: their rules differ, tell nobody, and give up after seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
+
+from eureka_agent.llm.access import Access
+from eureka_agent.llm.failures import RequestFailedError, Service, Trouble, duration
+from eureka_agent.llm.interface import Completion
+from eureka_agent.llm.replies import refused
+
+TRUSTED_WAITS = 2
+"""So many of the waits that a server asks for are taken as they are. Later ones are at least as long as without: a limit that is shared
+by many requests is not over after what the server tells each of them."""
+
+
+class Patience:
+    """Sees the requests of one model through, or says in one line why not."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._policy = access.retries
+        self._tell = access.on_retry
+        self._reached = False
+        """Whether this server ever answered."""
+
+    async def complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
+        """The reply. `attempt` makes the request once and raises RequestFailedError. Raises LanguageModelError when no further try is due."""
+        timeouts = 0
+        tries = 0
+
+        async def attempt_in_time() -> Completion:
+            nonlocal timeouts, tries
+            tries += 1
+            started = time.monotonic()
+            try:
+                async with asyncio.timeout(self._service.timeout_s):
+                    completion = await attempt()
+            except TimeoutError:
+                timeouts += 1
+                raise RequestFailedError(Trouble.TIMEOUT) from None
+            except RequestFailedError as failure:
+                timeouts += failure.trouble is Trouble.TIMEOUT
+                self._reached |= failure.trouble in (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED)
+                raise
+            self._reached = True
+            return replace(completion, seconds=time.monotonic() - started)
+
+        def is_due(state: RetryCallState) -> bool:
+            failure = _failure(state)
+            if failure is None or not failure.passing:
+                return False
+            if failure.trouble is Trouble.TIMEOUT:
+                return timeouts < self._policy.timeout_tries
+            if failure.trouble is Trouble.UNREACHABLE and not self._reached:
+                return state.attempt_number < self._policy.first_contact_tries
+            return (failure.asked_wait_s(self._policy.now()) or 0) <= self._policy.longest_asked_wait_s
+
+        retrying = AsyncRetrying(
+            retry=is_due,
+            wait=self._wait,
+            stop=stop_after_attempt(self._policy.tries),
+            sleep=self._policy.sleep,
+            before_sleep=self._say,
+            reraise=True,
+        )
+        try:
+            return await retrying(attempt_in_time)
+        except RequestFailedError as failure:
+            if failure.refusal:
+                return refused()
+            wait = failure.asked_wait_s(self._policy.now())
+            too_long = wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
+            raise self._service.explain(failure, tries, too_long) from None
+
+    def _wait(self, state: RetryCallState) -> float:
+        """Seconds until the next try."""
+        failure = _failure(state)
+        policy = self._policy
+        first = policy.first_wait_s
+        if failure is not None and failure.trouble is Trouble.UNREACHABLE and not self._reached:
+            first = policy.first_contact_wait_s
+        mean = min(first * 2 ** (state.attempt_number - 1), policy.longest_wait_s)
+        own = mean * (0.5 + policy.random())
+        asked = None if failure is None else failure.asked_wait_s(policy.now())
+        if asked is None:
+            return own
+        # not all that wait for the same server come back at the same moment, and none too early
+        asked += min(0.1 * asked, 5.0) * policy.random()
+        return asked if state.attempt_number <= TRUSTED_WAITS else max(asked, own)
+
+    def _say(self, state: RetryCallState) -> None:
+        failure = _failure(state)
+        if failure is not None:
+            self._tell(f"{self._service.name}: {failure.short}, tried again in {duration(state.upcoming_sleep)}")
+
+
+def _failure(state: RetryCallState) -> RequestFailedError | None:
+    """What the last try ended with; None for a reply, a cancellation, a fault of ours."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    return error if isinstance(error, RequestFailedError) else None

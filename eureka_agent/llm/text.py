@@ -1,0 +1,39 @@
+"""What a model wrote is data: made fit to be parsed, stored, and shown in a terminal, a report or another model's prompt."""
+
+from __future__ import annotations
+
+import re
+
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_ESCAPE_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, the clipboard
+    r"|\x1b[ -/]*[0-~]?"
+)
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls but tab and line feed
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # what turns the direction of text, or has no width
+    "\ud800-\udfff"  # halves of characters, which no file can take
+    "\U000e0000-\U000e007f]"  # letters that nobody sees
+)
+
+
+def printable(text: str) -> str:
+    """The text with `\\n` as its only line end, without escape sequences, control characters, and what is there but cannot be seen."""
+    return _INVISIBLE.sub("", _ESCAPE_SEQUENCES.sub("", _LINE_ENDS.sub("\n", text)))
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text in one line of at most `limit` characters."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def clipped(text: str, limit: int) -> str:
+    """The first `limit` characters of a text of several lines, and how many more there were."""
+    return text if len(text) <= limit else f"{text[:limit].rstrip()}\n[… {len(text) - limit} more characters]"
+
+
+def without_headings(text: str) -> str:
+    """The text without the marks that would make headings or code blocks of its lines, wherever it is put."""
+    return re.sub(r"^[ \t]*(?:#{1,6}(?=\s)|`{3,}\w*[ \t]*$|~{3,}\w*[ \t]*$)[ \t]*", "", text, flags=re.MULTILINE)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from scripted_models import DictionaryStore, ScriptedModel
+
+from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.interface import ChatMessage, Completion, CompletionRequest, LanguageModelError, Role
+from eureka_agent.llm.prices import Price
+
+REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01")
+
+
+def desk(store: DictionaryStore, *, concurrency: int = 8, budget: Budget | None = None) -> Desk:
+    return Desk(store, budget or Budget(Limits(), {}), concurrency)
+
+
+async def until(condition: object, model: ScriptedModel) -> None:
+    """Let the loop run until the model has as many requests in flight."""
+    async with asyncio.timeout(5):
+        while model.in_flight != condition:
+            await asyncio.sleep(0)
+
+
+async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
+    store = DictionaryStore()
+    price = Price(prompt=Decimal("0.001"), completion=Decimal("0.01"), origin="the test")
+    message = await desk(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(ScriptedModel(), REQUEST)
+    assert list(store.messages.values()) == [message]
+    assert (message.role, message.attempt, message.reply) == ("reviewer", "1-01", "a reply")
+    assert message.cost.money == Decimal("0.6")  # 100 x 0.001 + 50 x 0.01
+    assert "a reward, please" in message.request
+
+
+async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> None:
+    store, model = DictionaryStore(), ScriptedModel(held=True)
+    shared = desk(store)
+    both = asyncio.gather(shared.ask(model, REQUEST), shared.ask(model, replace(REQUEST, attempt="1-02")))
+    await until(1, model)
+    model.let_go()
+    first, second = await both
+    assert first == second
+    assert await desk(store).ask(model, REQUEST) == first  # another process
+    assert len(model.requests) == 1
+
+
+async def test_two_samples_of_one_prompt_are_two_requests() -> None:
+    model = ScriptedModel()
+    await asyncio.gather(*(desk(DictionaryStore()).ask(model, replace(REQUEST, sample=sample)) for sample in range(2)))
+    assert len(model.requests) == 2
+
+
+async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
+    model, shared = ScriptedModel(), desk(DictionaryStore(), concurrency=3)
+    await asyncio.gather(*(shared.ask(model, replace(REQUEST, sample=sample)) for sample in range(20)))
+    assert (len(model.requests), model.most_in_flight) == (20, 3)
+
+
+async def test_who_goes_away_still_has_the_reply_stored() -> None:
+    store, model = DictionaryStore(), ScriptedModel(held=True)
+    shared = desk(store)
+    asking = asyncio.create_task(shared.ask(model, REQUEST))
+    await until(1, model)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert shared.under_way == 1
+    model.let_go()
+    await shared.finish(5.0)
+    assert (len(store.messages), shared.under_way) == (1, 0)
+
+
+async def test_replies_that_do_not_come_are_given_up() -> None:
+    model = ScriptedModel(held=True)
+    shared = desk(DictionaryStore())
+    asking = asyncio.create_task(shared.ask(model, REQUEST))
+    await until(1, model)
+    await shared.finish(0.01)
+    await until(0, model)
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None:
+    class Failing:
+        name = "openai/tiny"
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            raise LanguageModelError("no such model")
+
+    store = DictionaryStore()
+    shared = desk(store, concurrency=1)
+    for _ in range(3):  # its place is free again
+        with pytest.raises(LanguageModelError, match="no such model"):
+            await shared.ask(Failing(), REQUEST)
+    assert not store.messages
+    assert (await shared.ask(ScriptedModel(), REQUEST)).reply == "a reply"
+
+
+async def test_what_is_stored_is_had_even_when_the_budget_is_spent() -> None:
+    store, model = DictionaryStore(), ScriptedModel()
+    await desk(store).ask(model, REQUEST)
+    poor = desk(store, budget=Budget(Limits(), {}, closed="spent"), concurrency=1)
+    assert (await poor.ask(model, REQUEST)).reply == "a reply"
+    for _ in range(2):
+        with pytest.raises(BudgetSpentError):
+            await poor.ask(model, replace(REQUEST, sample=1))
+
+
+async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
+    monkeypatch.setenv("EUREKA_TEST_TOKEN", "sk-very-secret-key-and-more")
+    store = DictionaryStore()
+    model = ScriptedModel(reply=lambda request: "your key is sk-very-secret-key, and sk-very-secret-key-and-more")
+    message = await desk(store).ask(model, replace(REQUEST, messages=(ChatMessage("user", "sk-very-secret-key"),)))
+    assert message.reply == "your key is <key>, and <key>"
+    assert "secret" not in next(iter(store.messages.values())).model_dump_json()
+
+
+async def test_half_characters_do_not_stop_a_run() -> None:
+    store = DictionaryStore()
+    message = await desk(store).ask(ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST)
+    assert message.reply == "half ? of one"
+    assert message.model_dump_json()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import litellm_table
+import pytest
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.llm.prices import Price, find_prices
+from eureka_agent.records import Cost
+
+
+def test_a_known_model_has_the_tables_price() -> None:
+    """Looked up in the file that litellm ships, by another way than the code under test."""
+    entry = litellm_table.entry("gpt-4o")
+    price = find_prices(["openai/gpt-4o"], [])["openai/gpt-4o"]
+    assert price.prompt == Decimal(entry["input_cost_per_token"])
+    assert price.completion == Decimal(entry["output_cost_per_token"])
+    assert price.cached == Decimal(entry["cache_read_input_token_cost"])
+    assert price.origin.startswith("litellm ")
+
+
+def test_a_model_is_found_under_its_provider_only() -> None:
+    assert not find_prices(["openai/of-my-own", "mistral/gpt-4o"], [])
+    assert "gemini/gemini-2.5-pro" in find_prices(["gemini/gemini-2.5-pro"], [])
+
+
+def test_what_a_person_says_counts_before_the_table() -> None:
+    price = find_prices(["openai/gpt-4o"], ["openai/gpt-4o=0.25,2"])["openai/gpt-4o"]
+    assert (price.prompt, price.completion, price.cached) == (Decimal("0.00000025"), Decimal("0.000002"), None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openai/x",
+        "openai/x=",
+        "openai/x=1",
+        "openai/x=1,2,3",
+        "openai/x=a,b",
+        "=1,2",
+        "x=-1,2",
+        "x=nan,1",
+        "x=1,inf",
+        "",
+    ],
+)
+def test_a_price_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        find_prices([], [text])
+
+
+def test_cached_and_written_tokens_have_prices_of_their_own() -> None:
+    price = Price(
+        prompt=Decimal(3), completion=Decimal(15), cached=Decimal("0.3"), cache_write=Decimal("3.75"), origin="the test"
+    )
+    cost = Cost(prompt_tokens=1000, completion_tokens=10, cached_tokens=600, cache_write_tokens=200)
+    # 200 plain x 3 + 600 x 0.3 + 200 x 3.75 + 10 x 15
+    assert price.money(cost) == Decimal(600) + Decimal(180) + Decimal(750) + Decimal(150)
+    plain = price.model_copy(update={"cached": None, "cache_write": None})
+    assert plain.money(cost) == Decimal(3150)  # all 1,000 as any other
+
+
+def test_an_unknown_number_of_tokens_has_no_price() -> None:
+    price = Price(prompt=Decimal(3), completion=Decimal(15), origin="the test")
+    assert price.money(Cost(prompt_tokens=None, completion_tokens=5)) is None
+    assert price.money(Cost(prompt_tokens=5, completion_tokens=None)) is None
+
+
+def test_the_table_is_read_without_importing_litellm() -> None:
+    assert json.loads(Path(litellm_table.path()).read_text())  # it is there
+    import subprocess
+    import sys
+
+    script = (
+        "import sys; from eureka_agent.llm.prices import find_prices; "
+        "assert find_prices(['openai/gpt-4o'], []); sys.exit('litellm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

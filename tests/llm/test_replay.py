@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted_models import DictionaryStore, ScriptedModel
+
+from eureka_agent.errors import RunFolderError
+from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
+from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
+
+
+def request(attempt: str, fitness: float, sample: int = 0) -> CompletionRequest:
+    text = f"Improve this reward.\nIts fitness is {fitness}.\nThe task is to run."
+    return CompletionRequest(messages=(ChatMessage("user", text),), attempt=attempt, sample=sample)
+
+
+@pytest.fixture
+async def recording(tmp_path: Path) -> Recording:
+    """Two requests, written to a file and read again."""
+    store = DictionaryStore()
+    desk = Desk(store, Budget(Limits(), {}), 1)
+    model = ScriptedModel(reply=lambda request: f"reply to {request.attempt} ✓\u2028\u0085\x0c")
+    for attempt, fitness in (("2-01", 1.5), ("2-02", 2.5)):
+        await desk.ask(model, request(attempt, fitness))
+    path = tmp_path / "recorded.jsonl"
+    write_recording(path, Recording("recorded", store.messages, {"model": ["openai/tiny"], "temperature": None}))
+    found = read_recording(path)
+    assert found.messages == store.messages
+    assert found.settings == {"model": ["openai/tiny"], "temperature": None}
+    return found
+
+
+async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording: Recording) -> None:
+    reply = await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.5))
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("reply to 2-02 ✓\u2028\u0085\x0c", 0, 0)
+
+
+async def test_another_request_is_an_error_that_shows_the_difference(recording: Recording) -> None:
+    with pytest.raises(LanguageModelError) as caught:
+        await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.25))
+    assert "'recorded' has no reply to what the designer for attempt 2-02 asks" in caught.value.message
+    assert caught.value.message.endswith("  -Its fitness is 2.5.\n  +Its fitness is 2.25.")
+
+
+async def test_without_the_same_attempt_the_nearest_request_is_shown(recording: Recording) -> None:
+    asked = replace(request("9-09", 1.5), messages=(ChatMessage("user", "Improve this reward.\nIts fitness is 1.5."),))
+    with pytest.raises(LanguageModelError, match=r"for attempt 2-01, differs .*\n  -The task is to run\.(\n|$)"):
+        await ReplayModel("openai/tiny", recording).complete(asked)
+
+
+async def test_another_sample_of_the_same_conversation_points_at_seed_and_settings(recording: Recording) -> None:
+    with pytest.raises(LanguageModelError, match="under another seed or other settings"):
+        await ReplayModel("openai/tiny", recording).complete(request("2-01", 1.5, sample=7))
+
+
+async def test_a_model_that_was_not_recorded(recording: Recording) -> None:
+    with pytest.raises(LanguageModelError, match="it has none of that role from openai/other"):
+        await ReplayModel("openai/other", recording).complete(request("2-01", 1.5))
+
+
+async def test_a_long_difference_is_cut(recording: Recording) -> None:
+    long = CompletionRequest(messages=(ChatMessage("user", "\n".join(f"line {n} {'x' * 500}" for n in range(40))),))
+    with pytest.raises(LanguageModelError) as caught:
+        await ReplayModel("openai/tiny", recording).complete(long)
+    lines = caught.value.message.splitlines()
+    assert len(lines) == 1 + 12 + 1
+    assert max(map(len, lines[1:])) <= 170
+    assert lines[-1].endswith("lines more")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "not json", "[1]", '{"settings": {}}\n{"key": "a"}', '{"settings": {}}\n{', "{}", "\x00"]
+)
+def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text(text)
+    with pytest.raises(RunFolderError, match=r"broken\.jsonl' is no recording"):
+        read_recording(path)
