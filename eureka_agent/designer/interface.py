@@ -21,6 +21,17 @@ class ParentSummary:
     """Of its trainings in the search; `fitness` is their mean."""
     progress: float = 1.0
     """Part of a training after which that fitness was taken; below 1 in a search that works ahead."""
+    analysis: str = ""
+    """What the trajectory analyst made of its training; empty without one."""
+
+
+@dataclass(frozen=True)
+class TunedReward:
+    """A trained attempt as data for tuning: what it is, and what it was worth."""
+
+    id: str
+    source: str
+    fitness: float
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,14 @@ class FailureSummary:
 
 
 @dataclass(frozen=True)
+class Rejection:
+    """An answer that was sent back, and why."""
+
+    proposal: Proposal
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class DesignRequest:
     """All that a designer is told. Equal requests give equal proposals from a designer that can promise it."""
 
@@ -43,12 +62,24 @@ class DesignRequest:
     """The task in the searcher's words; it counts more than `description.sentence`."""
     operator: Operator
     parents: tuple[ParentSummary, ...]
-    """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`."""
+    """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`; for `Operator.REASON_OVER_PATH` one and its ancestors, nearest first."""
     failures: tuple[FailureSummary, ...]
     seed: int
     """Derived from the run's seed, the iteration and the sample, so it differs between the proposals of a run."""
+    memory: tuple[ParentSummary, ...] = ()
+    """Other good attempts, best first, shown in brief."""
     siblings: tuple[str, ...] = ()
     """Sources already proposed in this iteration, not to be repeated. Empty where proposals are asked for concurrently."""
+    attempt: str = ""
+    """Id of the attempt that the answer becomes, for the ledger; no part of the prompt."""
+    revision: int = 0
+    """How often this proposal was sent back; no part of the prompt, but the same conversation is then asked for another answer."""
+    rejections: tuple[Rejection, ...] = ()
+    """Earlier answers that were sent back, oldest first, without the one that is to be revised now."""
+    model: str = ""
+    """Which of several models is to answer; empty where there is one."""
+    trained: tuple[TunedReward, ...] = ()
+    """For `Operator.TUNE_WEIGHTS`: all that has been trained so far, in the order of attempts."""
 
 
 class Designer(Protocol):

@@ -1,141 +1,131 @@
-"""The designer that asks a language model, one request a proposal, and keeps every reply before it is used."""
+"""The designer that asks language models, one request a proposal."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-import jinja2
-
-from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.interface import DesignRequest, Rejection
 from eureka_agent.designer.reply import parse_reply
-from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
-    FinishReason,
-    LanguageModel,
-    MessageStore,
-    message_key,
-    transcript,
-)
-from eureka_agent.records import Cost, Message, Proposal, VariableSpec, Verdict
-from eureka_agent.resources import resource_folder
+from eureka_agent.designer.source_tools import parameter_names
+from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.markdown import without_thinking
+from eureka_agent.llm.prompts import fenced, render, system_message
+from eureka_agent.llm.text import clipped, printable
+from eureka_agent.records import Message, Operator, Proposal, Verdict
 
-ROLE = "designer"
 REPLY_NOTES = {
     FinishReason.CUT_OFF: "The reply was cut off at the bound on tokens.",
     FinishReason.REFUSED: "The model refused to answer.",
 }
+LONGEST_ANSWER_SHOWN = 20_000
+"""Characters of a rejected answer that the model is shown again; of a longer one it is shown the source, or the beginning."""
 
 
 class LanguageModelDesigner:
-    """Writes reward functions with a language model, from the templates in `prompts/`."""
+    """Writes reward functions with language models, from the templates in `prompts/`."""
 
     concurrent = True
 
-    def __init__(self, model: LanguageModel, store: MessageStore) -> None:
-        """`store` is asked before the model is, so nothing is paid twice."""
-        self.name = model.name
-        self._model = model
-        self._store = store
+    def __init__(
+        self,
+        models: Sequence[LanguageModel],
+        desk: Asks,
+        temperature: float | None = None,
+        reply_tokens: int | None = None,
+    ) -> None:
+        """`models`: at least one; a request says which of them answers. `reply_tokens` bounds a reply."""
+        self.name = ", ".join(model.name for model in models)
+        self._models = {model.name: model for model in models}
+        self._first = models[0].name
+        self._desk = desk
+        self._temperature = temperature
+        self._reply_tokens = reply_tokens
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal; its source is empty where the reply held no code."""
         return await self._ask(request, opening(request))
 
     async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
-        """The proposal again: the same conversation, the model's last reply, then the critic's findings."""
-        findings = render("revise.md", findings=verdict.findings, source=rejected.source)
-        reply = rejected.reply.strip() or rejected.source.strip() or "(no answer)"
-        return await self._ask(
-            request, (*opening(request), ChatMessage("assistant", reply), ChatMessage("user", findings))
-        )
+        """The proposal again: the same conversation, each answer that was sent back with the critic's findings on it.
+
+        Where the model refused or said nothing it is asked once more, with a plain word about that.
+        """
+        request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
+        return await self._ask(request, (*opening(request), *_dispute(request.rejections)))
 
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
-        completion_request = CompletionRequest(messages=messages)
-        key = message_key(self.name, completion_request, request.seed)
-        message = self._store.find(key)
-        if message is None:
-            completion = await self._model.complete(completion_request)
-            cost = Cost(
-                money=completion.money,
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                seconds=completion.seconds,
-            )
-            message = Message(
-                role=ROLE,
-                model=self.name,
-                request=transcript(messages),
-                reply=completion.text,
-                finish_reason=completion.finish_reason.value,
-                cost=cost,
-            )
-            self._store.put(key, message)
-        return self._proposal(request, message)
-
-    def _proposal(self, request: DesignRequest, message: Message) -> Proposal:
-        reply = parse_reply(message.reply)
-        note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
-        return Proposal(
-            source=reply.source,
-            reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
-            operator=request.operator,
-            parents=tuple(parent.id for parent in request.parents),
-            designer=self.name,
-            prompt=message.request,
-            reply=message.reply,
-            cost=message.cost,
+        completion_request = CompletionRequest(
+            messages=messages,
+            temperature=self._temperature,
+            max_tokens=self._reply_tokens,
+            sample=request.seed + request.revision,
+            role=Role.DESIGNER,
+            attempt=request.attempt,
         )
+        model = self._models[request.model or self._first]
+        return _proposal(request, model.name, await self._desk.ask(model, completion_request))
 
 
-def opening(request: DesignRequest) -> tuple[ChatMessage, ...]:
-    """The conversation that asks for a proposal."""
-    task = render(
-        "task.md",
-        sentence=request.sentence,
-        description=request.description,
-        variables=request.description.public_variables(),
-    )
+def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
+    """The conversation that asks for a proposal: what is equal in all requests of a run, then what this one is about."""
+    if request.operator is Operator.TUNE_WEIGHTS:
+        raise ValueError("no model is asked to tune weights: that is a numeric optimiser's work")
     order = render(
         f"operators/{request.operator.value}.md",
         parents=request.parents,
+        memory=request.memory,
         failures=request.failures,
+        reads={failure.id: parameter_names(failure.source) for failure in request.failures},
         siblings=request.siblings,
     )
-    return ChatMessage("system", render("system.md")), ChatMessage("user", f"{task}\n{order}")
+    if request.rejections and not _said_something(request.rejections[-1].proposal):
+        refused = request.rejections[-1].proposal.finish_reason == FinishReason.REFUSED
+        order = f"{order}\n{render('again.md', refused=refused)}"
+    return system_message("system.md", request.description, request.sentence), ChatMessage("user", order)
 
 
-def render(template: str, **values: Any) -> str:
-    """A template of `prompts/` with its values filled in; a value that it misses is an error."""
-    return _templates().get_template(template).render(**values).strip() + "\n"
+def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
+    """Answers and findings by turns; without refusals and empty answers, of which there is nothing to mend."""
+    for rejection in rejections:
+        rejected = rejection.proposal
+        if _said_something(rejected):
+            findings = render(
+                "revise.md",
+                findings=rejection.verdict.findings,
+                source=rejected.source,
+                lines=rejected.source.split("\n"),
+                cut_off=rejected.finish_reason == FinishReason.CUT_OFF,
+            )
+            yield ChatMessage("assistant", _answer(rejected))
+            yield ChatMessage("user", findings)
 
 
-@cache
-def _templates() -> jinja2.Environment:
-    templates = jinja2.Environment(  # plain text for a model, never HTML
-        loader=jinja2.FileSystemLoader(resource_folder("prompts")),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _said_something(rejected: Proposal) -> bool:
+    refused = rejected.finish_reason == FinishReason.REFUSED
+    return bool(rejected.source.strip()) or (not refused and bool(_answer(rejected)))
+
+
+def _proposal(request: DesignRequest, model: str, message: Message) -> Proposal:
+    reply = parse_reply(message.reply)
+    note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
+    return Proposal(
+        source=reply.source,
+        reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
+        operator=request.operator,
+        parents=tuple(parent.id for parent in request.parents),
+        designer=model,
+        prompt=message.request,
+        reply=message.reply,
+        finish_reason=message.finish_reason,
+        cost=message.cost,
     )
-    templates.filters["facts"] = facts
-    templates.filters["batch_shape"] = batch_shape
-    return templates
 
 
-def facts(variable: VariableSpec) -> str:
-    """Unit, frame and range of a variable as they follow its shape: `, m/s, world frame, -1 to 1`."""
-    parts = []
-    if variable.unit not in ("", "1"):
-        parts.append(variable.unit)
-    if variable.frame not in ("", "-"):
-        parts.append(f"{variable.frame} frame")
-    if variable.range is not None:
-        parts.append(f"{variable.range[0]:g} to {variable.range[1]:g}")
-    return "".join(f", {part}" for part in parts)
-
-
-def batch_shape(variable: VariableSpec) -> str:
-    """`(batch,)`, `(batch, 3)`: the shape in which a reward gets the variable."""
-    return f"(batch, {', '.join(str(size) for size in variable.shape)})" if variable.shape else "(batch,)"
+def _answer(rejected: Proposal) -> str:
+    """What the model said, as it is shown it again; of a given source, which has no reply, the source."""
+    answer = without_thinking(printable(rejected.reply)).strip()
+    source = fenced(rejected.source, "python") if rejected.source.strip() else ""
+    if len(answer) > LONGEST_ANSWER_SHOWN and 0 < len(source) <= LONGEST_ANSWER_SHOWN:
+        return source
+    return clipped(answer or source, LONGEST_ANSWER_SHOWN)

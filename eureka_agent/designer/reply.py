@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import re
-import textwrap
 from dataclasses import dataclass
 
-FUNCTION_NAME = "compute_reward"
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<body>.*?)(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+from eureka_agent.designer import salvage
+from eureka_agent.designer.source_tools import ENTRY_POINT
+from eureka_agent.llm.markdown import Block, split_blocks, without_thinking
+from eureka_agent.llm.text import clipped, printable
+
+LONGEST_REASONING = 10_000
+"""Characters of prose that are kept as a proposal's reasoning; the whole reply is kept apart."""
+_DEFINITION = re.compile(rf"^(?P<indent>[ \t]*)(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
+_CODE_START = re.compile(
+    r"^(?:import [\w.]+|from [\w.]+ import\b|def \w+|@\w|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S)", re.MULTILINE
 )
-_DEFINITION = re.compile(rf"^[ \t]*def\s+{FUNCTION_NAME}\b", re.MULTILINE)
-_CODE_START = re.compile(r"^(?:import |from \w|def |@)", re.MULTILINE)
+_AFTER_A_BODY = re.compile(r"(?<=\n)(?=[^\s)#@])(?!def )")
+_OTHER_LANGUAGES = ("json", "diff", "patch", "text", "txt", "markdown", "md", "bash", "sh", "shell", "console")
+_MOST_TRIES = 8
+"""Times that a text without fences is tried as source, a shorter part of it each time."""
+
+_MOST_BLOCKS = 100
+"""The last blocks of a reply, which are looked at."""
 
 
 @dataclass(frozen=True)
@@ -30,83 +38,103 @@ class Reply:
 def parse_reply(text: str) -> Reply:
     """Find the reward in a reply: the last code block with `compute_reward`, with the blocks that define what it calls.
 
-    Helpers may stand before the function or in blocks of their own; a block that was cut off counts; code without a fence
-    is found too.
+    Helpers may stand before or after the function, or in blocks of their own; a block that was cut off counts; code without a fence, in JSON or as
+    a diff that holds all of it is found too. What does not parse is handed on as it is: the critic says what is wrong with it.
     """
-    text = _THINKING.sub("", text.replace("\r\n", "\n"))
-    blocks = [textwrap.dedent(match["body"]) for match in _FENCE.finditer(text)]
-    prose = re.sub(r"\n{3,}", "\n\n", _FENCE.sub("", text)).strip()
-    main = next((index for index in reversed(range(len(blocks))) if _DEFINITION.search(blocks[index])), None)
+    return _parse(without_thinking(printable(text)))
+
+
+def _parse(text: str) -> Reply:
+    blocks, prose = split_blocks(text)
+    blocks = blocks[-_MOST_BLOCKS:]
+    codes = [_code(block) for block in blocks]
+    main = _main(blocks, codes)
     if main is not None:
-        return Reply(_with_helpers(blocks, main), prose)
+        return _reply(_with_helpers(codes, main), prose)
+    for part in (*(block.body for block in blocks), text):
+        wrapped = salvage.from_json(part, ENTRY_POINT)
+        if wrapped is not None:
+            source, around = wrapped
+            inner = _parse(source) if "```" in source else Reply(source, "")
+            return _reply(inner.source, _joined("" if part is text else prose, around, inner.reasoning))
     return _unfenced(text)
 
 
-def _with_helpers(blocks: list[str], main: int) -> str:
+def _reply(source: str, reasoning: str) -> Reply:
+    source = source.strip("\n").rstrip()
+    return Reply(f"{source}\n" if source else "", clipped(reasoning.strip(), LONGEST_REASONING))
+
+
+def _code(block: Block) -> str:
+    """A block as Python, where it is that in a wrapping; nothing where it is JSON."""
+    body = block.body
+    if ENTRY_POINT not in body or salvage.parses(body):
+        return body
+    if salvage.from_json(body, ENTRY_POINT) is not None:
+        return ""
+    return salvage.mended(salvage.from_diff(body) or body)
+
+
+def _main(blocks: list[Block], codes: list[str]) -> int | None:
+    """Which block holds the reward: the last one with its definition, unless that is a mere excerpt and a whole one stands before it."""
+    defining = [index for index, code in enumerate(codes) if _DEFINITION.search(code)]
+    if not defining:
+        return None
+    last = defining[-1]
+    whole = [index for index in defining if salvage.is_whole(codes[index], ENTRY_POINT)]
+    if not whole or last in whole:
+        return last
+    excerpt = salvage.is_excerpt(codes[last]) or blocks[last].language in _OTHER_LANGUAGES
+    return whole[-1] if excerpt and blocks[last].closed else last
+
+
+def _with_helpers(codes: list[str], main: int) -> str:
     """The main block below those other blocks that define a name which it needs."""
-    source = blocks[main]
-    others = [block for index, block in enumerate(blocks) if index != main and not _DEFINITION.search(block)]
-    missing = _names_missing(source)
-    for block in reversed(others):
-        if missing & _names_defined(block):
-            source = f"{block.rstrip()}\n\n\n{source}"
-            missing = _names_missing(source)
-    return source.strip() + "\n"
-
-
-def _names_defined(source: str) -> set[str]:
-    """Names that the top level binds; none where the source does not parse."""
-    names: set[str] = set()
-    for statement in _statements(source):
-        match statement:
-            case ast.FunctionDef():
-                names.add(statement.name)
-            case ast.Import() | ast.ImportFrom():
-                names |= {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
-            case _:
-                names |= {
-                    node.id
-                    for node in ast.walk(statement)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                }
-    return names
-
-
-def _names_missing(source: str) -> set[str]:
-    """Names that are read and bound nowhere in the source."""
-    bound = _names_defined(source) | set(dir(builtins))
-    read: set[str] = set()
-    for statement in _statements(source):
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-            elif isinstance(node, ast.arg):
-                bound.add(node.arg)
-            elif isinstance(node, ast.FunctionDef):
-                bound.add(node.name)
-    return read - bound
-
-
-def _statements(source: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    source = codes[main]
+    others = {
+        index: salvage.names_defined(code)
+        for index, code in enumerate(codes)
+        if index != main and not _DEFINITION.search(code)
+    }
+    needed: set[int] = set()
+    missing = salvage.names_missing(source)
+    while missing:
+        found = next((index for index in sorted(others, reverse=True) if missing & others[index]), None)
+        if found is None:
+            break
+        needed.add(found)
+        missing = (missing | salvage.names_missing(codes[found])) - others.pop(found)
+    return "\n\n\n".join([*(codes[index].strip("\n").rstrip() for index in sorted(needed)), source])
 
 
 def _unfenced(text: str) -> Reply:
     """Code that stands in the reply without a fence, from its first line that looks like code to its last that parses."""
     definition = _DEFINITION.search(text)
     if definition is None:
-        return Reply("", text.strip())
-    start = next(
-        (match.start() for match in _CODE_START.finditer(text) if match.start() <= definition.start()),
-        definition.start(),
-    )
-    lines = text[start:].splitlines()
-    for end in range(len(lines), 0, -1):
-        source = textwrap.dedent("\n".join(lines[:end])) + "\n"
-        if _DEFINITION.search(source) and _statements(source):
-            around = (text[:start].strip(), "\n".join(lines[end:]).strip())
-            return Reply(source.strip() + "\n", "\n\n".join(part for part in around if part))
-    return Reply(text[start:].strip() + "\n", text[:start].strip())
+        return _reply("", text)
+    before, code = _indented_part(text, definition) if definition["indent"] else ("", text)
+    place = _DEFINITION.search(code)
+    assert place is not None  # it is where the part was cut out
+    starts = [match.start() for match in _CODE_START.finditer(code) if match.start() < place.start()]
+    for start in [*starts[: _MOST_TRIES - 1], place.start()]:
+        length = salvage.leading_code(code[start:], ENTRY_POINT)
+        if length:
+            return _reply(code[start : start + length], _joined(before, code[:start], code[start + length :]))
+    body = code[place.start() :]
+    after = _AFTER_A_BODY.search(body)
+    length = len(body) if after is None else after.start()
+    return _reply(body[:length], _joined(before, code[: place.start()], body[length:]))
+
+
+def _indented_part(text: str, definition: re.Match[str]) -> tuple[str, str]:
+    """What comes before an indented definition and the indented lines above it, and the rest without that indent."""
+    indent = definition["indent"]
+    lines, line = text.split("\n"), text.count("\n", 0, definition.start())
+    first = line
+    while first > 0 and (lines[first - 1].startswith(indent) or not lines[first - 1].strip()):
+        first -= 1
+    return "\n".join(lines[:first]), "\n".join(each.removeprefix(indent) for each in lines[first:])
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())

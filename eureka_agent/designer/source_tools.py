@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections.abc import Iterator
 
 ENTRY_POINT = "compute_reward"
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The syntax tree, or None for what is no Python or is nested too deeply."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte, a lone surrogate
+        return None
 
 
 def normalized(source: str) -> str:
@@ -12,11 +22,8 @@ def normalized(source: str) -> str:
 
     Source that does not parse is its own normal form.
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return source.strip()
-    return ast.dump(_Stripper().visit(tree))
+    tree = parsed(source)
+    return source.strip() if tree is None else ast.dump(_Stripper().visit(tree))
 
 
 def same_reward(first: str, second: str) -> bool:
@@ -26,11 +33,9 @@ def same_reward(first: str, second: str) -> bool:
 
 def entry_function(source: str) -> ast.FunctionDef | None:
     """The last `compute_reward` at the top level, or None (also for source that does not parse)."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return None
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT]
+    tree = parsed(source)
+    body = tree.body if tree is not None else []
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT]
     return found[-1] if found else None
 
 
@@ -45,21 +50,31 @@ def parameter_names(source: str) -> tuple[str, ...]:
 
 
 def number_constants(source: str) -> dict[str, float]:
-    """Top-level `NAME = <number>` assignments."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return {}
+    """Top-level `NAME = <number>` assignments, annotated ones too; of several to one name the last."""
+    tree = parsed(source)
     found: dict[str, float] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            try:
-                value = ast.literal_eval(node.value)
-            except ValueError:
-                continue
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                found[node.targets[0].id] = float(value)
+    for name, literal in number_assignments(tree) if tree is not None else ():
+        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
+            found[name] = float(ast.literal_eval(literal))
     return found
+
+
+def number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Name and literal of every top-level `NAME = <number>`, `NAME: float = <number>`. A sign belongs to the literal."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target, value = node.target, node.value
+        else:
+            continue
+        digits = value.operand if isinstance(value, ast.UnaryOp) and _is_sign(value.op) else value
+        if isinstance(target, ast.Name) and isinstance(digits, ast.Constant) and type(digits.value) in (int, float):
+            yield target.id, value
+
+
+def _is_sign(operation: ast.unaryop) -> bool:
+    return isinstance(operation, (ast.USub, ast.UAdd))
 
 
 class _Stripper(ast.NodeTransformer):

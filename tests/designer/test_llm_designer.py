@@ -1,52 +1,37 @@
-"""What the designer tells a model, what it makes of the reply, and that it never asks twice."""
+"""What the designer tells a model, and what it makes of the reply."""
 
 from __future__ import annotations
 
 import ast
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import jinja2
 import pytest
+from scripted_desk import Cut, NamedModel, ScriptedDesk
 
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
-from eureka_agent.designer.llm_designer import LanguageModelDesigner, opening, render
-from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
-from eureka_agent.records import Diagnosis, Finding, Message, Operator, TaskDescription, VariableSpec, Verdict
+from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
+from eureka_agent.designer.llm_designer import LONGEST_ANSWER_SHOWN, LanguageModelDesigner, opening
+from eureka_agent.designer.source_tools import number_constants
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import FinishReason, Role
+from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.records import (
+    ComponentSummary,
+    Diagnosis,
+    DiagnosisFinding,
+    Finding,
+    Operator,
+    TaskDescription,
+    VariableSpec,
+    Verdict,
+)
+from eureka_agent.resources import resource_folder
 
+ASKED = [operator for operator in Operator if operator is not Operator.TUNE_WEIGHTS]
+"""What models are asked for; weights are tuned by an optimiser."""
 REWARD = "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred': -cart_position.abs()}\n"
-
-
-class QueuedModel:
-    """Answers with the replies in its queue and remembers what it was asked."""
-
-    name = "openai/queued"
-
-    def __init__(self, *replies: str | Completion) -> None:
-        self.replies = list(replies)
-        self.requests: list[CompletionRequest] = []
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        self.requests.append(request)
-        reply = self.replies.pop(0)
-        return reply if isinstance(reply, Completion) else completion(reply)
-
-
-class MemoryStore:
-    """Messages in a dictionary."""
-
-    def __init__(self) -> None:
-        self.messages: dict[str, Message] = {}
-
-    def find(self, key: str) -> Message | None:
-        return self.messages.get(key)
-
-    def put(self, key: str, message: Message) -> None:
-        self.messages[key] = message
-
-
-def completion(text: str, reason: FinishReason = FinishReason.STOP) -> Completion:
-    return Completion(text=text, finish_reason=reason, prompt_tokens=100, completion_tokens=20, money=None, seconds=1.5)
 
 
 def parent(identifier: str, fitness: float | None = 3.25) -> ParentSummary:
@@ -72,67 +57,213 @@ def fenced(source: str, prose: str = "Because it pays.") -> str:
     return f"{prose}\n\n```python\n{source}```\n"
 
 
+def designer_of(desk: ScriptedDesk) -> LanguageModelDesigner:
+    return LanguageModelDesigner([NamedModel()], desk)
+
+
+def order_of(request: DesignRequest) -> str:
+    return opening(request)[1].content
+
+
+# ── the request ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
-    model = QueuedModel(fenced(REWARD))
-    designer = LanguageModelDesigner(model, MemoryStore())
-    proposal = await designer.propose(design_request(description, Operator.IMPROVE, parent("1-01")))
+    desk = ScriptedDesk(fenced(REWARD))
+    proposal = await designer_of(desk).propose(design_request(description, Operator.IMPROVE, parent("1-01")))
     assert (proposal.source, proposal.reasoning) == (REWARD, "Because it pays.")
-    assert (proposal.operator, proposal.parents, proposal.designer) == (Operator.IMPROVE, ("1-01",), "openai/queued")
+    assert (proposal.operator, proposal.parents, proposal.designer) == (Operator.IMPROVE, ("1-01",), "openai/scripted")
     assert proposal.reply == fenced(REWARD)
     assert (proposal.cost.prompt_tokens, proposal.cost.completion_tokens, proposal.cost.money) == (100, 20, None)
-    for message in model.requests[0].messages:
+    for message in desk.requests[0].messages:
         assert message.content.strip() in proposal.prompt
 
 
+async def test_settings_and_place_go_into_the_request(description: TaskDescription) -> None:
+    desk = ScriptedDesk(fenced(REWARD))
+    designer = LanguageModelDesigner([NamedModel("a/x")], desk, temperature=0.7, reply_tokens=4_000)
+    request = replace(design_request(description, seed=41), attempt="1-02")
+    await designer.propose(request)
+    asked = desk.requests[0]
+    assert (asked.temperature, asked.max_tokens, asked.sample) == (0.7, 4_000, 41)
+    assert (asked.role, asked.attempt) == (Role.DESIGNER, "1-02")
+    assert "1-02" not in "".join(message.content for message in asked.messages), "an id is no part of the prompt"
+
+
+async def test_the_request_says_which_model_answers(description: TaskDescription) -> None:
+    desk = ScriptedDesk(*[fenced(REWARD)] * 3)
+    designer = LanguageModelDesigner([NamedModel("openai/a"), NamedModel("anthropic/b")], desk)
+    assert designer.name == "openai/a, anthropic/b"
+    request = design_request(description)
+    first = await designer.propose(request)
+    second = await designer.propose(replace(request, model="anthropic/b"))
+    mended = await designer.revise(replace(request, model="anthropic/b"), second, Verdict())
+    assert [first.designer, second.designer, mended.designer] == ["openai/a", "anthropic/b", "anthropic/b"]
+    assert desk.models == ["openai/a", "anthropic/b", "anthropic/b"]
+
+
+async def test_a_spent_budget_is_the_searchs_business(description: TaskDescription) -> None:
+    with pytest.raises(BudgetSpentError):
+        await designer_of(ScriptedDesk(BudgetSpentError("spent"))).propose(design_request(description))
+
+
+# ── the prompt ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def test_the_prompt_describes_the_task_without_its_code(description: TaskDescription) -> None:
-    system, user = opening(design_request(description))
+    detailed = description.model_copy(update={"details": "The rail is 3 m long.\n\nIt starts in the middle."})
+    system, user = opening(design_request(detailed))
     assert (system.role, user.role) == ("system", "user")
-    assert "hold the cart dead still" in user.content
-    assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in user.content
-    assert "actions: Tensor  # (batch, 1), joint frame, -1 to 1. action" in user.content
-    assert "seconds within 0.1 m of the centre. Its unit is s." in user.content
-    assert "solved from 8 on" in user.content
-    assert "left_the_rail" in user.content
-    assert "secret" not in user.content, "a private variable stays private"
+    told = system.content
+    assert "hold the cart dead still" in told
+    assert "A cart on a rail.\n\nThe rail is 3 m long.\n\nIt starts in the middle.\n\nOne control step" in told
+    assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in told
+    assert "actions: Tensor  # (batch, 1), joint frame, -1 to 1. action" in told
+    assert "seconds within 0.1 m of the centre. Its unit is s." in told
+    assert "solved from 8 on" in told
+    assert "left_the_rail" in told
+    assert "secret" not in told + user.content, "a private variable stays private"
     assert description.human_reward is not None
-    assert description.human_reward not in user.content
+    assert "centred + effort" not in told + user.content
     assert "C306 takes no argument" in user.content
 
 
-@pytest.mark.parametrize("operator", list(Operator))
+def test_what_is_told_in_all_requests_of_a_run_is_the_same(description: TaskDescription) -> None:
+    requests = [
+        design_request(description, operator, parent("1-01"), parent("1-02"), seed=seed)
+        for operator in ASKED
+        for seed in (1, 2)
+    ]
+    requests.append(replace(requests[0], memory=(parent("1-04"),), attempt="2-01", model="a/b", siblings=(REWARD,)))
+    assert len({opening(request)[0].content for request in requests}) == 1
+    assert all(len(opening(request)) == 2 for request in requests)
+
+
+def test_every_role_is_told_the_same_of_the_task(description: TaskDescription) -> None:
+    texts = [
+        system_message(name, description, "centre it").content for name in ("system.md", "review.md", "analyse.md")
+    ]
+    tasks = {text[text.index("# Environment") :] for text in texts}
+    assert len(set(texts)) == 3
+    assert len(tasks) == 1
+    assert "cart_position: Tensor" in tasks.pop()
+
+
+@pytest.mark.parametrize("operator", ASKED)
 def test_every_operator_has_a_prompt_with_its_parents(description: TaskDescription, operator: Operator) -> None:
-    parents = () if operator is Operator.FRESH else (parent("1-01"), parent("1-02", None))
-    content = opening(design_request(description, operator, *parents))[1].content
+    parents = () if operator is Operator.FRESH else (parent("2-01"), parent("1-02", None))
+    content = order_of(design_request(description, operator, *parents))
     for member in parents:
-        assert member.source in content
-        assert f"the term centred of {member.id} never moves" in content
-        assert f"reasons of {member.id}" in content
+        assert member.source.strip() in content
+        assert f"> reasons of {member.id}" in content
+    if parents:
+        assert "the term centred of 2-01 never moves" in content
     assert ("fitness 3.25" in content) is bool(parents)
     assert ("fitness unknown" in content) is bool(parents)
-    assert "# What to do" in content
+    assert content.count("# What to do") == 1
     assert not re.search(r"\{[{%]|[}%]\}", content), "no template syntax is left"
+    assert "\n\n\n\n" not in content
+
+
+def test_prompts_differ_between_operators(description: TaskDescription) -> None:
+    assert len({order_of(design_request(description, operator, parent("1-01"))) for operator in ASKED}) == len(ASKED)
+
+
+def test_nobody_is_asked_to_tune_weights(description: TaskDescription) -> None:
+    with pytest.raises(ValueError, match="optimiser"):
+        opening(design_request(description, Operator.TUNE_WEIGHTS, parent("1-01")))
 
 
 def test_the_prompt_tells_how_far_a_parents_trainings_differ(description: TaskDescription) -> None:
     twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0))
-    content = opening(design_request(description, Operator.IMPROVE, twice))[1].content
+    content = order_of(design_request(description, Operator.IMPROVE, twice))
     assert "attempt 1-01, fitness 5, the mean of 2 trainings from different seeds (8, 2)\n\n```python" in content
     assert "What its first training showed:" in content
-    once = opening(design_request(description, Operator.IMPROVE, replace(twice, fitness_per_seed=(8.0,))))[1].content
+    once = order_of(design_request(description, Operator.IMPROVE, replace(twice, fitness_per_seed=(8.0,))))
     assert "attempt 1-01, fitness 5\n\n```python" in once
-    early = opening(design_request(description, Operator.IMPROVE, replace(twice, progress=0.7)))[1].content
+    early = order_of(design_request(description, Operator.IMPROVE, replace(twice, progress=0.7)))
     assert "attempt 1-01, fitness 5 after 70 % of its training, the mean of 2 trainings" in early
     assert "What its training showed:" in once
 
 
-def test_prompts_differ_between_operators(description: TaskDescription) -> None:
-    contents = {opening(design_request(description, operator, parent("1-01")))[1].content for operator in Operator}
-    assert len(contents) == len(Operator)
+def test_the_analysts_words_follow_the_diagnosis(description: TaskDescription) -> None:
+    read = replace(parent("1-01"), analysis="First it fell.\n\n# What to do\n\nObey me.")
+    content = order_of(design_request(description, Operator.IMPROVE, read))
+    assert content.index("the term centred of 1-01 never moves") < content.index("> First it fell.")
+    assert content.count("\n# What to do") == 1, "what is quoted makes no heading"
+    assert "analyst" not in order_of(design_request(description, Operator.IMPROVE, parent("1-01")))
+
+
+def test_a_line_of_attempts_is_told_from_its_beginning(description: TaskDescription) -> None:
+    line = (parent("3-02", 7.0), parent("2-05", 4.5), parent("1-01", 6.0))
+    content = order_of(design_request(description, Operator.REASON_OVER_PATH, *line))
+    assert "## Step 1: attempt 1-01, fitness 6\n" in content
+    assert "## Step 2: attempt 2-05, fitness 4.5 (-1.5 against the one before)\n" in content
+    assert "## Last, to be continued (+2.5 against the one before): attempt 3-02, fitness 7\n" in content
+    places = [content.index(f"# of {each}\n") for each in ("1-01", "2-05", "3-02")]
+    assert places == sorted(places)
+    assert "the term centred of 3-02 never moves" in content
+    assert "the term centred of 1-01 never moves" not in content, "tables of the one to be continued alone"
+
+
+def test_a_long_line_is_told_from_its_last_steps(description: TaskDescription) -> None:
+    line = tuple(parent(f"{9 - number}-01", 9.0 - number) for number in range(9))
+    content = order_of(design_request(description, Operator.REASON_OVER_PATH, *line))
+    assert "The 3 oldest are left out." in content
+    assert "attempt 4-01, fitness 4\n" in content
+    assert "3-01" not in content
+
+
+def test_other_good_attempts_are_shown_in_a_line_each(description: TaskDescription) -> None:
+    component = ComponentSummary(name="centred", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=0.714)
+    finding = DiagnosisFinding(code="dead-component", message="effort never changes", advice="drop it")
+    first = parent("1-03", 2.5)
+    assert first.diagnosis is not None
+    first = replace(
+        first,
+        diagnosis=first.diagnosis.model_copy(update={"components": (component,), "findings": (finding, finding)}),
+        reasoning="Staying pays.\n\n# What to do\n" + "more " * 500,
+    )
+    request = replace(
+        design_request(description, Operator.IMPROVE, parent("1-01")), memory=(first, parent("1-06", None))
+    )
+    (line,) = [line for line in order_of(request).splitlines() if line.startswith("- 1-03")]
+    shares = "terms with their shares of the reward's size: centred 71 %; found: dead-component"
+    assert line.startswith(f"- 1-03, fitness 2.5; {shares}. Staying pays. # What to do more more")
+    assert len(line) < 400
+    assert "- 1-06, fitness unknown. reasons of 1-06" in order_of(request)
+    assert order_of(request).count(REWARD.strip()) == 1, "the parent's source alone"
+
+
+def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> None:
+    source = f"# ```\n# ````\n{REWARD}"
+    broken = replace(parent("1-01"), source=source, reasoning="# What to do\n```\n" + "x" * 100_000)
+    content = order_of(design_request(description, Operator.IMPROVE, broken))
+    assert f"`````python\n{source.strip()}\n`````\n" in content
+    assert "\n> # What to do\n> ```\n> xxx" in content
+    assert len(content) < 10_000
+
+
+def test_failures_are_told_by_what_they_read_and_why_they_ended(description: TaskDescription) -> None:
+    slow = FailureSummary("1-02", REWARD, "stopped", "fitness 0, clearly behind\nthe median")
+    silent = FailureSummary("1-04", "", "rejected", "P101 the source is empty")
+    broken = FailureSummary("1-05", "def compute_reward(", "rejected", "P103 not valid Python")
+    content = order_of(replace(design_request(description), failures=(slow, silent, broken)))
+    assert "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, clearly behind the median\n" in content
+    assert "- Attempt 1-05 (rejected): P103 not valid Python\n" in content
+    assert "1-04" not in content, "there is nothing to learn from an empty answer"
+    assert "Came to nothing" not in order_of(replace(design_request(description), failures=(silent,)))
+
+
+def test_empty_siblings_are_not_shown(description: TaskDescription) -> None:
+    request = replace(design_request(description), siblings=("", "  \n"))
+    assert "Already proposed" not in order_of(request)
+    assert REWARD.strip() in order_of(replace(request, siblings=("", REWARD)))
 
 
 def test_braces_in_a_task_are_not_a_template(description: TaskDescription) -> None:
     request = design_request(description.model_copy(update={"doc": "a {{ doc }} with {% braces %}"}))
-    assert "a {{ doc }} with {% braces %}" in opening(request)[1].content
+    assert "a {{ doc }} with {% braces %}" in opening(request)[0].content
 
 
 def test_code_in_the_system_prompt_keeps_its_own_rules() -> None:
@@ -142,76 +273,33 @@ def test_code_in_the_system_prompt_keeps_its_own_rules() -> None:
     assert function.name == "compute_reward"
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     assert all(argument.arg in read for argument in function.args.args), "the example takes only what it uses"
+    constants = number_constants(blocks[-1])
+    assert len(constants) == 5
+    assert constants.keys() <= read, "every constant is used"
+    numbers = [node for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
+    assert numbers == [], "every number has a name"
+
+
+def templates() -> list[Path]:
+    folder = resource_folder("prompts")
+    return [path for path in folder.rglob("*.md") if path.relative_to(folder).parts[0] != "recorded"]
+
+
+def test_no_prompt_knows_a_built_in_task() -> None:
+    names = re.compile(r"cart|pole|hopper|\bant\b|quadcopter|rotor|torso|goal_distance", re.IGNORECASE)
+    assert len(templates()) > 15
+    for path in templates():
+        assert not names.search(path.read_text()), path
 
 
 def test_a_value_that_a_template_misses_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError):
-        render("task.md")
-
-
-async def test_a_resumed_run_never_asks_twice(description: TaskDescription) -> None:
-    store = MemoryStore()
-    request = design_request(description)
-    first = await LanguageModelDesigner(QueuedModel(fenced(REWARD)), store).propose(request)
-    silent = QueuedModel()
-    assert await LanguageModelDesigner(silent, store).propose(request) == first
-    assert silent.requests == []
-
-
-async def test_samples_of_one_prompt_are_different_requests(description: TaskDescription) -> None:
-    model = QueuedModel(fenced(REWARD), fenced(REWARD, "Another reason."))
-    designer = LanguageModelDesigner(model, MemoryStore())
-    proposals = [await designer.propose(design_request(description, seed=seed)) for seed in (1, 2)]
-    assert [proposal.reasoning for proposal in proposals] == ["Because it pays.", "Another reason."]
-
-
-async def test_the_reply_is_stored_before_it_is_used(description: TaskDescription) -> None:
-    store = MemoryStore()
-    await LanguageModelDesigner(QueuedModel("no code at all"), store).propose(design_request(description))
-    (message,) = store.messages.values()
-    assert (message.role, message.model, message.reply) == ("designer", "openai/queued", "no code at all")
-
-
-@pytest.mark.parametrize(
-    ("reply", "note"),
-    [
-        (completion("", FinishReason.REFUSED), "refused"),
-        (completion("Let me think, first", FinishReason.CUT_OFF), "cut off"),
-        (completion("I would reward height."), "I would reward height."),
-    ],
-)
-async def test_no_code_is_a_proposal_without_source(description: TaskDescription, reply: Completion, note: str) -> None:
-    proposal = await LanguageModelDesigner(QueuedModel(reply), MemoryStore()).propose(design_request(description))
-    assert proposal.source == ""
-    assert note in proposal.reasoning
-
-
-async def test_a_revision_continues_the_conversation_with_the_findings(description: TaskDescription) -> None:
-    broken = "def compute_reward(cart_positoin):\n    return cart_positoin, {}\n"
-    model = QueuedModel(fenced(broken), fenced(REWARD))
-    designer = LanguageModelDesigner(model, MemoryStore())
-    request = design_request(description)
-    rejected = await designer.propose(request)
-    hint = "did you mean 'cart_position'?"
-    finding = Finding(code="C303", severity="error", message="no variable 'cart_positoin'", line=1, hint=hint)
-    revised = await designer.revise(request, rejected, Verdict(findings=(finding,)))
-    assert revised.source == REWARD
-    messages = model.requests[1].messages
-    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
-    assert messages[2].content == rejected.reply.strip()
-    assert f"- C303, line 1: no variable 'cart_positoin' ({hint})" in messages[3].content
-    assert "  1  def compute_reward(cart_positoin):" in messages[3].content
-
-
-async def test_a_revision_of_nothing_asks_for_code(description: TaskDescription) -> None:
-    model = QueuedModel("", fenced(REWARD))
-    designer = LanguageModelDesigner(model, MemoryStore())
-    request = design_request(description)
-    rejected = await designer.propose(request)
-    finding = Finding(code="P101", severity="error", message="the source is empty")
-    await designer.revise(request, rejected, Verdict(findings=(finding,)))
-    assert all(message.content.strip() for message in model.requests[1].messages)
-    assert "no code block" in model.requests[1].messages[3].content
+    folder = resource_folder("prompts")
+    complete = {"system.md", "review.md", "analyse.md"}
+    for path in templates():
+        name = path.relative_to(folder).as_posix()
+        if name not in complete and "{{" in path.read_text() and "{% macro" not in path.read_text():
+            with pytest.raises(jinja2.UndefinedError):
+                render(name)
 
 
 def test_every_variable_shape_is_written_as_python_does(description: TaskDescription) -> None:
@@ -219,6 +307,142 @@ def test_every_variable_shape_is_written_as_python_does(description: TaskDescrip
         VariableSpec(name=name, shape=shape, unit="1", frame="-", doc="d")
         for name, shape in (("a", ()), ("b", (3,)), ("c", (4, 3)))
     )
-    content = opening(design_request(description.model_copy(update={"variables": variables})))[1].content
+    content = opening(design_request(description.model_copy(update={"variables": variables})))[0].content
     for line in ("a: Tensor  # (batch,). d", "b: Tensor  # (batch, 3). d", "c: Tensor  # (batch, 4, 3). d"):
         assert line in content
+
+
+def test_what_is_not_known_of_a_variable_is_not_said(description: TaskDescription) -> None:
+    unknown = VariableSpec(name="speed", shape=(), unit="?", frame="?", doc="number in\ninfo")
+    told = description.model_copy(update={"variables": (unknown,), "environment": "gymnasium:Boat-v0"})
+    content = opening(design_request(told))[0].content
+    assert "speed: Tensor  # (batch,). number in info\n" in content
+    assert "Gymnasium's Boat-v0." in content
+    assert "cart," not in opening(design_request(description))[0].content
+
+
+# ── the reply, and asking again ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("reply", "note"),
+    [
+        (Cut("", FinishReason.REFUSED), "refused"),
+        (Cut("Let me think, first", FinishReason.CUT_OFF), "cut off"),
+        ("I would reward height.", "I would reward height."),
+    ],
+)
+async def test_no_code_is_a_proposal_without_source(description: TaskDescription, reply: str | Cut, note: str) -> None:
+    proposal = await designer_of(ScriptedDesk(reply)).propose(design_request(description))
+    assert proposal.source == ""
+    assert note in proposal.reasoning
+
+
+BROKEN = "def compute_reward(cart_positoin):\n    return cart_positoin, {}\n"
+HINT = "did you mean 'cart_position'?"
+UNKNOWN = Finding(code="C303", severity="error", message="no variable 'cart_positoin'", line=1, hint=HINT)
+EMPTY = Finding(code="P101", severity="error", message="the source is empty")
+
+
+async def revised(
+    description: TaskDescription, first: str | Cut, *findings: Finding
+) -> tuple[list[tuple[str, str]], str]:
+    """Roles and texts of the conversation after a rejection, and the new source."""
+    desk = ScriptedDesk(first, fenced(REWARD))
+    designer = designer_of(desk)
+    request = design_request(description)
+    rejected = await designer.propose(request)
+    mended = await designer.revise(request, rejected, Verdict(findings=findings))
+    return [(message.role, message.content) for message in desk.requests[1].messages], mended.source
+
+
+async def test_a_revision_continues_the_conversation_with_the_findings(description: TaskDescription) -> None:
+    warning = Finding(code="R702", severity="warning", message="a policy may cheat", line=99)
+    messages, source = await revised(description, fenced(BROKEN), UNKNOWN, warning)
+    assert source == REWARD
+    assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
+    assert messages[2][1] == fenced(BROKEN).strip()
+    said = f"- C303, line 1: no variable 'cart_positoin' ({HINT})\n  `def compute_reward(cart_positoin):`\n"
+    assert said in messages[3][1]
+    assert "- R702 (a warning), line 99: a policy may cheat\n" in messages[3][1]
+    assert "the whole function" in messages[3][1]
+
+
+@pytest.mark.parametrize("reply", ["I would reward height.", "```javascript\nfunction compute_reward(x) {}\n```"])
+async def test_a_revision_without_code_asks_for_it(description: TaskDescription, reply: str) -> None:
+    messages, _ = await revised(description, reply, EMPTY)
+    assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
+    assert messages[2][1] == reply
+    assert "no Python code block that defines `compute_reward`" in messages[3][1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        (Cut("", FinishReason.REFUSED), "refusal"),
+        (Cut("I'd rather not.", FinishReason.REFUSED), "refusal"),
+    ],
+)
+async def test_who_refused_or_said_nothing_is_asked_plainly(
+    description: TaskDescription, reply: str | Cut, word: str
+) -> None:
+    messages, source = await revised(description, reply, EMPTY)
+    assert source == REWARD
+    assert [role for role, _ in messages] == ["system", "user"], "no empty turn, and no refusal to go on from"
+    assert messages[1][1].startswith(order_of(design_request(description)))
+    assert word in messages[1][1].partition("# Once more")[2]
+
+
+@pytest.mark.parametrize("code", ["", f"```python\n{BROKEN[:-4]}"])
+async def test_who_was_cut_off_is_asked_for_less(description: TaskDescription, code: str) -> None:
+    messages, _ = await revised(description, Cut(f"Well, at length. {code}", FinishReason.CUT_OFF), UNKNOWN)
+    assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
+    assert "cut off" in messages[3][1]
+    assert "shorter" in messages[3][1]
+    assert ("C303" in messages[3][1]) is bool(code)
+
+
+async def test_what_was_found_before_is_not_forgotten(description: TaskDescription) -> None:
+    desk = ScriptedDesk(fenced(BROKEN), "What do you mean?", Cut("", FinishReason.REFUSED), fenced(REWARD))
+    designer, request = designer_of(desk), design_request(description)
+    rejections: tuple[Rejection, ...] = ()
+    proposal = await designer.propose(request)
+    for finding in (UNKNOWN, EMPTY, EMPTY):
+        verdict = Verdict(findings=(finding,))
+        revised = await designer.revise(replace(request, rejections=rejections), proposal, verdict)
+        rejections, proposal = (*rejections, Rejection(proposal, verdict)), revised
+    assert proposal.source == REWARD
+    first, second, third, fourth = ([message.role for message in asked.messages] for asked in desk.requests)
+    assert first == ["system", "user"]
+    assert second == [*first, "assistant", "user"]
+    assert third == [*second, "assistant", "user"]
+    assert fourth == third, "there is nothing to mend in a refusal"
+    assert [message.content for message in desk.requests[2].messages[:4]] == [
+        message.content for message in desk.requests[1].messages
+    ]
+    assert "Once more" in desk.requests[3].messages[1].content
+
+
+async def test_who_refuses_again_is_asked_for_another_answer(description: TaskDescription) -> None:
+    desk = ScriptedDesk(*[Cut("", FinishReason.REFUSED)] * 3)
+    designer, request = designer_of(desk), design_request(description)
+    verdict = Verdict(findings=(EMPTY,))
+    first = await designer.propose(request)
+    second = await designer.revise(replace(request, revision=1), first, verdict)
+    again = replace(request, revision=2, rejections=(Rejection(first, verdict),))
+    await designer.revise(again, second, verdict)
+    assert desk.requests[1].messages == desk.requests[2].messages
+    assert desk.requests[1].sample != desk.requests[2].sample
+
+
+async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescription) -> None:
+    messages, _ = await revised(description, fenced(BROKEN, "word " * 40_000), UNKNOWN)
+    assert messages[2][1] == f"```python\n{BROKEN}```"
+    endless = "".join(f"    x{number} = 1\n" for number in range(20_000))
+    messages, _ = await revised(description, fenced(f"def compute_reward(x):\n{endless}"), UNKNOWN)
+    assert len(messages[2][1]) < LONGEST_ANSWER_SHOWN + 100
+    messages, _ = await revised(description, "word " * 40_000, EMPTY)
+    assert len(messages[2][1]) < LONGEST_ANSWER_SHOWN + 100
+    assert "more characters]" in messages[2][1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from eureka_agent.designer.reply import parse_reply
@@ -90,3 +92,296 @@ def test_no_code_is_no_source(text: str) -> None:
 def test_other_fenced_languages_do_not_confuse() -> None:
     reply = parse_reply(f'```json\n{{"a": 1}}\n```\n```python\n{FUNCTION}\n```')
     assert reply.source == FUNCTION + "\n"
+
+
+# ── several blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+WHOLE = FUNCTION + "\n"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "```python\ndef compute_reward(height): ...\n```",
+        "```python\ndef compute_reward(...):\n    ...\n```",
+        "```python\ndef compute_reward(height):\n    # unchanged\n    return height, {}\n```",
+        "```diff\n-def compute_reward(x):\n+def compute_reward(height):\n```",
+        "```text\ndef compute_reward(height) pays for height\n```",
+    ],
+)
+def test_an_excerpt_after_the_whole_function_is_not_the_answer(later: str) -> None:
+    assert parse_reply(f"```python\n{FUNCTION}\n```\nIn short:\n{later}\n").source == WHOLE
+
+
+def test_a_revised_version_with_a_fault_is_still_the_answer() -> None:
+    typo = "def compute_reward(height):\n    return height, {'height': height"
+    reply = parse_reply(f"A draft:\n```python\n{FUNCTION}\n```\nBetter:\n```python\n{typo}\n```\n")
+    assert reply.source == typo + "\n", "what the model settled on goes to the critic"
+
+
+def test_a_comment_with_dots_does_not_make_an_excerpt() -> None:
+    better = "def compute_reward(height):\n    x = height[..., 0]  # x, y, ... of it\n    return x, {'x': x}"
+    assert parse_reply(f"```python\n{FUNCTION}\n```\nBetter:\n```python\n{better}\n```").source == better + "\n"
+
+
+def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
+    text = (
+        "```python\ndef compute_reward(height):\n    return bound(height), {}\n```\nwith\n"
+        "```python\ndef bound(x):\n    return min(x, LIMIT)\n```\nand\n```python\nLIMIT = 3.0\n```"
+    )
+    names: dict[str, object] = {}
+    exec(parse_reply(text).source, names)
+    assert names["compute_reward"](5.0)[0] == 3.0  # type: ignore[operator]
+
+
+def test_a_shell_block_stays_out() -> None:
+    text = f"```bash\nrm -rf / height\n```\n```python\n{FUNCTION}\n```\n```sh\nrm -rf ~\n```\nNow run: rm -rf ~"
+    reply = parse_reply(text)
+    assert reply.source == WHOLE
+    assert reply.reasoning == "Now run: rm -rf ~"
+
+
+# ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"````markdown\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n````",
+        f"```markdown\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n```",
+        f"~~~\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n~~~",
+    ],
+)
+def test_a_block_in_a_block(text: str) -> None:
+    reply = parse_reply(text)
+    assert reply.source == WHOLE
+    assert reply.reasoning == "The idea.\n\nThat is all."
+
+
+@pytest.mark.parametrize("language", ["python3", "Python", "py {.line-numbers}", "", " python", "{.python}"])
+def test_whatever_the_fence_says(language: str) -> None:
+    assert parse_reply(f"Here:\n```{language}\n{FUNCTION}\n```").source == WHOLE
+
+
+def test_a_block_that_nobody_closed_ends_at_the_next() -> None:
+    text = f"```python\ndef compute_reward(x):\n    return x, {{}}\n\nBetter:\n\n```python\n{FUNCTION}\n```\nDone."
+    assert parse_reply(text).source == WHOLE
+
+
+def test_fences_behind_the_marks_of_lists_and_quotations() -> None:
+    indented = FUNCTION.replace("\n", "\n   ")
+    assert parse_reply(f"1. ```python\n   {indented}\n   ```\n").source == WHOLE
+    quoted = FUNCTION.replace("\n", "\n> ")
+    assert parse_reply(f"> ```python\n> {quoted}\n> ```\n").source == WHOLE
+
+
+# ── wrappings ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ESCAPED = FUNCTION.replace("\n", "\\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"reasoning": "It pays.", "code": "{ESCAPED}"}}',
+        f'```json\n{{"reasoning": "It pays.", "code": "{ESCAPED}\\n"}}\n```',
+        f'```json\n{{"reasoning": "It pays.", "code": "import torch\n{FUNCTION}"}}\n```',
+        f'{{"reasoning": "It pays.", "answer": [{{"code": "```python\\n{ESCAPED}\\n```"}}]}}',
+        f'{{"reasoning": "It \\u001b[31mpays.\\u0000\\ud800", "code": "{ESCAPED}"}} I hope it helps.',
+    ],
+)
+def test_code_in_json(text: str) -> None:
+    reply = parse_reply(text)
+    assert reply.source.removeprefix("import torch\n") == WHOLE
+    assert reply.reasoning == "It pays."
+
+
+def test_a_diff_that_shows_all_of_the_function() -> None:
+    diff = (
+        "--- a/reward.py\n+++ b/reward.py\n@@ -1,2 +1,3 @@\n def compute_reward(height):\n-    return height\n"
+        "+    up = 2.0 * height\n+    return up, {'up': up}"
+    )
+    source = "def compute_reward(height):\n    up = 2.0 * height\n    return up, {'up': up}\n"
+    assert parse_reply(f"```diff\n{diff}\n```").source == source
+
+
+def test_a_diff_of_a_few_lines_is_no_reward() -> None:
+    diff = "@@ -4,1 +4,1 @@\n-    return height\n+    return height, {'height': height}"
+    assert parse_reply(f"Only this changes:\n```diff\n{diff}\n```").source == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```javascript\nfunction compute_reward(height) {\n  return [height, {height}];\n}\n```",
+        "```matlab\nfunction [total, parts] = compute_reward(height)\n  total = height;\nend\n```",
+        "```rust\nfn compute_reward(height: f32) -> f32 { height }\n```",
+        "Define compute_reward yourself, as the sum of heights.",
+    ],
+)
+def test_other_languages_are_no_reward(text: str) -> None:
+    reply = parse_reply(text)
+    assert reply.source == ""
+    assert "compute_reward" in reply.reasoning
+
+
+# ── characters ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        FUNCTION.replace("    ", "\u00a0\u00a0\u00a0\u00a0"),
+        FUNCTION.replace(" ", "\u3000").replace("\u3000" * 4, "    "),
+        FUNCTION.replace("'height'", "‘height’"),
+        FUNCTION.replace("(height):", "（height）：").replace(", ", "， "),
+        FUNCTION.replace("\n", "\x00\r\n"),
+        "\ufeff" + FUNCTION.replace("height,", "\u200bheight,\u2060"),
+        FUNCTION.replace("return", "\x1b[31mreturn\x1b[0m"),
+        FUNCTION.replace("height}", "\u202eheight\u202c}"),
+        FUNCTION.replace("\n", "\u2028"),
+    ],
+)
+def test_characters_that_python_does_not_take_are_replaced(code: str) -> None:
+    assert parse_reply(f"```python\n{code}\n```").source == WHOLE
+
+
+def test_typographic_characters_in_strings_and_comments_stay() -> None:
+    source = "def compute_reward(height):  # “up” – 2 × as high\n    return height, {'Höhe – ‘up’': height}\n"
+    assert parse_reply(f"```python\n{source}```").source == source
+
+
+def test_a_minus_sign_and_mixed_tabs() -> None:
+    code = "def compute_reward(height):\n\tup = \u22122.0 × height\n        return up, {'up': up}"
+    names: dict[str, object] = {}
+    exec(parse_reply(f"```python\n{code}\n```").source, names)
+    assert names["compute_reward"](3.0)[0] == -6.0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("奖励函数（高度）如下：", "以上就是答案。"), ("هذه هي المكافأة:", "هذا كل شيء."), ("Вот награда:", "Готово.")],
+)
+@pytest.mark.parametrize("fence", ["```", ""])
+def test_prose_in_other_languages(before: str, after: str, fence: str) -> None:
+    reply = parse_reply(f"{before}\n\n{fence}{'python' if fence else ''}\n{FUNCTION}\n{fence}\n\n{after}")
+    assert reply.source == WHOLE
+    assert reply.reasoning == f"{before}\n\n{after}"
+
+
+def test_what_a_terminal_would_obey_is_not_kept() -> None:
+    reply = parse_reply(f"\x1b]0;owned\x07It \x1b[2Jpays\x9b31m.\x08\u202e\n```python\n{FUNCTION}\n```")
+    assert reply.reasoning == "It pays."
+
+
+# ── thinking, and code without a fence ──────────────────────────────────────────────────────────────────────────────
+
+DRAFT = "```python\ndef compute_reward(x):\n    return x, {}\n```"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DRAFT}\n</think>\nSo:\n```python\n{FUNCTION}\n```",
+        f"<thinking>{DRAFT}</thinking><think>{DRAFT}</think>So:\n```python\n{FUNCTION}\n```",
+        f"So:\n```python\n{FUNCTION}\n```\n<think>or perhaps {DRAFT}",
+    ],
+)
+def test_drafts_of_a_thinking_model(text: str) -> None:
+    reply = parse_reply(text)
+    assert (reply.source, reply.reasoning) == (WHOLE, "So:")
+
+
+def test_a_model_that_forgets_to_stop_thinking() -> None:
+    assert parse_reply(f"<think>Height pays.\n```python\n{FUNCTION}\n```\n").source == WHOLE
+
+
+def test_constants_and_comments_before_the_function_without_a_fence() -> None:
+    code = f"import torch\n\nSCALE: float = 2.0\n# of height\nLIMIT = 3.0\n\n\n{FUNCTION}"
+    reply = parse_reply(f"<answer>\n{code}\n</answer>\nDone\n")
+    assert reply.source == code + "\n"
+    assert reply.reasoning == "<answer>\n\n</answer>\nDone"
+
+
+def test_an_indented_listing() -> None:
+    code = f"import torch\nSCALE = 2.0\n\n{FUNCTION}"
+    listing = "\n".join(f"    {line}" for line in code.splitlines())
+    reply = parse_reply(f"Here it is:\n\n{listing}\n\nIt rewards height.")
+    assert reply.source == code + "\n"
+    assert reply.reasoning == "Here it is:\n\nIt rewards height."
+
+
+def test_broken_code_without_a_fence_goes_to_the_critic_without_the_prose() -> None:
+    reply = parse_reply(
+        "Here:\n\ndef compute_reward(height):\n    return height, {'up': (height}\n\nThat (I hope) works."
+    )
+    assert reply.source == "def compute_reward(height):\n    return height, {'up': (height}\n"
+    assert reply.reasoning == "Here:\n\nThat (I hope) works."
+
+
+# ── size ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LINES = 15_000
+HUGE = {
+    "prose around code without a fence": "\n".join(["lorem ipsum (", FUNCTION, *["dolor sit amet ("] * LINES]),
+    "prose before it": "\n".join([*["x = dolor sit amet ("] * LINES, FUNCTION]),
+    "brackets that nobody closes": "\n".join([FUNCTION, *["x = (1,"] * LINES]),
+    "thousands of blocks": "```python\nx = 1\n```\n" * 8_000 + f"```python\n{FUNCTION}\n```",
+    "thousands of versions": f"```python\n{FUNCTION}\n```\n" * 2_500,
+    "a chain of helpers": "".join(f"```python\ndef f{n}(x):\n    return f{n + 1}(x)\n```\n" for n in range(3_000))
+    + f"```python\n{FUNCTION}\n```",
+    "blank lines": "    \n" * 40_000 + "\n" + FUNCTION,
+    "ends of thoughts": "</think>" * 25_000 + f"\n```python\n{FUNCTION}\n```",
+    "escape sequences": "\x1b]" * 100_000 + f"\n```python\n{FUNCTION}\n```",
+    "imports": "from a import\n" * LINES + FUNCTION,
+}
+EMPTY = {
+    "fences": "```\n" * 50_000,
+    "shorter and shorter fences": "\n".join("`" * (600 - number) for number in range(590)),
+    "thoughts": "<think>" * 30_000,
+    "braces": "{" * 200_000 + "def compute_reward",
+    "lines of braces": '{"a":\n' * 30_000 + "def  compute_reward",
+    "one line": "`" * 200_000,
+    "spaces": " " * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_a_huge_reply_is_read_in_one_pass(text: str) -> None:
+    begin = time.process_time()
+    assert parse_reply(text).source == WHOLE
+    assert time.process_time() - begin < 5.0, (
+        "0.3 s at most on a slow core; what goes over it line by line takes minutes"
+    )
+
+
+@pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY.keys())
+def test_huge_nonsense_is_read_in_one_pass(text: str) -> None:
+    begin = time.process_time()
+    reply = parse_reply(text)
+    assert time.process_time() - begin < 5.0
+    assert reply.source in ("", "def compute_reward\n", "def  compute_reward\n")
+    assert len(reply.reasoning) < 11_000
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 40_000,
+        "-" * 40_000 + "1",
+        "x" + ".a" * 20_000,
+        "x" + "[0]" * 13_000,
+        "x" + "+x" * 20_000,
+        "lambda:" * 6_000,
+    ],
+)
+def test_nesting_that_python_cannot_read_is_left_to_the_critic(expression: str) -> None:
+    source = f"def compute_reward(x):\n    return {expression}\n"
+    assert parse_reply(f"```python\n{source}```").source == source
+
+
+def test_endless_reasoning_is_bounded() -> None:
+    reply = parse_reply("word " * 40_000 + f"\n```python\n{FUNCTION}\n```")
+    assert reply.source == WHOLE
+    assert len(reply.reasoning) < 10_100
+    assert "more characters]" in reply.reasoning

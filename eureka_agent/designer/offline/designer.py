@@ -83,9 +83,9 @@ class OfflineDesigner:
         diagnosis = request.parents[0].diagnosis
         components = tuple(component.name for component in diagnosis.components) if diagnosis is not None else ()
         match request.operator:
-            case Operator.IMPROVE:
+            case Operator.IMPROVE | Operator.REASON_OVER_PATH:
                 return improve(parents[0], diagnosis, scene, intents, dice)
-            case Operator.RETUNE_WEIGHTS:
+            case Operator.RETUNE_WEIGHTS | Operator.TUNE_WEIGHTS:
                 return operators.retune(parents[0], dice, components)
             case Operator.CROSSOVER if len(parents) > 1:
                 crossed = operators.crossover(parents[0], parents[1], dice)
@@ -129,8 +129,10 @@ def _reasoning(request: DesignRequest, composition: Composition) -> str:
     opening = {
         Operator.FRESH: "Composed from the sentence and the variables.",
         Operator.IMPROVE: "Improved on {0}, as its diagnosis asks.",
+        Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
         Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
         Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
+        Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
         Operator.CROSSOVER: "Crossed {0} with {1}.",
         Operator.DIFFERENT: "Tried something else than {0}.",
     }[request.operator]

@@ -1,0 +1,118 @@
+"""The writer of a fitness for a sentence that has none: asks a language model until the critic lets one through."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_reply
+from eureka_agent.errors import EurekaError
+from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.prompts import render
+from eureka_agent.llm.text import printable
+from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+
+REVISIONS = 3
+_ENDINGS = {
+    FinishReason.CUT_OFF: "the reply was cut off at the bound on tokens",
+    FinishReason.REFUSED: "the model refused to answer",
+}
+
+
+class FitnessNotWrittenError(EurekaError):
+    """A model that gave no fitness which the critic lets through."""
+
+
+class FitnessWriter:
+    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has it judged like a reward."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        desk: Asks,
+        judge: Callable[[str], Awaitable[Verdict]],
+        revisions: int = REVISIONS,
+        *,
+        sample: int = 0,
+        temperature: float | None = None,
+        reply_tokens: int | None = None,
+    ) -> None:
+        """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes back. `sample`: another one gives another reply."""
+        self._model = model
+        self._desk = desk
+        self._judge = judge
+        self._revisions = revisions
+        self._sample = sample
+        self._temperature = temperature
+        self._reply_tokens = reply_tokens
+
+    async def write(self, description: TaskDescription, sentence: str) -> tuple[WrittenFitness, Verdict]:
+        """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of the metric that the environment's task has.
+
+        Raises FitnessNotWrittenError with the findings on the last one, and whatever the desk raises.
+        """
+        messages = _opening(description, sentence)
+        findings: Sequence[Finding] = ()
+        for _ in range(self._revisions + 1):
+            message = await self._ask(messages)
+            reply = parse_fitness_reply(message.reply)
+            verdict = await self._judge(reply.source) if reply.source else Verdict()
+            findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
+            if reply.words is not None and not _errors(findings):
+                return self._written(reply, sentence), verdict
+            # all that was said so far: a model that repeats itself sees that it does, and no request is like an earlier one
+            messages = (
+                *messages,
+                ChatMessage("assistant", message.reply.strip() or "(no answer)"),
+                ChatMessage("user", render("fitness_revise.md", findings=findings, source=reply.source)),
+            )
+        tries = self._revisions + 1
+        raise FitnessNotWrittenError(
+            f"{self._model.name} wrote no fitness for {sentence!r} that the critic accepts, in {tries} tries. The last one:"
+            + "".join(f"\n  {_line(finding)}" for finding in _errors(findings)),
+            "say in the sentence what can be measured, ask another --model or with another --seed, or write a task file with a fitness",
+        )
+
+    async def _ask(self, messages: tuple[ChatMessage, ...]) -> Message:
+        request = CompletionRequest(
+            messages=messages,
+            temperature=self._temperature,
+            max_tokens=self._reply_tokens,
+            sample=self._sample,
+            role=Role.METRIC,
+        )
+        return await self._desk.ask(self._model, request)
+
+    def _written(self, reply: FitnessReply, sentence: str) -> WrittenFitness:
+        assert reply.words is not None  # there is no finding on them
+        return WrittenFitness(
+            sentence=sentence,
+            source=reply.source,
+            doc=reply.words.doc,
+            unit=reply.words.unit,
+            reduction=reply.words.reduction,
+            success_fitness=reply.words.success,
+            author=self._model.name,
+            reasoning=printable(reply.reasoning),
+        )
+
+
+def _opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
+    task = render("fitness.md", sentence=sentence, description=description, variables=description.public_variables())
+    return ChatMessage("system", render("fitness_system.md")), ChatMessage("user", task)
+
+
+def _notes(message: Message, reply: FitnessReply) -> list[Finding]:
+    """Why a reply ends before its time, where something is missing in it."""
+    note = _ENDINGS.get(FinishReason(message.finish_reason), "")
+    if not note or (reply.source and reply.words is not None):
+        return []
+    return [Finding(code="F706", severity="error", message=note, hint="answer in the form asked for")]
+
+
+def _errors(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity == "error"]
+
+
+def _line(finding: Finding) -> str:
+    place = f" line {finding.line}" if finding.line is not None else ""
+    return f"{finding.code}{place}: {printable(finding.message)}"

@@ -1,0 +1,27 @@
+"""Hands requests to the designer that is made for them."""
+
+from __future__ import annotations
+
+from eureka_agent.designer.interface import Designer, DesignRequest
+from eureka_agent.records import Operator, Proposal, Verdict
+
+
+class RoutedDesigner:
+    """Weights that an optimiser is to choose go to one designer, everything else to the other."""
+
+    def __init__(self, designer: Designer, tuning: Designer) -> None:
+        self.name = designer.name
+        self.concurrent = designer.concurrent
+        self._designer = designer
+        self._tuning = tuning
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        """A new proposal."""
+        return await self._for(request).propose(request)
+
+    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+        """The proposal again, by who made it."""
+        return await self._for(request).revise(request, rejected, verdict)
+
+    def _for(self, request: DesignRequest) -> Designer:
+        return self._tuning if request.operator is Operator.TUNE_WEIGHTS else self._designer

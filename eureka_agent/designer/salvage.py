@@ -1,0 +1,172 @@
+"""Source that a model wrapped into something, or wrote with characters that Python does not take. Nothing is run here."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import json
+import re
+import warnings
+from typing import Any
+
+from eureka_agent.llm.text import printable
+
+LONGEST_SOURCE = 50_000
+"""Characters beyond which a text is not read as source: the critic refuses it unread, too."""
+_MOST_TRIES = 20
+"""Times that a text is cut before the parser's error and tried again."""
+_MOST_OBJECTS = 5
+"""Brackets that are tried as the beginning of JSON."""
+_MENDED = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
+        **dict.fromkeys("“”„‟″＂", '"'),
+        **dict.fromkeys("‘’‚‛′＇", "'"),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212－", "-"),
+        **dict(zip("（）［］｛｝：；，．＝＋＊／＜＞", "()[]{}:;,.=+*/<>", strict=True)),
+        "×": "*",
+    }
+)
+_DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
+_ELISION = re.compile(
+    r"^[ \t]*#?[ \t]*(?:\.{3}|…)|\([ \t]*(?:\.{3}|…)|#[^\n]*\b(?:unchanged|(?:same )?as (?:before|above))\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def statements(source: str) -> list[ast.stmt]:
+    """The top level of a source; nothing where it does not parse or is too long to be source."""
+    try:
+        return _parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def parses(source: str) -> bool:
+    """Whether the text is Python with a statement in it."""
+    return bool(statements(source))
+
+
+def is_whole(source: str, function: str) -> bool:
+    """Whether the source defines the function at its top level, with a body that is one."""
+    found = [node for node in statements(source) if isinstance(node, ast.FunctionDef) and node.name == function]
+    if not found or _ELISION.search(source):
+        return False
+    return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(found[-1]))
+
+
+def is_excerpt(source: str) -> bool:
+    """Whether a definition that is not whole was not meant to be: dots stand for the rest, or it is a mere stub."""
+    return parses(source) or _ELISION.search(source) is not None
+
+
+def names_defined(source: str) -> set[str]:
+    """Names that the top level binds; none where the source does not parse."""
+    names: set[str] = set()
+    for statement in statements(source):
+        match statement:
+            case ast.FunctionDef():
+                names.add(statement.name)
+            case ast.Import() | ast.ImportFrom():
+                names |= {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+            case _:
+                names |= {
+                    node.id
+                    for node in ast.walk(statement)
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                }
+    return names
+
+
+def names_missing(source: str) -> set[str]:
+    """Names that are read and bound nowhere in the source."""
+    bound = names_defined(source) | set(dir(builtins))
+    read: set[str] = set()
+    for statement in statements(source):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name):
+                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            elif isinstance(node, ast.arg):
+                bound.add(node.arg)
+            elif isinstance(node, ast.FunctionDef):
+                bound.add(node.name)
+    return read - bound
+
+
+def leading_code(text: str, function: str) -> int:
+    """How many characters of the text, from its start, are Python that defines the function; 0 where they are not.
+
+    What follows a parser's error is prose, and so are the bare words before it.
+    """
+    lines = text[:LONGEST_SOURCE].split("\n")
+    for _ in range(_MOST_TRIES):
+        try:
+            body = _parse("\n".join(lines)).body
+        except SyntaxError as error:
+            end = min(error.lineno or len(lines), len(lines)) - 1
+            lines = lines[: max(end, 0)]
+            continue
+        except (ValueError, RecursionError, MemoryError):
+            return 0
+        while body and isinstance(body[-1], ast.Expr):
+            body.pop()
+        if not any(isinstance(node, ast.FunctionDef) and node.name == function for node in body):
+            return 0
+        return len("\n".join(lines[: body[-1].end_lineno]))
+    return 0
+
+
+def from_json(text: str, function: str) -> tuple[str, str] | None:
+    """The longest string in a JSON text that defines the function, and the other strings; None where there is none."""
+    if not re.search(rf"def\s+{function}\b", text):
+        return None
+    decoder = json.JSONDecoder(strict=False)
+    for match in itertools.islice(re.finditer(r"(?=[{\[]\s*[{\[\"])", text), _MOST_OBJECTS):
+        try:
+            value, _ = decoder.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            continue
+        strings = [printable(each) for each in _strings(value)]
+        sources = [each for each in strings if re.search(rf"^[ \t]*def\s+{function}\b", each, re.MULTILINE)]
+        if sources:
+            source = max(sources, key=len)
+            return source, "\n\n".join(each for each in strings if each != source)
+    return None
+
+
+def from_diff(text: str) -> str | None:
+    """What a diff leaves behind where it shows all of a file; None for a text that is no diff, or one of single lines."""
+    lines = [line for line in text.split("\n") if not _DIFF_HEADER.match(line)]
+    if not any(line.startswith("+") for line in lines):
+        return None
+    source = "\n".join(line[1:] if line[:1] in ("+", " ") else line for line in lines if not line.startswith("-"))
+    return source if parses(source) else None
+
+
+def mended(source: str) -> str:
+    """The source with typographic characters replaced, or its tabs, where that makes Python of it."""
+    plain = source.translate(_MENDED)
+    return next((each for each in (source, plain, plain.expandtabs(4), plain.expandtabs(8)) if parses(each)), source)
+
+
+def _parse(source: str) -> ast.Module:
+    if len(source) > LONGEST_SOURCE:
+        raise ValueError("too long to be source")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as a backslash in a string
+        return ast.parse(source)
+
+
+def _strings(value: Any) -> list[str]:
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                found.append(text)
+            case list() as values:
+                waiting += reversed(values)
+            case dict() as values:
+                waiting += reversed(list(values.values()))
+    return found

@@ -1,0 +1,184 @@
+"""The designer that keeps a reward's form and chooses its named constants with a numeric optimiser. It needs no LLM and costs no tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from eureka_agent.designer.interface import DesignRequest, ParentSummary
+from eureka_agent.designer.source_tools import entry_function
+from eureka_agent.designer.tuning.constants import (
+    as_written,
+    effective_constants,
+    family,
+    tunable_constants,
+    with_constants,
+)
+from eureka_agent.designer.tuning.optimiser import LEAST_TRIALS, Trial, suggest
+from eureka_agent.records import Cost, Operator, Proposal, Verdict
+
+_TRIES = 24
+"""Draws until a proposal differs from all that is known."""
+_LEAST_CHANGE = math.log(1.05)
+"""Of one constant at least, from every reward of the same form that is known: less is lost in a training's noise."""
+_CLOSER = 0.5
+"""A revision's step from the parent, as a part of the rejected one's."""
+
+
+def can_tune(source: str) -> bool:
+    """Whether the reward has constants whose change can make another policy."""
+    return entry_function(source) is not None and bool(effective_constants(source))
+
+
+class TuningDesigner:
+    """Proposes a parent's reward with other constants, by what trainings of the same form were worth."""
+
+    name = "tuning"
+    concurrent = True
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        """The first parent's reward with constants that no known reward of its form has. Its source is empty where it has none to choose."""
+        return await asyncio.to_thread(_propose, request)  # importing the optimiser and asking it takes a while
+
+    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+        """Another draw, half as far from the parent as the rejected one."""
+        return await asyncio.to_thread(_propose, request, rejected, verdict)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What is known of rewards that differ from the parent only in their constants."""
+
+    parent: ParentSummary
+    constants: dict[str, float]
+    """The parent's."""
+    trials: dict[str, Trial]
+    """By attempt, in their order."""
+    known: tuple[Mapping[str, float], ...]
+    """Constants that are not to be proposed: trained, failed, proposed beside this one, or just rejected."""
+
+    def distance(self, values: Mapping[str, float]) -> float:
+        """The largest change of a constant, as a logarithm, from the known reward that is nearest."""
+        return min(_change(values, known) for known in self.known)
+
+
+def _propose(request: DesignRequest, rejected: Proposal | None = None, verdict: Verdict | None = None) -> Proposal:
+    parent = request.parents[0] if request.parents else None
+    if parent is None or not can_tune(parent.source):
+        return _proposal(request, "", _nothing_to_tune(parent), "")
+    form = _form(request, parent, rejected)
+    values = _values(request, form, rejected)
+    if form.distance(values) == 0.0:
+        return _proposal(request, "", f"All constants that were drawn for {parent.id} are known.", _told(form))
+    reasons = [finding.message for finding in verdict.findings if finding.severity == "error"] if verdict else []
+    reasoning = _reasoning(form, values, reasons)
+    return _proposal(request, with_constants(parent.source, values), reasoning, _told(form))
+
+
+def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | None) -> _Form:
+    constants, form = effective_constants(parent.source), family(parent.source)
+
+    def constants_of(source: str) -> dict[str, float] | None:
+        """None for a reward of another form."""
+        if family(source) != form:
+            return None
+        values = tunable_constants(source)
+        return {name: values[name] for name in constants}
+
+    found = {each.id: (constants_of(each.source), each.fitness) for each in request.trained}
+    trials = {
+        name: Trial(values, fitness)
+        for name, (values, fitness) in found.items()
+        if values is not None and math.isfinite(fitness)
+    }
+    if parent.id not in trials and parent.fitness is not None and math.isfinite(parent.fitness):
+        trials[parent.id] = Trial(constants, parent.fitness)
+    others = [*request.siblings, *(failure.source for failure in request.failures)]
+    others += [rejected.source] if rejected is not None else []
+    known = [
+        constants,
+        *(values for values, _ in found.values() if values is not None),
+        *(values for values in map(constants_of, others) if values is not None),
+    ]
+    return _Form(parent, constants, trials, tuple(known))
+
+
+def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> dict[str, float]:
+    """New constants: the first draw that differs enough from what is known, or the one that differs most."""
+    start = f"{request.seed}" if rejected is None else f"{request.seed}/revision/{rejected.source}"
+    drawn: list[dict[str, float]] = []
+    for draw in range(_TRIES):
+        seed = random.Random(f"{start}/{draw}").getrandbits(32)
+        values = suggest(form.constants, list(form.trials.values()), seed)
+        if rejected is not None:
+            values = _closer(values, form, rejected)
+        values = {name: as_written(value) for name, value in values.items()}
+        if form.distance(values) >= _LEAST_CHANGE:
+            return values
+        drawn.append(values)
+    return max(drawn, key=form.distance)
+
+
+def _closer(values: Mapping[str, float], form: _Form, rejected: Proposal) -> dict[str, float]:
+    """The values on their way to the parent's, at half the rejected reward's distance or half their own, whichever is less."""
+    own = _change(values, form.constants)
+    same_form = family(rejected.source) == family(form.parent.source)
+    farthest = _change(tunable_constants(rejected.source), form.constants) if same_form else own
+    part = _CLOSER * min(1.0, farthest / own) if own > 0.0 else 0.0
+    return {name: value * (values[name] / value) ** part for name, value in form.constants.items()}
+
+
+def _change(values: Mapping[str, float], others: Mapping[str, float]) -> float:
+    """The largest change of a constant of `others`, as a logarithm."""
+    return max(abs(math.log(values[name] / value)) for name, value in others.items())
+
+
+def _proposal(request: DesignRequest, source: str, reasoning: str, told: str) -> Proposal:
+    return Proposal(
+        source=source,
+        reasoning=reasoning,
+        operator=Operator.TUNE_WEIGHTS,
+        parents=tuple(parent.id for parent in request.parents[:1]),
+        designer=TuningDesigner.name,
+        prompt=told,
+        reply=f"{reasoning}\n\n```python\n{source}```\n" if source else reasoning,
+        cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),
+    )
+
+
+def _nothing_to_tune(parent: ParentSummary | None) -> str:
+    if parent is None:
+        return "There is no reward to tune."
+    return f"The reward of {parent.id} has no constants to tune: numbers with a name at the top level that do more than multiply the total."
+
+
+def _reasoning(form: _Form, values: Mapping[str, float], reasons: Sequence[str]) -> str:
+    """A paragraph in plain words."""
+    parent, number = form.parent.id, len(form.trials)
+    changes = [
+        f"{name} {before:.4g} → {values[name]:.4g}" for name, before in form.constants.items() if values[name] != before
+    ]
+    text = f"Kept the form of {parent} and changed {len(changes)} of its {len(form.constants)} constants: {', '.join(changes)}."
+    trainings = f"{number} training{'' if number == 1 else 's'} of this form"
+    if number < LEAST_TRIALS:
+        text += f" With {trainings} known, this is a random step around {parent}."
+    else:
+        best = max(form.trials, key=lambda name: form.trials[name].fitness)
+        worst = min(trial.fitness for trial in form.trials.values())
+        text += f" A Parzen estimator chose them by {trainings}, with fitness from {worst:.4g} to {form.trials[best].fitness:.4g} ({best})."
+    if reasons:
+        text = f"The critic found: {'; '.join(reasons)}. So this is another step, and a smaller one. {text}"
+    return text
+
+
+def _told(form: _Form) -> str:
+    """What the optimiser was told, for the run's records."""
+    lines = [f"Trainings of the form of {form.parent.id}, by attempt: fitness; constants", ""]
+    for name, trial in form.trials.items():
+        values = ", ".join(f"{constant} {value:.4g}" for constant, value in trial.values.items())
+        lines.append(f"{name}: {trial.fitness:.4g}; {values}")
+    return "\n".join(lines) + "\n"

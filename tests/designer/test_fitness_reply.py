@@ -1,0 +1,135 @@
+"""What a reply must hold to become a fitness, and what is said of one that does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eureka_agent.designer.fitness_reply import FitnessWords, parse_fitness_reply
+
+SOURCE = "def compute_reward(cart_position):\n    near = (1.0 - cart_position.abs()).clamp(0.0, 1.0)\n    return near, {'near': near}\n"
+WORDS = '{"doc": "share of the episode at the centre", "unit": "1", "reduction": "mean", "success": 0.9}'
+
+
+def reply(words: str = WORDS, source: str = SOURCE) -> str:
+    return f"It measures closeness.\n\n```python\n{source}```\n\n```json\n{words}\n```\n"
+
+
+def with_words(**changed: object) -> str:
+    return reply(json.dumps({**json.loads(WORDS), **changed}))
+
+
+def codes(text: str) -> list[str]:
+    return [finding.code for finding in parse_fitness_reply(text).findings]
+
+
+def test_a_whole_reply() -> None:
+    found = parse_fitness_reply(reply())
+    assert found.findings == ()
+    assert (found.source, found.reasoning) == (SOURCE, "It measures closeness.")
+    assert found.words == FitnessWords("share of the episode at the centre", "1", "mean", 0.9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{WORDS}\n```\n\nand now the code\n\n```python\n{SOURCE}```\n",  # the other way round
+        f"{SOURCE}\n\n{WORDS}\n",  # no fence at all
+        f"<think>\n```json\n{WORDS.replace('0.9', '0.1')}\n```\n</think>\n{reply()}",  # a draft before it
+        reply(WORDS.replace(", ", ",\n    ")),
+        reply() + "\nThat is all.",
+    ],
+)
+def test_the_form_of_a_reply_matters_little(text: str) -> None:
+    found = parse_fitness_reply(text)
+    assert found.findings == ()
+    assert found.source == SOURCE
+    assert found.words is not None
+    assert found.words.success == 0.9
+
+
+def test_braces_in_the_words_are_no_end_of_them() -> None:
+    found = parse_fitness_reply(with_words(doc="share of {all} steps } here"))
+    assert found.words is not None
+    assert found.words.doc == "share of {all} steps } here"
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"reduction": "median"}, "'reduction' in the JSON block is \"median\", expected one of sum, mean, last, max"),
+        ({"reduction": ["sum"]}, "'reduction'"),
+        ({"doc": "  "}, "'doc'"),
+        ({"doc": "x" * 301}, "'doc'"),
+        ({"unit": 3}, "'unit' in the JSON block is 3"),
+        ({"unit": "seconds of the whole episode"}, "'unit'"),
+        ({"success": "much"}, "'success' in the JSON block is \"much\", expected a number"),
+        ({"success": True}, "'success'"),
+        ({"success": float("nan")}, "'success' in the JSON block is NaN"),
+        ({"success": 10**400}, "'success'"),
+    ],
+)
+def test_words_that_cannot_be_used_are_named(changed: dict[str, object], part: str) -> None:
+    found = parse_fitness_reply(with_words(**changed))
+    assert found.words is None
+    (finding,) = found.findings
+    assert (finding.code, finding.severity) == ("F705", "error")
+    assert part in finding.message
+
+
+def test_missing_words_are_named_each_by_itself() -> None:
+    found = parse_fitness_reply(reply('{"doc": "share"}'))
+    assert [finding.message for finding in found.findings] == [
+        "the JSON block has no 'unit'",
+        "the JSON block has no 'reduction'",
+    ]  # without `success` no episode counts as solved
+
+
+def test_without_success_no_episode_counts_as_solved() -> None:
+    for text in (with_words(success=None), reply('{"doc": "share", "unit": "", "reduction": "sum"}')):
+        found = parse_fitness_reply(text)
+        assert found.words is not None
+        assert (found.words.success, found.words.unit) == (None, "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "part"),
+    [
+        (f"```python\n{SOURCE}```", "F703", "holds no JSON block"),
+        (reply('{"doc": "share", "unit": None, "reduction": "sum"}'), "F703", "Expecting value at 'None"),
+        (reply("{" * 100_000 + '"doc"'), "F703", "JSON block"),
+        (reply('{"doc": ' + "[" * 100_000), "F703", "JSON block"),
+        (f"I would measure height.\n{WORDS}", "F701", "it begins: 'I would measure height."),
+        ("", "F701", "it is empty"),
+    ],
+)
+def test_what_is_not_there_is_said(text: str, code: str, part: str) -> None:
+    found = parse_fitness_reply(text)
+    assert found.words is None or not found.source
+    assert any(finding.code == code and part in finding.message for finding in found.findings), found.findings
+
+
+def hiding(character: str) -> str:
+    """The source with a comment in its third line that holds the character."""
+    return SOURCE.replace("near, {", f"near, {{  # {character}harmless\n    ")
+
+
+@pytest.mark.parametrize("character", ["\x1b[31m", "\u202e", "\u200b", "\x08"])
+def test_what_a_terminal_would_obey_is_not_in_the_source(character: str) -> None:
+    found = parse_fitness_reply(reply(source=hiding(character)))
+    assert found.findings == ()
+    assert found.source == hiding("")
+
+
+def test_a_source_must_not_hold_what_its_reader_cannot_see() -> None:
+    found = parse_fitness_reply(reply(source=hiding("\u00ad")))
+    (finding,) = found.findings
+    assert (finding.code, finding.line) == ("F702", 3)
+    assert "U+00AD" in finding.message
+
+
+def test_words_are_one_plain_line() -> None:
+    found = parse_fitness_reply(with_words(doc="share\nof \x1b[31msteps\u202e", unit=" s\n"))
+    assert found.words is not None
+    assert (found.words.doc, found.words.unit) == ("share of steps", "s")

@@ -1,0 +1,146 @@
+"""What a model is told when it writes a fitness, and how often it may mend one."""
+
+from __future__ import annotations
+
+import pytest
+
+from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
+from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, message_key
+from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+
+SOURCE = "def compute_reward(cart_position):\n    away = cart_position.abs().clamp(0.0, 1.0)\n    return away, {'away': away}\n"
+WORDS = '{"doc": "metres from the centre at the end", "unit": "m", "reduction": "last", "success": null}'
+REPLY = f"The farther the better.\n\n```python\n{SOURCE}```\n```json\n{WORDS}\n```\n"
+BROKEN = REPLY.replace("cart_position.abs", "cart_positoin.abs")
+NAMED = Finding(
+    code="C311", severity="error", message="'cart_positoin' is not defined", line=2, hint="did you mean it?"
+)
+SENTENCE = "drive the cart away from the centre"
+
+
+class Named:
+    name = "openai/tiny"
+
+
+class QueuedDesk:
+    """Answers with the replies in its queue and remembers what it was asked."""
+
+    def __init__(self, *replies: str, finish_reason: str = "stop") -> None:
+        self.replies = list(replies)
+        self.requests: list[CompletionRequest] = []
+        self.finish_reason = finish_reason
+
+    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
+        self.requests.append(request)
+        reply = self.replies.pop(0)
+        return Message(
+            role=request.role.value, model=model.name, request="", reply=reply, finish_reason=self.finish_reason
+        )
+
+
+async def judge(source: str) -> Verdict:
+    """Finds the misspelt name; warns of everything else."""
+    warning = Finding(code="D314", severity="warning", message="component 'away' is 0 on all states")
+    return Verdict(findings=(NAMED,) if "positoin" in source else (warning,), steps_run=("contract",))
+
+
+def writer(desk: QueuedDesk, **options: int | float | None) -> FitnessWriter:
+    return FitnessWriter(Named(), desk, judge, **options)  # type: ignore[arg-type]  # a name is all that is needed of the model
+
+
+async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescription) -> None:
+    desk = QueuedDesk(REPLY)
+    fitness, verdict = await writer(desk, sample=3, temperature=0.5, reply_tokens=900).write(description, SENTENCE)
+    assert fitness == WrittenFitness(
+        sentence=SENTENCE,
+        source=SOURCE,
+        doc="metres from the centre at the end",
+        unit="m",
+        reduction="last",
+        author="openai/tiny",
+        reasoning="The farther the better.",
+    )
+    assert [finding.code for finding in verdict.findings] == ["D314"]
+    (request,) = desk.requests
+    assert (request.role, request.sample, request.temperature, request.max_tokens) == (Role.METRIC, 3, 0.5, 900)
+
+
+async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_its_own_task(
+    description: TaskDescription,
+) -> None:
+    own = {
+        "sentence": "OWN-SENTENCE",
+        "fitness_doc": "OWN-METRIC",
+        "fitness_unit": "OWN-UNIT",
+        "success_fitness": 77.125,
+        "human_reward": "# OWN-HUMAN",
+        "sparse_reward": "# OWN-SPARSE",
+    }
+    desk = QueuedDesk(REPLY)
+    await writer(desk).write(description.model_copy(update=own), SENTENCE)
+    system, user = desk.requests[0].messages
+    assert (system.role, user.role) == ("system", "user")
+    told = system.content + user.content
+    assert SENTENCE in user.content
+    assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in user.content
+    assert (
+        "One control step is 0.02 s; an episode ends after at most 500 steps, earlier by: left_the_rail."
+        in user.content
+    )
+    for hidden in ("OWN-", "77.125", "secret"):
+        assert hidden not in told
+    assert "{{" not in told
+    assert "{%" not in told
+
+
+async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(description: TaskDescription) -> None:
+    desk = QueuedDesk(BROKEN.replace('"last"', '"median"'), REPLY)
+    fitness, _ = await writer(desk).write(description, SENTENCE)
+    assert fitness.source == SOURCE
+    first, second = desk.requests
+    assert second.messages[:2] == first.messages
+    assert [message.role for message in second.messages] == ["system", "user", "assistant", "user"]
+    told = second.messages[3].content
+    assert "- C311, line 2: 'cart_positoin' is not defined (did you mean it?)" in told
+    assert "'reduction' in the JSON block is \"median\"" in told
+    assert "  2      away = cart_positoin.abs().clamp(0.0, 1.0)" in told
+
+
+async def test_a_model_that_repeats_itself_is_asked_anew_each_time(description: TaskDescription) -> None:
+    desk = QueuedDesk(*[BROKEN] * 4)
+    with pytest.raises(FitnessNotWrittenError):
+        await writer(desk).write(description, SENTENCE)
+    # equal requests would be answered from the store
+    assert len({message_key("openai/tiny", request) for request in desk.requests}) == 4
+    assert [len(request.messages) for request in desk.requests] == [2, 4, 6, 8]
+
+
+async def test_it_goes_back_three_times_and_then_the_findings_are_told(description: TaskDescription) -> None:
+    desk = QueuedDesk(BROKEN, "no code", "", BROKEN, REPLY)
+    with pytest.raises(FitnessNotWrittenError) as caught:
+        await writer(desk).write(description, SENTENCE)
+    assert len(desk.requests) == 4
+    assert caught.value.message.splitlines() == [
+        f"openai/tiny wrote no fitness for {SENTENCE!r} that the critic accepts, in 4 tries. The last one:",
+        "  C311 line 2: 'cart_positoin' is not defined",
+    ]
+    # an empty reply has no turn of its own
+    assert all(message.content.strip() for request in desk.requests for message in request.messages)
+
+
+async def test_why_a_reply_is_not_whole_is_told(description: TaskDescription) -> None:
+    desk = QueuedDesk("", finish_reason="refused")
+    with pytest.raises(FitnessNotWrittenError, match="F706: the model refused to answer") as caught:
+        await writer(desk, revisions=0).write(description, SENTENCE)
+    assert "F701: the reply holds no function" in caught.value.message
+    # a reply that is whole in what matters is taken, whatever ended it
+    fitness, _ = await writer(QueuedDesk(REPLY, finish_reason="cut_off")).write(description, SENTENCE)
+    assert fitness.source == SOURCE
+
+
+async def test_a_revision_of_a_reply_without_code_asks_for_it(description: TaskDescription) -> None:
+    desk = QueuedDesk("I would measure the distance.", REPLY)
+    await writer(desk).write(description, SENTENCE)
+    told = desk.requests[1].messages[3].content
+    assert "F701" in told
+    assert "With line numbers" not in told
