@@ -13,6 +13,7 @@ from eureka_agent.critic.gate import check_order
 from eureka_agent.critic.memory import NOTHING_KNOWN, KnownEpisodes, Memory, Scores, Totals
 from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
+from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.worker.messages import Scored
 
@@ -29,25 +30,48 @@ class RunsBehindTheWall(Protocol):
         ...
 
 
+class Reviews(Protocol):
+    """Something that reads a reward against the task: `eureka_agent.critic.review.Reviewer`."""
+
+    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        """Findings on a source that has passed all other steps. Raises BudgetSpentError where no model may be asked any more."""
+        ...
+
+
 class Critic:
     """Judges rewards for one environment and task."""
 
     def __init__(
-        self, description: TaskDescription, runner: RunsBehindTheWall, *, novelty: bool = True, gate: bool = True
+        self,
+        description: TaskDescription,
+        runner: RunsBehindTheWall,
+        *,
+        novelty: bool = True,
+        gate: bool = True,
+        reviewer: Reviews | None = None,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others."""
+        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what all other steps let pass."""
         self._description = description
         self._runner = runner
         self._novelty = novelty
         self._gate = gate
+        self._reviewer = reviewer
         self._scored_on: tuple[KnownEpisodes, ...] = ()
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
 
-    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
-        """The verdict on a reward's source. `trusted`: private variables may be read. `memory`: what it is compared with.
+    async def judge(
+        self,
+        source: str,
+        trusted: bool = False,
+        memory: Memory = NOTHING_KNOWN,
+        attempt: str = "",
+        review: bool = True,
+    ) -> Verdict:
+        """The verdict on a reward's source. `trusted`: private variables may be read. `memory`: what it is compared with. `attempt`: its id, for the
+        ledger of what a review costs. `review`: whether the reviewer, where there is one, is asked.
 
-        Never raises for what the source does; EurekaError when the dry run itself cannot be made.
+        Never raises for what the source does; EurekaError when the dry run itself cannot be made, or the reviewer cannot be reached.
         """
         begin = time.monotonic()
         findings: list[Finding] = []
@@ -73,6 +97,8 @@ class Critic:
                 findings += await self._runner.dry_run(source, trusted)
             if not rejected():
                 findings += await self._compare(source, trusted, memory, steps)
+            if not rejected() and review and self._reviewer is not None:
+                findings += await self._review(self._reviewer, source, attempt, steps)
         return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=time.monotonic() - begin)
 
     async def _compare(self, source: str, trusted: bool, memory: Memory, steps: list[str]) -> list[Finding]:
@@ -94,6 +120,15 @@ class Critic:
             steps.append("trajectory gate")
             return check_order(memory.episodes, scores.returns)
         return []
+
+    async def _review(self, reviewer: Reviews, source: str, attempt: str, steps: list[str]) -> tuple[Finding, ...]:
+        """The review; a step that is left out where the budget for models is spent."""
+        try:
+            found = await reviewer.review(source, attempt)
+        except BudgetSpentError:
+            return ()
+        steps.append("review")
+        return found
 
     async def _known(self, source: str, memory: Memory) -> Scores | None:
         """Scores of a reward that will be asked for again, until more episodes are known."""

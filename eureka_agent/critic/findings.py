@@ -1,5 +1,5 @@
 """Every code that a verdict may hold, with one line that says what it means. `P` parse, `A` allow-list, `C` contract, `D` dry run,
-`N` novelty, `G` trajectory gate."""
+`N` novelty, `G` trajectory gate, `R` review."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ CODES: dict[str, str] = {
     "N501": "the source is that of an earlier attempt under other names",
     "N502": "the total is that of an earlier attempt up to a positive factor",
     "G601": "recorded episodes with higher fitness get lower returns",
+    "R701": "the reward contradicts the task, in the reviewer's reading",
+    "R702": "a way to earn the reward without doing the task, in the reviewer's reading",
+    "R703": "the review could not be read",
 }
 
 

@@ -261,7 +261,7 @@ def test_a_helpers_returns_are_not_the_rewards() -> None:
 
 
 def test_every_code_in_the_table_has_its_step_and_a_meaning() -> None:
-    assert all(code[0] in "PACDNG" and code[1:].isdigit() and len(text) > 10 for code, text in CODES.items())
+    assert all(code[0] in "PACDNGR" and code[1:].isdigit() and len(text) > 10 for code, text in CODES.items())
 
 
 def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:

@@ -1,0 +1,172 @@
+"""The critic's last step: a language model reads the reward against the task. It blocks clear contradictions alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from eureka_agent.critic.parse import parse
+from eureka_agent.critic.review_reply import Contradiction, Review, read_review
+from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.text import one_line
+from eureka_agent.records import Finding, TaskDescription
+
+MOST_EXPLOITS = 3
+LONGEST_SENTENCE = 300
+_SHORTEST_CODE = 4
+"""Characters of code, without spaces, that can be taken for a quotation."""
+_NO_TERMS = {"compute_reward", "torch", "math", "Tensor", "dict", "tuple", "float", "int", "str", "dim"}
+"""Names in every reward, which point at nothing."""
+_UNREADABLE = {
+    FinishReason.REFUSED: "the reviewer refused to answer",
+    FinishReason.CUT_OFF: "it was cut off at the bound on tokens",
+}
+
+
+class Reviewer:
+    """Asks a model whether a reward matches the task and how it could be cheated, from `prompts/review.md`."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        desk: Asks,
+        description: TaskDescription,
+        sentence: str,
+        temperature: float | None = None,
+        reply_tokens: int | None = None,
+    ) -> None:
+        """`sentence`: the task in the searcher's words."""
+        self._model = model
+        self._desk = desk
+        self._task_words = f"{sentence}\n{description.fitness_doc}"
+        self._system = system_message("review.md", description, sentence)
+        self._temperature = temperature
+        self._reply_tokens = reply_tokens
+
+    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read.
+
+        Raises BudgetSpentError or LanguageModelError where no reply is to be had.
+        """
+        order = ChatMessage("user", render("review_order.md", source=source))
+        request = CompletionRequest(
+            messages=(self._system, order),
+            temperature=self._temperature,
+            max_tokens=self._reply_tokens,
+            role=Role.REVIEWER,
+            attempt=attempt,
+        )
+        message = await self._desk.ask(self._model, request)
+        unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
+        review = None if unreadable else read_review(message.reply)
+        if review is None:
+            empty = not message.reply.strip()
+            reason = unreadable or ("it was empty" if empty else "it held no JSON in the form that was asked for")
+            hint = "it blocks nothing; the reply is kept with the run's messages"
+            return (
+                Finding(code="R703", severity="warning", message=f"the review could not be read: {reason}", hint=hint),
+            )
+        return findings_of(review, source, self._task_words)
+
+
+def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, ...]:
+    """The findings of a review. A contradiction blocks only where its term stands in the source and its words in the task."""
+    findings = []
+    if review.contradiction is not None:
+        findings.append(_contradiction(review.contradiction, source, task_words))
+    for exploit in review.exploits[:MOST_EXPLOITS]:
+        sentence = one_line(exploit, LONGEST_SENTENCE)
+        findings.append(Finding(code="R702", severity="warning", message=f"a policy may cheat: {sentence}"))
+    return tuple(findings)
+
+
+def _contradiction(found: Contradiction, source: str, task_words: str) -> Finding:
+    term, task = one_line(found.term, 100), one_line(found.task, 100)
+    why = one_line(found.why, LONGEST_SENTENCE)
+    line = line_of(found.term, source)
+    if line is None:
+        doubt = f"the term that it names is not in the source: {term!r}" if term else "it names no term of the source"
+    elif not said_in(found.task, task_words):
+        doubt = f"the words that it names are not in the task: {task!r}" if task else "it names no words of the task"
+    else:
+        return Finding(
+            code="R701",
+            severity="error",
+            message=f"{term!r} contradicts the task's {task!r}: {why}",
+            line=line,
+            hint="let the reward pay for what the task says: check sign, variable, axis, frame and target of this term",
+        )
+    return Finding(
+        code="R701",
+        severity="warning",
+        message=f"it may contradict the task: {why or term}",
+        line=line,
+        hint=f"the review does not prove it, so it does not block; {doubt}",
+    )
+
+
+def line_of(term: str, source: str) -> int | None:
+    """The line in which a quoted name, key or piece of code first stands; None where the source's code has no such thing."""
+    tree, _ = parse(source)
+    if tree is None:
+        return None
+    quotation = term.strip().strip("`'\" \t")
+    if re.fullmatch(r"\w+", quotation):
+        lines = [line for name, line in _names(tree) if name == quotation]
+        return min(lines, default=None) if quotation not in _NO_TERMS else None
+    return _line_of_code(quotation, source, tree)
+
+
+def _names(tree: ast.Module) -> list[tuple[str, int]]:
+    """Arguments, variables, helpers and the strings that name components, with their lines."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name():
+                found.append((node.id, node.lineno))
+            case ast.arg():
+                found.append((node.arg, node.lineno))
+            case ast.FunctionDef():
+                found.append((node.name, node.lineno))
+            case ast.Dict():
+                keys = (key for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+                found += [(str(key.value), key.lineno) for key in keys]
+            case ast.Subscript(slice=ast.Constant(value=str() as key)):
+                found.append((key, node.lineno))
+    return found
+
+
+def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
+    """Where code stands that is the quotation but for spaces; comments and docstrings are no code. A component's name of several words is found too."""
+    for name, line in _names(tree):
+        if name == quotation:
+            return line
+    wanted = "".join(quotation.partition("#")[0].split())
+    if len(wanted) < _SHORTEST_CODE or not re.search(r"[^\W\d]", wanted):
+        return None
+    lines = source.split("\n")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not _is_no_term(node):
+            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if wanted in "".join(re.sub(r"#[^\n]*", "", text).split()):
+                return node.lineno
+    return None
+
+
+def _is_no_term(node: ast.stmt) -> bool:
+    """Imports, docstrings, and what is made of statements, among which the right one is to be found."""
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, (ast.Import, ast.ImportFrom)) or hasattr(node, "body")
+
+
+def said_in(words: str, task_words: str) -> bool:
+    """Whether the quoted words, or all of their parts around an ellipsis, stand in the task, whatever their case and punctuation."""
+    parts = [_plain(part) for part in re.split(r"\.{3}|…", words)]
+    task = f" {_plain(task_words)} "
+    # languages that are written without spaces have no whole words to compare
+    return any(parts) and all((f" {part} " if part.isascii() else part) in task for part in parts if part)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w\s]|_", " ", text.casefold()).split())
