@@ -16,6 +16,8 @@ from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 Episode = Mapping[str, npt.NDArray[np.generic]]
 POINTS = 8
 """Points in time that a table shows."""
+BEFORE_THE_END = (20, 10, 5, 2)
+"""Steps before the last one that a table of an episode which failed shows in place of some of those: what ended it happened there."""
 _ENTRIES = 4
 """Entries of a vector that are shown; a longer one is shown by its norm."""
 
@@ -42,12 +44,12 @@ def read_trajectories(
 
 
 def trajectory_table(episode: Episode, description: TaskDescription) -> str:
-    """Every public variable at eight points in time, one a line, with the unit. `episode`: arrays of shape (steps, …)."""
+    """Every public variable at eight or nine points in time, one a line, with the unit. `episode`: arrays of shape (steps, …)."""
     shown = [variable for variable in description.public_variables() if variable.name in episode]
     steps = max((len(episode[variable.name]) for variable in shown), default=0)
     if steps == 0:
         return "no steps"
-    places = np.unique(np.linspace(0, steps - 1, POINTS).round().astype(int))
+    places = _places(episode, steps)
     rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
     for variable in shown:
         values = episode[variable.name].reshape(steps, -1).astype(np.float64)
@@ -59,6 +61,14 @@ def trajectory_table(episode: Episode, description: TaskDescription) -> str:
         rows.append((label, [_entry(values[place]) for place in places]))
     width = max(len(label) for label, _ in rows)
     return "\n".join(f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows)
+
+
+def _places(episode: Episode, steps: int) -> npt.NDArray[np.int64]:
+    """The steps that are shown: evenly spread; of an episode that failed fewer of those, and more of its last ones."""
+    failed = "terminated" in episode and bool(episode["terminated"][-1])
+    places = np.linspace(0, steps - 1, POINTS - 3 if failed else POINTS).round().astype(np.int64)
+    last = [steps - 1 - before for before in BEFORE_THE_END if before < steps] if failed else []
+    return np.unique([*places, *last])
 
 
 def _entry(values: npt.NDArray[np.float64]) -> str:

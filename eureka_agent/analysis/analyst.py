@@ -1,0 +1,63 @@
+"""The trajectory analyst: a language model reads a training and its episodes, names causes in time order and proposes changes (Li et al. 2023)."""
+
+from __future__ import annotations
+
+import re
+
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.markdown import without_thinking
+from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.text import printable, without_headings
+from eureka_agent.records import Diagnosis, TaskDescription
+
+LONGEST_ANALYSIS = 3_000
+"""Characters that are kept; the 250 words that are asked for have about 1700."""
+CUT_OFF_NOTE = "(cut off here)"
+
+
+class Analyst:
+    """Asks a model what a training shows, from `prompts/analyse.md`."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        desk: Asks,
+        description: TaskDescription,
+        sentence: str,
+        temperature: float | None = None,
+        reply_tokens: int | None = None,
+    ) -> None:
+        """`sentence`: the task in the searcher's words."""
+        self._model = model
+        self._desk = desk
+        self._system = system_message("analyse.md", description, sentence)
+        self._temperature = temperature
+        self._reply_tokens = reply_tokens
+
+    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+        """What the training of an attempt shows; empty where the model says nothing or the budget is spent. Raises LanguageModelError."""
+        order = ChatMessage("user", render("analyse_order.md", source=source, diagnosis=diagnosis.text))
+        request = CompletionRequest(
+            messages=(self._system, order),
+            temperature=self._temperature,
+            max_tokens=self._reply_tokens,
+            role=Role.ANALYST,
+            attempt=attempt,
+        )
+        try:
+            message = await self._desk.ask(self._model, request)
+        except BudgetSpentError:
+            return ""
+        if message.finish_reason == FinishReason.REFUSED:
+            return ""
+        return clean_analysis(message.reply, cut_off=message.finish_reason == FinishReason.CUT_OFF)
+
+
+def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
+    """The reply as plain text of bounded length, without what could be taken for a heading or a code block where it is shown."""
+    text = without_headings(without_thinking(printable(reply)))
+    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)).strip()
+    if len(text) > LONGEST_ANALYSIS:
+        text, cut_off = text[:LONGEST_ANALYSIS].rpartition(" ")[0] or text[:LONGEST_ANALYSIS], True
+    return f"{text} {CUT_OFF_NOTE}" if text and cut_off else text

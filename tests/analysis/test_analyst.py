@@ -1,0 +1,101 @@
+"""The trajectory analyst: what it asks, and what is made of its words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scripted_desk import Cut, NamedModel, ScriptedDesk
+
+from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
+from eureka_agent.analysis.trajectories import trajectory_table
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
+from eureka_agent.records import Diagnosis, TaskDescription, VariableSpec
+
+SOURCE = "def compute_reward(cart_position):\n    return -cart_position, {'left': -cart_position}\n"
+DIAGNOSIS = Diagnosis(
+    fitness=2.0,
+    fitness_values=(2.0,),
+    episode_length_values=(100.0,),
+    components=(),
+    findings=(),
+    text="reward 1 2 3\n\nWorst episode (fitness 2, ended by left_the_rail after 100 steps):\ntime [s]  0.02  2",
+)
+WORDS = "At 0.3 s the cart moved left, at 2 s it left the rail. The term left pays for it: -3 at the end. Square it."
+
+
+async def analysed(description: TaskDescription, reply: str | Cut | Exception) -> str:
+    return await Analyst(NamedModel(), ScriptedDesk(reply), description, "centre it").analyse("1-01", SOURCE, DIAGNOSIS)
+
+
+async def test_it_is_told_what_was_measured(description: TaskDescription) -> None:
+    desk = ScriptedDesk(WORDS, WORDS)
+    analyst = Analyst(NamedModel("anthropic/small"), desk, description, "centre the cart", 0.1, 500)
+    assert await analyst.analyse("1-02", SOURCE, DIAGNOSIS) == WORDS
+    await analyst.analyse("2-01", SOURCE + "# another\n", DIAGNOSIS)
+    first, second = desk.requests
+    assert (first.role, first.attempt, first.sample) == (Role.ANALYST, "1-02", 0)
+    assert (first.temperature, first.max_tokens) == (0.1, 500)
+    assert desk.models == ["anthropic/small"] * 2
+    assert first.messages[0] == second.messages[0], "what a provider can keep in its cache"
+    system, order = (message.content for message in first.messages)
+    assert "centre the cart" in system
+    assert "cart_position: Tensor  # (batch,), m, world frame" in system
+    assert "secret" not in system
+    assert SOURCE.strip() in order
+    assert DIAGNOSIS.text in order
+
+
+@pytest.mark.parametrize(
+    "reply", [Cut("I cannot", FinishReason.REFUSED), "", " \n\t", "```\n```", BudgetSpentError("spent")]
+)
+async def test_without_words_there_is_no_analysis(description: TaskDescription, reply: str | Cut | Exception) -> None:
+    assert await analysed(description, reply) == ""
+
+
+async def test_what_was_cut_off_is_kept_and_says_so(description: TaskDescription) -> None:
+    assert await analysed(description, Cut("First it fell, then", FinishReason.CUT_OFF)) == (
+        f"First it fell, then {CUT_OFF_NOTE}"
+    )
+
+
+async def test_a_model_out_of_reach_is_the_searchs_business(description: TaskDescription) -> None:
+    with pytest.raises(LanguageModelError):
+        await analysed(description, LanguageModelError("no such model"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "clean"),
+    [
+        ("<think>hm</think>It fell.", "It fell."),
+        ("# Analysis\n\n## 1. Cause\nIt fell.\n\n\n\nSo.", "Analysis\n\n1. Cause\nIt fell.\n\nSo."),
+        ("It fell.\n```python\nWEIGHT = 2.0\n```\nSo.", "It fell.\n\nWEIGHT = 2.0\n\nSo."),
+        ("It \x1b[31mfell\x1b[0m.\x00\r\n\x1b]0;owned\x07So\u202e.", "It fell.\nSo."),
+        ("Use `#3`, weight #2:\n#2 is larger.", "Use `#3`, weight #2:\n#2 is larger."),
+        ("摔倒了。", "摔倒了。"),
+    ],
+)
+def test_only_plain_text_is_kept(reply: str, clean: str) -> None:
+    assert clean_analysis(reply) == clean
+
+
+def test_an_endless_analysis_is_bounded() -> None:
+    text = clean_analysis("it fell again " * 20_000)
+    assert len(text) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
+    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {"it", "fell", "again"}, "no word is cut in two"
+    assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
+
+
+def test_a_failed_episode_is_shown_closely_before_its_end(description: TaskDescription) -> None:
+    ended = np.zeros(101)
+    ended[-1] = 1.0
+    spec = VariableSpec(name="terminated", shape=(), unit="1", frame="-", doc="d")
+    seen = description.model_copy(update={"variables": (*description.variables, spec)})
+    episode = {"cart_position": np.arange(101.0), "terminated": ended}
+    # evenly at 0, 25, 50, 75, 100; then 20, 10, 5 and 2 steps before the last
+    assert "cart_position [m]  0  25  50  75  80  90  95  98  100\n" in trajectory_table(episode, seen)
+    assert "terminated [1]     0  0  0  0  0  0  0  0  1" in trajectory_table(episode, seen)
+    short = {"cart_position": np.arange(4.0), "terminated": np.array([0.0, 0.0, 0.0, 1.0])}
+    assert "cart_position [m]  0  1  2  3\n" in trajectory_table(short, seen)
+    whole = {"cart_position": np.arange(8.0), "terminated": np.zeros(8)}
+    assert "cart_position [m]  0  1  2  3  4  5  6  7\n" in trajectory_table(whole, seen)
