@@ -19,8 +19,9 @@ from eureka_agent.archive.artefacts import (
 )
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.records import Attempt, CurvePoint, Proposal, Repeat, RungScore, Stage
+from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
 from eureka_agent.search.course import Course
 from eureka_agent.search.memory import RunMemory
@@ -62,7 +63,10 @@ class AttemptRunner:
                 attempt = await self._judge(attempt)
             if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
                 return attempt
-            attempt = await self._revise(attempt, request)
+            try:
+                attempt = await self._revise(attempt, request)
+            except BudgetSpentError:  # it stays as it is
+                return attempt
 
     async def finish(self, attempt: Attempt, course: Course | None = None) -> Attempt:
         """Take a settled attempt to its end.
@@ -96,11 +100,33 @@ class AttemptRunner:
         if known is not None:
             return known
         assert rejected.verdict is not None  # a rejected attempt was judged
+        revision = rejected.revision + 1
+        request = replace(
+            request,
+            attempt=attempt_id(rejected.iteration, rejected.sample, revision),
+            revision=revision,
+            rejections=self._rejections_before(rejected),
+        )
         proposal = await self._designer.revise(request, rejected.proposal, rejected.verdict)
-        return self._propose(rejected.iteration, rejected.sample, rejected.revision + 1, proposal)
+        return self._propose(rejected.iteration, rejected.sample, revision, proposal)
+
+    def _rejections_before(self, rejected: Attempt) -> tuple[Rejection, ...]:
+        """The first proposal of this place and its revisions, up to the one that is rejected now."""
+        ids = (attempt_id(rejected.iteration, rejected.sample, revision) for revision in range(rejected.revision))
+        return tuple(
+            Rejection(attempt.proposal, attempt.verdict)
+            for attempt in map(self._archived, ids)
+            if attempt.verdict is not None
+        )
 
     async def _judge(self, attempt: Attempt) -> Attempt:
-        verdict = await self._critic.judge(attempt.proposal.source, memory=self._memory.before(attempt))
+        verdict = await self._critic.judge(
+            attempt.proposal.source,
+            memory=self._memory.before(attempt),
+            attempt=attempt.id,
+            # what an optimiser only gave other constants was reviewed with its parent
+            review=attempt.proposal.operator is not Operator.TUNE_WEIGHTS,
+        )
         errors = [finding for finding in verdict.findings if finding.severity == "error"]
         stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
         reason = f"{errors[0].code} {errors[0].message}" if errors else ""

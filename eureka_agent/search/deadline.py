@@ -1,4 +1,4 @@
-"""The end of a budget in wall time: no generation begins that would not end in time for the final trainings."""
+"""The end of a limit in wall time: no generation begins that would not end in time for the final trainings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from eureka_agent.search.budget import steps_of_a_training
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.standing import REPEATS_LAG, rungs_of, standing, works_ahead
 from eureka_agent.search.summary import BUDGET_FACT, STOPPED_FACT, run_cost
+from eureka_agent.search.time_limit import TimeLimit
 
 
 class Deadline:
@@ -20,30 +21,37 @@ class Deadline:
     That depends on this machine's speed, so it is decided once: the archive has what was decided, and a resumed run keeps to it.
     """
 
-    def __init__(self, run: Run, budget_seconds: float, used_seconds: Callable[[], float], observer: Observer) -> None:
+    def __init__(self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer) -> None:
         """`used_seconds`: wall time spent on the run up to now, over all its resumptions."""
         self._run = run
-        self._budget_seconds = budget_seconds
+        self._limit = limit
         self._used_seconds = used_seconds
         self._observer = observer
+
+    def is_up(self) -> str:
+        """Why no request to a model may be made any more; empty while there is time."""
+        used = self._used_seconds()
+        if used < self._limit.seconds:
+            return ""
+        return f"{wording.duration(used)} have passed of {self._limit.text}"
 
     def allows(self, iteration: int) -> bool:
         """Whether this generation may begin, or go on. The first one always may: without it there is nothing to show."""
         archive, settings = self._run.archive, self._run.settings
         stopped = archive.fact(STOPPED_FACT)
-        if stopped is not None and stopped["budget"] == settings.budget:
+        if stopped is not None and stopped["budget"] == self._limit.text:
             return iteration < int(stopped["iterations"])
         if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
             return True
         used, needed = self._used_seconds(), self._seconds_needed(iteration)
-        if used + needed <= self._budget_seconds:
+        if used + needed <= self._limit.seconds:
             return True
         text = (
-            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {settings.budget}, "
+            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {self._limit.text}, "
             f"{wording.duration(used)} had passed, and another generation with the final trainings would have taken about "
             f"{wording.duration(needed)}"
         )
-        archive.set_fact(STOPPED_FACT, {"budget": settings.budget, "iterations": iteration, "text": text})
+        archive.set_fact(STOPPED_FACT, {"budget": self._limit.text, "iterations": iteration, "text": text})
         self._observer(Notice(text=text, level="warning"))
         return False
 

@@ -6,26 +6,27 @@ What is decided depends on the archive and the seed alone, so a run that was kil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.designer.interface import Designer, DesignRequest, FailureSummary, ParentSummary
+from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EurekaError
+from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
 from eureka_agent.search.attempts import AttemptRunner, failures
+from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
 from eureka_agent.search.course import Course, Milestone
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.racing import Race
-from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.standing import EPISODES_LAG, REPEATS_LAG, rungs_of, says_something, standing, works_ahead
-from eureka_agent.search.strategy import ProposalPlan, Strategy
 
-FAILURES_SHOWN = 4
-"""Failures that a designer is reminded of, newest first."""
+Life = asyncio.Task[Attempt | None]
+"""Of a proposal, until nothing more happens to it; None where the budget for models did not allow it to be made."""
 
 
 class SearchFailedError(EurekaError):
@@ -42,17 +43,19 @@ class SearchEngine:
         run: Run,
         designer: Designer,
         attempts: AttemptRunner,
-        strategy: Strategy,
+        briefing: Briefing,
         observer: Observer,
         deadline: Deadline | None = None,
+        spent: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`deadline`: of a search with a budget in wall time."""
+        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models has turned a request down."""
         self._run = run
         self._designer = designer
         self._attempts = attempts
-        self._strategy = strategy
+        self._briefing = briefing
         self._observer = observer
         self._deadline = deadline
+        self._spent = spent
         self._rungs = rungs_of(run.settings)
         self._works_ahead = works_ahead(run.settings, run.description)
 
@@ -68,16 +71,23 @@ class SearchEngine:
             raise first_error(errors) from None
         attempts = self._run.archive.attempts()
         trained = ranked(attempts)
+        if not trained and not attempts and self._spent():
+            raise SearchFailedError(
+                "the limit on what models may cost left no room for a single request",
+                "raise --max-cost, --max-tokens or --max-time",
+            )
         if not trained:
             raise self._failed("no candidate's training came to its end", failures(attempts))
         return trained
 
     async def _generations(self, group: asyncio.TaskGroup) -> None:
         """Begin one generation after the other, each as soon as all is known that it is designed from."""
-        lives: list[list[asyncio.Task[Attempt]]] = []
+        lives: list[list[Life]] = []
         ends: list[asyncio.Task[None]] = []
         for iteration in range(self._run.settings.iterations):
             await self._until_known(iteration, lives, ends)
+            if self._spent() and not self._run.archive.attempts(iteration):
+                return
             if self._deadline is not None and not self._deadline.allows(iteration):
                 return
             try:
@@ -89,7 +99,7 @@ class SearchEngine:
             ends.append(group.create_task(self._end(iteration, lives[iteration], ends[-1:])))
 
     async def _until_known(
-        self, iteration: int, lives: Sequence[Sequence[asyncio.Task[Attempt]]], ends: Sequence[asyncio.Task[None]]
+        self, iteration: int, lives: Sequence[Sequence[Life]], ends: Sequence[asyncio.Task[None]]
     ) -> None:
         """Wait for what this generation is designed from, whether or not anybody will read it: what is known never depends on timing."""
         if self._overlaps(iteration):
@@ -104,7 +114,7 @@ class SearchEngine:
         """Whether this generation is designed while the one before it is in training."""
         return self._works_ahead and says_something(self._run.archive.attempts(iteration - 1))
 
-    async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[asyncio.Task[Attempt]]:
+    async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[Life]:
         """Begin a generation; returns its lives once the next one can be designed, or all of them have ended."""
         settings, archive = self._run.settings, self._run.archive
         for attempt_round in range(settings.retry_rounds + 1):
@@ -121,18 +131,21 @@ class SearchEngine:
             if says_something(this_round) or any(each.stage is Stage.TRAINED for each in this_round):
                 return lives
             await asyncio.wait(lives)
+            if self._spent():  # what is paid for is all that there will be
+                return lives
         rounds = settings.retry_rounds + 1
         what = (
             "the proposal failed"
             if settings.samples * rounds == 1
             else f"every proposal of iteration {iteration + 1} failed, in {wording.plural(rounds, 'round')} of {settings.samples}"
         )
-        raise self._failed(what, [life.result() for life in lives])
+        raise self._failed(what, [attempt for life in lives if (attempt := life.result()) is not None])
 
     def _failed(self, what: str, attempts: Sequence[Attempt]) -> SearchFailedError:
         reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in attempts))[:3])
         return SearchFailedError(
-            f"{what}: {reasons}", f"`eureka show {self._run.folder}` lists the attempts and their findings"
+            f"{what}: {reasons}" if reasons else what,
+            f"`eureka show {self._run.folder}` lists the attempts and their findings",
         )
 
     def _history(self, iteration: int, first: int) -> list[Attempt]:
@@ -145,9 +158,7 @@ class SearchEngine:
         earlier_rounds = [attempt for attempt in attempts if attempt.iteration == iteration and attempt.sample < first]
         return [*known, *earlier_rounds]
 
-    async def _end(
-        self, iteration: int, lives: Sequence[asyncio.Task[Attempt]], before: Sequence[asyncio.Task[None]]
-    ) -> None:
+    async def _end(self, iteration: int, lives: Sequence[Life], before: Sequence[asyncio.Task[None]]) -> None:
         """See a generation to its end, after the one before it, and train the best so far again."""
         await asyncio.gather(*lives, *before)
         await self._confirm(iteration)
@@ -190,30 +201,35 @@ class SearchEngine:
         history: Sequence[Attempt],
         course: Course | None,
         group: asyncio.TaskGroup,
-    ) -> list[asyncio.Task[Attempt]]:
+    ) -> list[Life]:
         """Begin the lives of a generation's proposals; returns when a designer who works in order has made them all."""
-        plans = self._strategy.plan(iteration, history, len(samples))
         progress = self._rungs.progress if self._overlaps(iteration) else 1.0
-        lives: list[asyncio.Task[Attempt]] = []
+        requests = await self._briefing.requests(iteration, samples, history, progress)
+        lives: list[Life] = []
         siblings: list[str] = []
-        for sample, plan in zip(samples, plans, strict=True):
-            request = self._request(iteration, sample, plan, history, progress, siblings)
+        for sample, request in zip(samples, requests, strict=True):
             if self._designer.concurrent:
                 lives.append(group.create_task(self._life(iteration, sample, request, course)))
                 continue
             # in order, so that each proposal knows the ones before it, and is compared with what the critic let pass of
             # them; the first may be in training by then
+            request = replace(request, siblings=tuple(siblings))
             attempt = await self._attempts.propose(iteration, sample, request)
             siblings.append(attempt.proposal.source)
             attempt = await self._attempts.settle(attempt, request)
             lives.append(group.create_task(self._finish(attempt, course)))
         return lives
 
-    async def _life(self, iteration: int, sample: int, request: DesignRequest, course: Course | None) -> Attempt:
-        proposed = await self._attempts.propose(iteration, sample, request)
+    async def _life(self, iteration: int, sample: int, request: DesignRequest, course: Course | None) -> Attempt | None:
+        try:
+            proposed = await self._attempts.propose(iteration, sample, request)
+        except BudgetSpentError:
+            if course is not None:
+                await course.leave(sample)
+            return None
         return await self._finish(await self._attempts.settle(proposed, request), course)
 
-    async def _finish(self, attempt: Attempt, course: Course | None) -> Attempt:
+    async def _finish(self, attempt: Attempt, course: Course | None) -> Attempt | None:
         try:
             return await self._attempts.finish(attempt, course)
         finally:
@@ -235,44 +251,8 @@ class SearchEngine:
         ]
         return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
 
-    def _request(
-        self,
-        iteration: int,
-        sample: int,
-        plan: ProposalPlan,
-        history: Sequence[Attempt],
-        progress: float,
-        siblings: Sequence[str],
-    ) -> DesignRequest:
-        known = {attempt.id: attempt for attempt in history}
-        return DesignRequest(
-            description=self._run.description,
-            sentence=self._run.sentence,
-            operator=plan.operator,
-            parents=tuple(_parent(known[parent], progress) for parent in plan.parents),
-            failures=tuple(_failure(attempt) for attempt in failures(history)[:FAILURES_SHOWN]),
-            seed=derive_seed(self._run.settings.seed, "design", iteration, sample),
-            siblings=tuple(siblings),
-        )
-
 
 def first_error(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
     """The first single error of a group of groups."""
     inner = errors.exceptions[0]
     return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner
-
-
-def _parent(attempt: Attempt, progress: float) -> ParentSummary:
-    return ParentSummary(
-        attempt.id,
-        attempt.proposal.source,
-        attempt.fitness,
-        attempt.diagnosis,
-        attempt.proposal.reasoning,
-        attempt.fitness_per_seed,
-        progress,
-    )
-
-
-def _failure(attempt: Attempt) -> FailureSummary:
-    return FailureSummary(attempt.id, attempt.proposal.source, attempt.stage.value, attempt.reason)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import TaskDescription, WrittenFitness
 from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, plan
@@ -27,10 +27,11 @@ async def plan_within(
     hardware: Hardware,
     scratch: Path,
     began: float,
+    fitness: WrittenFitness | None = None,
 ) -> Plan:
     """The settings that fit the budget; for one in wall time the speed of trainings is measured.
 
-    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds. Raises SettingsError where nothing fits.
+    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds; `fitness`: in place of the task's own metric. Raises SettingsError where nothing fits.
     """
     if all(name in given for name in DIALLED):
         return Plan(settings, f"the budget of {budget.text} chooses nothing: all that it could is set by hand")
@@ -38,7 +39,7 @@ async def plan_within(
     if budget.seconds is not None:
         largest = settings if "samples" in given else settings.model_copy(update={"samples": MOST_SAMPLES})
         capacity = plan_capacity(largest, hardware.places)
-        speed = await measure_speed(wall, settings, description, capacity, scratch / "speed", hardware)
+        speed = await measure_speed(wall, settings, description, capacity, scratch / "speed", hardware, fitness)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
     dial = Dial(budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds)

@@ -18,7 +18,13 @@ from eureka_agent.search.scoring import episode_statistics
 async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
-        evaluator = Evaluator(choose_wall(run.settings.sandbox), run.settings.env, run.description.task, Path(scratch))
+        evaluator = Evaluator(
+            choose_wall(run.settings.sandbox),
+            run.settings.env,
+            run.description.task,
+            Path(scratch),
+            fitness=run.written_fitness,
+        )
         try:
             return await evaluator.evaluate(policy, seed, episodes, trajectories)
         finally:

@@ -11,11 +11,20 @@ from pathlib import Path
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import SettingsError
+from eureka_agent.settings import SearchSettings, parse_settings
 
 FREE_SETTINGS = frozenset(
     {
+        "api",
+        "base_url",
         "budget",
+        "concurrency",
         "iterations",
+        "max_cost",
+        "max_time",
+        "max_tokens",
+        "price",
+        "request_timeout",
         "finalists",
         "final_seeds",
         "baselines",
@@ -34,9 +43,11 @@ _PREFIX = "eureka-driver-"
 
 def check_resumable(run: Run) -> None:
     """Raise SettingsError where settings.yaml was edited in a way that would mix results which cannot be compared."""
-    began = run.archive.fact("settings", {})
+    stored = run.archive.fact("settings", {})
+    # as it is read today: an older version may have written a value in another form
+    began = parse_settings(SearchSettings, stored, f"the archive of {run.name!r}").model_dump(mode="json")
     for name, value in run.settings.model_dump(mode="json").items():
-        if name in began and name not in FREE_SETTINGS and began[name] != value:
+        if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
                 f"the setting {name!r} of {run.name!r} was {began[name]!r} when the run began and is {value!r} now",
                 f"put the old value back into {run.folder / 'settings.yaml'}, or start a new search",

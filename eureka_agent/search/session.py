@@ -12,29 +12,23 @@ from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.database import resume_command
-from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.designer.interface import Designer
-from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.tuning.designer import can_tune
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
-from eureka_agent.llm.interface import LanguageModel
-from eureka_agent.records import CurvePoint, RunStatus, TaskDescription
+from eureka_agent.llm.interface import RetryObserver
+from eureka_agent.records import CurvePoint, RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.report.events import (
     AttemptEnded,
-    Event,
     Notice,
     Observer,
-    RunEnded,
     RunStarted,
-    TrainingEnded,
     TrainingProgress,
     TrainingResumed,
     TrainingRetried,
 )
-from eureka_agent.report.markdown import write_report
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
@@ -44,21 +38,32 @@ from eureka_agent.sandbox.kernels import with_kernels
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.attempts import ENDED, AttemptRunner
+from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.counsel import Counsel, counsel_of, designer_name, facts_of, notes_on
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.ending import WORKERS_FOLDER, Stopwatch, end_run
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch
-from eureka_agent.search.strategy import STRATEGIES, Strategy
-from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT, best_attempt, run_report
+from eureka_agent.search.strategies import STRATEGIES
+from eureka_agent.search.strategies.credit import WithTuning
+from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT, best_attempt
+from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.trial import TrialRunner
+from eureka_agent.search.written_fitness import (
+    AcceptedFitness,
+    Confirm,
+    accepted_fitness,
+    check_fitness_setting,
+    keep_in_run,
+)
 from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings, training_part
 
-WORKERS_FOLDER = ".workers"
-"""Scratch of a run's workers; emptied when the run ends."""
-REPORT_FILE = "report.md"
 GIVEN_FACT = "given_source"
 """Where the archive keeps the reward of a run that trains a person's own."""
 
@@ -77,30 +82,43 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
 
 
 async def start(
-    values: Mapping[str, Any], given: GivenDesigner | None, command: Sequence[str], observer: Observer
+    values: Mapping[str, Any],
+    given: GivenDesigner | None,
+    command: Sequence[str],
+    observer: Observer,
+    confirm: Confirm | None = None,
 ) -> Run:
-    """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search."""
+    """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search; `confirm`: asked
+    where a fitness is written for it.
+    """
     began = time.monotonic()
     asked = parse_settings(SearchSettings, values, "the settings")
+    check_fitness_setting(asked, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
-    model = None if given is not None else language_model_of(asked)
+    time_limit(asked)  # raises for one that cannot be read, before anything is started
+    models = None if given is not None else models_of(asked, _telling(observer))
     wall = choose_wall(asked.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             dry_runner = await _dry_runner(stack, wall, asked, scratch)
+            written = await _written_fitness(asked, models, dry_runner, confirm, observer)
+            if written is not None:
+                began += written.shown_seconds
+                dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
+            fitness = None if written is None else written.fitness
             hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
             hardware = await with_kernels(hardware, wall, settings, dry_runner.description, runs_folder(), scratch)
-            facts: dict[str, Any] = {} if given is None else {GIVEN_FACT: given.source}
+            facts: dict[str, Any] = facts_of(models) if given is None else {GIVEN_FACT: given.source}
+            facts |= {} if written is None else written.facts()
             if budget is not None:
                 planned = await plan_within(
-                    budget, settings, values, wall, dry_runner.description, hardware, scratch, began
+                    budget, settings, values, wall, dry_runner.description, hardware, scratch, began, fitness
                 )
                 settings, seconds = planned.settings, time.monotonic() - began
                 facts |= {BUDGET_FACT: {"text": planned.text, "seconds_before": seconds}, "seconds": seconds}
             run = create_run(settings, dry_runner.description, list(command), facts)
-            designer = given or make_designer(model, run)
-            await _work(run, wall, hardware, dry_runner, designer, observer, resumed=False)
+            await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=False)
     return run
 
 
@@ -111,13 +129,13 @@ async def resume(folder: Path, observer: Observer) -> Run:
     """
     run = open_run(folder)
     check_resumable(run)
-    if run.settings.budget is not None:
-        parse_budget(run.settings.budget)  # it may be edited
-    designer = _given_again(run) or make_designer(language_model_of(run.settings), run)
+    time_limit(run.settings)  # it may be edited
+    given = _given_again(run)
+    models = None if given is not None else models_of(run.settings, _telling(observer))
     wall = choose_wall(run.settings.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
-            dry_runner = await _dry_runner(stack, wall, run.settings, scratch)
+            dry_runner = await _dry_runner(stack, wall, run.settings, scratch, run.written_fitness)
             if dry_runner.description.fingerprint != run.description.fingerprint:
                 raise EnvironmentLoadError(
                     f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
@@ -125,18 +143,41 @@ async def resume(folder: Path, observer: Observer) -> Run:
                 )
             hardware = choose_hardware(run.settings.device, dry_runner.opened)
             hardware = await with_kernels(hardware, wall, run.settings, run.description, folder.parent, scratch)
-            await _work(run, wall, hardware, dry_runner, designer, observer, resumed=True)
+            await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=True)
     return run
 
 
-def _given_again(run: Run) -> Designer | None:
+def _telling(observer: Observer) -> RetryObserver:
+    """Requests to models that are made again, as notices."""
+    return lambda reason: observer(Notice(text=reason, level="warning"))
+
+
+def _given_again(run: Run) -> GivenDesigner | None:
     """The designer of a run on a reward that a person gave, which the archive still has."""
     source = run.archive.fact(GIVEN_FACT)
     return None if source is None else GivenDesigner(source, "the run's own record")
 
 
-async def _dry_runner(stack: AsyncExitStack, wall: Wall, settings: SearchSettings, scratch: Path) -> DryRunner:
-    dry_runner = DryRunner(wall, settings.env, settings.task, scratch / "dry-runs", settings.dry_run_timeout)
+async def _written_fitness(
+    settings: SearchSettings, models: Models | None, dry_runner: DryRunner, confirm: Confirm | None, observer: Observer
+) -> AcceptedFitness | None:
+    """What a model wrote and was accepted, in a search by a fitness of its own. The dry runner is closed then: it has the task's own metric."""
+    if settings.fitness != "written" or models is None or confirm is None:
+        return None
+    written = await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)
+    await dry_runner.close()
+    return written
+
+
+async def _dry_runner(
+    stack: AsyncExitStack,
+    wall: Wall,
+    settings: SearchSettings,
+    scratch: Path,
+    fitness: WrittenFitness | None = None,
+) -> DryRunner:
+    folder = scratch / "dry-runs"
+    dry_runner = DryRunner(wall, settings.env, settings.task, folder, settings.dry_run_timeout, fitness=fitness)
     stack.push_async_callback(dry_runner.close)
     await dry_runner.start()
     return dry_runner
@@ -147,14 +188,17 @@ async def _work(
     wall: Wall,
     hardware: Hardware,
     dry_runner: DryRunner,
-    designer: Designer,
+    models: Models | None,
+    given: GivenDesigner | None,
     observer: Observer,
     *,
     resumed: bool,
 ) -> None:
     with locked(run.folder):
-        run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer.name, "wall": wall.name})
-        stopwatch = observer = _Stopwatch(run, observer)
+        keep_in_run(run)
+        designer = designer_name(models, given)
+        run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name})
+        stopwatch = observer = Stopwatch(run, observer)
         observer(
             RunStarted(
                 run_folder=run.folder,
@@ -163,8 +207,9 @@ async def _work(
                 sentence=run.sentence,
                 settings=run.settings,
                 wall=wall.name,
-                designer=designer.name,
+                designer=designer,
                 resumed=resumed,
+                fitness_origin=run.fitness_origin,
             )
         )
         if not resumed and run.settings.budget is not None:
@@ -173,15 +218,22 @@ async def _work(
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))
         _note_devices(run, hardware, observer)
-        if isinstance(designer, OfflineDesigner):
-            observer(Notice(text="the offline designer writes the rewards; --model openai/<name> asks an LLM instead"))
+        for note in notes_on(models) if given is None else ():
+            observer(note)
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:
                 observer(AttemptEnded(attempt=attempt))
         status, message = RunStatus.FAILED, ""
         try:
             async with AsyncExitStack() as workers:
-                await _search(run, wall, hardware, dry_runner, designer, stopwatch, workers)
+                limit = time_limit(run.settings)
+                deadline = None if limit is None else Deadline(run, limit, stopwatch.seconds, stopwatch)
+                time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else _never
+                counsel = counsel_of(models, given, run, time_is_up, stopwatch)
+                try:
+                    await _search(run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers)
+                finally:
+                    await counsel.leave(stopwatch)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -191,7 +243,7 @@ async def _work(
             message = str(error)
             raise
         finally:
-            _end(run, status, message, stopwatch)
+            end_run(run, status, message, stopwatch)
 
 
 def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
@@ -208,50 +260,14 @@ def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
         run.archive.set_fact(DEVICES_FACT, [*earlier, devices])
 
 
-class _Stopwatch:
-    """Hands events on and adds the time since the last ended attempt to the run's, so that a kill loses little of it."""
-
-    def __init__(self, run: Run, observer: Observer) -> None:
-        self._run = run
-        self._observer = observer
-        self._since = time.monotonic()
-
-    def seconds(self) -> float:
-        """Wall time spent on the run up to now, over all its resumptions."""
-        return self._run.seconds + time.monotonic() - self._since
-
-    def add(self) -> None:
-        """Add the time since the last call."""
-        now = time.monotonic()
-        self._run.add_seconds(now - self._since)
-        self._since = now
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, AttemptEnded | TrainingEnded):
-            self.add()
-        self._observer(event)
-
-
-def _end(run: Run, status: RunStatus, message: str, observer: _Stopwatch) -> None:
-    observer.add()  # before the report, which says how long it took
-    run.archive.set_facts({"status": status.value, "message": message})
-    shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
-    report = run_report(run)
-    write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
-    observer(
-        RunEnded(
-            status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message
-        )
-    )
-
-
 async def _search(
     run: Run,
     wall: Wall,
     hardware: Hardware,
     dry_runner: DryRunner,
-    designer: Designer,
-    observer: _Stopwatch,
+    counsel: Counsel,
+    deadline: Deadline | None,
+    observer: Stopwatch,
     stack: AsyncExitStack,
 ) -> None:
     settings, description = run.settings, run.description
@@ -259,7 +275,10 @@ async def _search(
     scratch = run.folder / WORKERS_FOLDER
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     snapshots = SnapshotStore(run.folder)
-    evaluator = Evaluator(wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores())
+    fitness = run.written_fitness
+    evaluator = Evaluator(
+        wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores(), fitness=fitness
+    )
     stack.push_async_callback(evaluator.close)
 
     def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
@@ -283,6 +302,7 @@ async def _search(
         snapshots=snapshots,
         snapshot_s=settings.snapshot_interval,
         devices=hardware.devices(capacity.workers),
+        fitness=fitness,
     )
     stack.push_async_callback(pool.close)
     trials = TrialRunner(
@@ -294,11 +314,10 @@ async def _search(
         observer,
         settings.scoring_episodes,
     )
-    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate)
-    attempts = AttemptRunner(run, designer, critic, trials, observer)
-    budget_seconds = None if settings.budget is None else parse_budget(settings.budget).seconds
-    deadline = None if budget_seconds is None else Deadline(run, budget_seconds, observer.seconds, observer)
-    engine = SearchEngine(run, designer, attempts, strategy_of(settings), observer, deadline)
+    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
+    attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
+    briefing = Briefing(run, strategy_of(settings), counsel.models, counsel.analyst)
+    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
     try:
@@ -322,23 +341,13 @@ async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: i
 
 
 def strategy_of(settings: SearchSettings) -> Strategy:
-    """The strategy that the settings name."""
-    return STRATEGIES[settings.strategy]()
+    """The strategy that the settings name; with an optimiser that chooses constants, where they ask for it."""
+    strategy = STRATEGIES[settings.strategy]()
+    # the offline designer retunes weights itself, which costs no tokens either
+    tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
+    return WithTuning(strategy, can_tune) if tuning else strategy
 
 
-def language_model_of(settings: SearchSettings) -> LanguageModel | None:
-    """The model that the settings name, None for the offline designer. Raises SettingsError for one that cannot be had."""
-    if settings.model == "offline":
-        return None
-    from eureka_agent.llm.registry import language_model
-
-    return language_model(settings.model, settings.base_url)
-
-
-def make_designer(model: LanguageModel | None, run: Run) -> Designer:
-    """The designer that asks this model and keeps its replies in the run; the offline one where there is no model."""
-    if model is None:
-        return OfflineDesigner()
-    from eureka_agent.designer.llm_designer import LanguageModelDesigner
-
-    return LanguageModelDesigner(model, run.archive)
+def _never() -> str:
+    """There is always time."""
+    return ""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.records import CurvePoint, TaskDescription, WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Hardware
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Wall
@@ -28,6 +28,7 @@ async def measure_speed(
     capacity: Capacity,
     scratch: Path,
     hardware: Hardware = CPU,
+    fitness: WrittenFitness | None = None,
 ) -> Speed:
     """Train the task's own reward beside itself, about as many times as a generation of eight has candidates, for a few seconds.
 
@@ -46,6 +47,7 @@ async def measure_speed(
         on_progress=watch,
         timeout_s=settings.training_timeout,
         devices=hardware.devices(capacity.workers),
+        fitness=fitness,
     )
     source = description.sparse_reward or description.human_reward or _any_reward(description)
     trainings = [

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
+from eureka_agent.records import Attempt, FinalTraining, Message, Stage
+from eureka_agent.report.ledger import ledger
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
+from eureka_agent.search.time_limit import time_limit
+from eureka_agent.settings import SearchSettings
 
 DEVICES_FACT = "devices"
 """Where the archive keeps what the trainings ran on, `"cpu"` or `"cuda:0 and cuda:1"`: one entry for each time that it changed."""
@@ -17,6 +19,9 @@ BUDGET_FACT = "budget"
 """Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
 STOPPED_FACT = "stopped_by_budget"
 """Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was decided, and a `text`."""
+
+SPENT_FACT = "budget_for_models_spent"
+"""Where it keeps that a request to a model was turned down, under which `limits`, and a `text`."""
 
 
 def best_attempt(run: Run) -> Attempt | None:
@@ -30,7 +35,7 @@ def best_attempt(run: Run) -> Attempt | None:
 
 def run_report(run: Run) -> RunReport:
     """Everything that a report of this run is made from."""
-    attempts, trainings = run.archive.attempts(), run.archive.trainings()
+    attempts, trainings, messages = run.archive.attempts(), run.archive.trainings(), run.archive.messages()
     return RunReport(
         run_name=run.name,
         folder=run.folder,
@@ -40,27 +45,40 @@ def run_report(run: Run) -> RunReport:
         status=run.status,
         started=run.archive.fact("created", ""),
         seconds=run.seconds,
-        designer=run.archive.fact("designer", run.settings.model),
+        designer=run.archive.fact("designer", ", ".join(run.settings.model)),
         wall=run.archive.fact("wall", run.settings.sandbox),
         devices=tuple(run.archive.fact(DEVICES_FACT, ())),
         attempts=attempts,
         scores=score_table(trainings),
         best=best_attempt(run),
-        cost=run_cost(attempts, trainings, run.archive.messages()),
+        cost=run_cost(attempts, trainings, messages),
+        ledger=ledger(messages),
         versions=run.archive.fact("versions", {}),
         git_commit=run.archive.fact("git_commit"),
         command=tuple(run.archive.fact("command", ())),
         message=run.archive.fact("message", ""),
         budget=budget_texts(run),
+        written_fitness=run.written_fitness,
+        fitness_origin=run.fitness_origin,
     )
 
 
 def budget_texts(run: Run) -> tuple[str, ...]:
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
     told, stopped = run.archive.fact(BUDGET_FACT), run.archive.fact(STOPPED_FACT)
-    if stopped is not None and stopped["budget"] != run.settings.budget:  # there is another one since
+    limit = time_limit(run.settings)
+    if stopped is not None and (limit is None or stopped["budget"] != limit.text):  # there is another one since
         stopped = None
-    return tuple(fact["text"] for fact in (told, stopped) if fact is not None)
+    spent = run.archive.fact(SPENT_FACT)
+    if spent is not None and spent["limits"] != model_limits(run.settings):
+        spent = None
+    return tuple(fact["text"] for fact in (told, stopped, spent) if fact is not None)
+
+
+def model_limits(settings: SearchSettings) -> dict[str, str]:
+    """The limits on what is spent on models, as the archive keeps them: to tell whether they were changed since."""
+    limits = {"max_cost": settings.max_cost, "max_tokens": settings.max_tokens, "max_time": settings.max_time}
+    return {name: str(value) for name, value in limits.items() if value is not None}
 
 
 def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:
@@ -70,20 +88,16 @@ def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], me
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]
     outcomes += [repeat.outcome for repeat in repeats] + [training.outcome for training in paid]
-    costs = [message.cost for message in messages]
+    asked = ledger(messages).total
     return RunCost(
         search_trainings=len(searched) + len(repeats),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
         final_restarts=sum(training.retries for training in paid),
         env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),
-        requests=len(costs),
-        prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),
-        completion_tokens=sum(cost.completion_tokens or 0 for cost in costs),
-        money=_total_money(costs),
+        requests=asked.requests,
+        prompt_tokens=asked.prompt_tokens,
+        completion_tokens=asked.completion_tokens,
+        uncounted=asked.uncounted,
+        money=asked.money,
     )
-
-
-def _total_money(costs: Sequence[Cost]) -> Decimal | None:
-    known = [cost.money for cost in costs if cost.money is not None]
-    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None

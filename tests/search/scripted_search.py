@@ -20,11 +20,13 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.report.events import Observer
 from eureka_agent.search.attempts import AttemptRunner
+from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.session import _generations
-from eureka_agent.search.strategy import Greedy
+from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.worker.messages import Scored
 
@@ -131,10 +133,17 @@ class CountingCritic(Critic):
         super().__init__(run.description, CleanDryRun(), novelty=run.settings.novelty, gate=run.settings.gate)
         self._fuse = fuse
 
-    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
+    async def judge(
+        self,
+        source: str,
+        trusted: bool = False,
+        memory: Memory = NOTHING_KNOWN,
+        attempt: str = "",
+        review: bool = True,
+    ) -> Verdict:
         self._fuse("judge")
         await asyncio.sleep(0)
-        return await super().judge(source, trusted, memory)
+        return await super().judge(source, trusted, memory, attempt, review)
 
 
 class CleanDryRun:
@@ -160,12 +169,16 @@ class ScriptedSearch:
         observer: Observer | Callable[[Any], None] = lambda event: None,
         baseline_slots: int = 4,
         deadline: Deadline | None = None,
+        strategy: Strategy | None = None,
+        analyst: Analyses | None = None,
+        spent: Callable[[], bool] = lambda: False,
     ) -> None:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
         attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse()), self.trials, observer)
-        self.engine = SearchEngine(run, designer, attempts, Greedy(), observer, deadline)
+        briefing = Briefing(run, strategy or Greedy(), analyst=analyst)
+        self.engine = SearchEngine(run, designer, attempts, briefing, observer, deadline, spent)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, observer, baseline_slots)
 

@@ -31,6 +31,7 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import BUDGET_FACT, run_report
+from eureka_agent.search.time_limit import TimeLimit, time_limit
 from eureka_agent.search.trial import TrialRequest
 from eureka_agent.settings import SearchSettings, parse_settings
 
@@ -373,9 +374,9 @@ class Timed:
         self.events: list[Any] = []
         self.designer = ScriptedDesigner([reward(number) for number in range(1, 21)], fuse=fuse)
         trials = TableTrials({reward(number): float(number) for number in range(1, 21)}, fuse)
-        budget = parse_budget(run.settings.budget or "").seconds
-        assert budget is not None
-        deadline = Deadline(run, budget, lambda: self.now, self.observe)
+        limit = time_limit(run.settings)
+        assert limit is not None
+        deadline = Deadline(run, limit, lambda: self.now, self.observe)
         self.search = ScriptedSearch(
             run, self.designer, trials, observer=self.observe, fuse=fuse, deadline=deadline
         ).engine.search
@@ -457,7 +458,7 @@ async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_f
 
     sources = [reward(number) for number in range(1, 9)]
     trials = Patient({source: float(number) for number, source in enumerate(sources, 1)})
-    deadline = Deadline(run, 60.0, lambda: 14.0, observe)
+    deadline = Deadline(run, TimeLimit("60s", 60.0), lambda: 14.0, observe)
     search = ScriptedSearch(run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline)
     async with asyncio.timeout(30):
         await search.engine.search()

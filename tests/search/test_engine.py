@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,7 +105,11 @@ async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(make_r
     ]
     handed = [(source, [found.code for found in verdict.findings]) for _, source, verdict in designer.revisions]
     assert handed == [(IMPORTING, ["A201"]), (MISSPELT, ["C303"])]
-    assert all(request == designer.requests[0] for request, _, _ in designer.revisions)
+    first, second = (request for request, _, _ in designer.revisions)
+    assert first == replace(designer.requests[0], attempt="1-01-r1", revision=1)
+    assert second == replace(designer.requests[0], attempt="1-01-r2", revision=2, rejections=second.rejections)
+    assert [each.proposal.source for each in second.rejections] == [IMPORTING]
+    assert [each.verdict.findings[0].code for each in second.rejections] == ["A201"]
     assert trials.labels == ["1-02"]
     for name, source in (("1-01", IMPORTING), ("1-01-r1", MISSPELT), ("1-01-r2", BROKEN)):
         assert (run.folder / "attempts" / name / "reward.py").read_text() == source

@@ -9,7 +9,8 @@ import pytest
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import FinalTraining, RunStatus, TaskDescription
 from eureka_agent.report.events import RunEnded
-from eureka_agent.search.session import REPORT_FILE, _end, _Stopwatch, effective_settings
+from eureka_agent.search.ending import REPORT_FILE, Stopwatch, end_run
+from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost
 
 
@@ -34,9 +35,9 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     events: list[Any] = []
-    stopwatch = _Stopwatch(run, events.append)
+    stopwatch = Stopwatch(run, events.append)
     now += 100.0
-    _end(run, RunStatus.STOPPED, "", stopwatch)
+    end_run(run, RunStatus.STOPPED, "", stopwatch)
     assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0

@@ -1,30 +1,12 @@
-"""Strategies: which parents and which operators the next generation has. A pure function of what is finished."""
+"""Greedy evolution: everything starts from the best attempt so far."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator
-
-
-@dataclass(frozen=True)
-class ProposalPlan:
-    """What one proposal is to be made from."""
-
-    operator: Operator
-    parents: tuple[str, ...] = ()
-    """Attempt ids, best first."""
-
-
-class Strategy(Protocol):
-    """Chooses parents and operators from finished attempts."""
-
-    def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """`samples` plans for this iteration. `finished` holds every attempt of earlier iterations, failures included."""
-        ...
+from eureka_agent.search.strategies.interface import ProposalPlan
 
 
 class Greedy:
@@ -59,13 +41,6 @@ class Greedy:
             plans.append(ProposalPlan(operator, parents))
         return plans
 
-
-class BestOfN:
-    """Independent samples, none of which learns from another: the baseline that any evolution has to beat."""
-
-    def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals, whatever has been found."""
-        return [ProposalPlan(Operator.FRESH)] * samples
-
-
-STRATEGIES: dict[str, type[Greedy] | type[BestOfN]] = {"greedy": Greedy, "best-of-n": BestOfN}
+    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
+        """The best attempt so far."""
+        return next(iter(ranked(finished)), None)

@@ -1,0 +1,144 @@
+"""Everybody who advises a run: designers, reviewer and analyst, with the desk that their requests pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.review import Reviewer
+from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.interface import Designer
+from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.routed import RoutedDesigner
+from eureka_agent.designer.tuning.designer import TuningDesigner
+from eureka_agent.llm.budget import Budget
+from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.prices import Price
+from eureka_agent.report.events import Notice, Observer
+from eureka_agent.search.models import RECORDED_SETTINGS_FACT, Models
+from eureka_agent.search.summary import SPENT_FACT, model_limits
+
+PRICES_FACT = "prices"
+"""Where the archive keeps what the run's models cost, as it began with them."""
+
+
+@dataclass(frozen=True)
+class Counsel:
+    """Who advises a run."""
+
+    designer: Designer
+    models: tuple[str, ...] = ()
+    """Names of the models that share the proposals."""
+    reviewer: Reviewer | None = None
+    analyst: Analyst | None = None
+    desk: Desk | None = None
+    """None where no model is asked."""
+    budget: Budget | None = None
+
+    def spent(self) -> bool:
+        """Whether the budget for models has turned a request down."""
+        return self.budget is not None and bool(self.budget.closed)
+
+    async def leave(self, observer: Observer) -> None:
+        """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C leaves them."""
+        if self.desk is None or not self.desk.under_way:
+            return
+        waiting = self.desk.under_way
+        text = f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so that {'it is' if waiting == 1 else 'they are'} not paid twice"
+        observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
+        with suppress(asyncio.CancelledError):
+            await self.desk.finish()
+
+
+def designer_name(models: Models | None, given: GivenDesigner | None) -> str:
+    """Who designs, as reports say it."""
+    if given is not None:
+        return given.name
+    if models is None:
+        return OfflineDesigner.name
+    names = ", ".join(model.name for model in models.designers)
+    return f"{names} (replayed from {models.replayed})" if models.replayed else names
+
+
+def facts_of(models: Models | None) -> dict[str, Any]:
+    """What the archive keeps of the models when a run begins."""
+    if models is None:
+        return {}
+    facts: dict[str, Any] = {
+        PRICES_FACT: {name: price.model_dump(mode="json") for name, price in models.prices.items()}
+    }
+    if models.replayed:
+        facts[RECORDED_SETTINGS_FACT] = dict(models.recorded_settings)
+    return facts
+
+
+def budget_of(models: Models, run: Run, time_is_up: Callable[[], str], observer: Observer) -> Budget:
+    """The run's budget for models: with the prices that it began with, and what it has spent so far."""
+    frozen = {name: Price.model_validate(price) for name, price in run.archive.fact(PRICES_FACT, {}).items()}
+    limits = model_limits(run.settings)
+    fact = run.archive.fact(SPENT_FACT)
+
+    def closed(reason: str) -> None:
+        text = f"no model is asked any more: {reason}; the search ends with what is paid for"
+        run.archive.set_fact(SPENT_FACT, {"limits": limits, "text": text})
+        observer(Notice(text=text, level="warning"))
+
+    return Budget(
+        models.limits,
+        {**models.prices, **frozen},
+        run.archive.messages(),
+        time_is_up=time_is_up,
+        closed=fact["text"] if fact is not None and fact["limits"] == limits else "",
+        on_closed=closed,
+    )
+
+
+def counsel_of(
+    models: Models | None, given: GivenDesigner | None, run: Run, time_is_up: Callable[[], str], observer: Observer
+) -> Counsel:
+    """The advisers of a run, from its models; the offline designer where there are none, a person's own reward where one is given."""
+    if given is not None:
+        return Counsel(given)
+    tuning = TuningDesigner()
+    if models is None:
+        return Counsel(RoutedDesigner(OfflineDesigner(), tuning))
+    from eureka_agent.designer.llm_designer import LanguageModelDesigner
+
+    budget = budget_of(models, run, time_is_up, observer)
+    desk = Desk(run.archive, budget, run.settings.concurrency)
+    designer = LanguageModelDesigner(models.designers, desk, models.temperature, models.reply_tokens)
+    asked = (desk, run.description, run.sentence, models.temperature, models.reply_tokens)
+    return Counsel(
+        RoutedDesigner(designer, tuning),
+        tuple(model.name for model in models.designers),
+        None if models.reviewer is None else Reviewer(models.reviewer, *asked),
+        None if models.analyst is None else Analyst(models.analyst, *asked),
+        desk,
+        budget,
+    )
+
+
+def notes_on(models: Models | None) -> list[Notice]:
+    """What a person should know about the models before anything is spent."""
+    if models is None:
+        return [
+            Notice(
+                text="the offline designer writes the rewards; --model openai/<name> or anthropic/<name> asks an LLM instead"
+            )
+        ]
+    if models.replayed:
+        return [Notice(text=f"replies are played back from {models.replayed}: no model is asked, and nothing is paid")]
+    unpriced = [model.name for model in models.all if model.name not in models.prices]
+    if not unpriced:
+        return []
+    limited = "" if models.limits.tokens is not None else "; --max-tokens limits it, --price says what it costs"
+    return [
+        Notice(
+            text=f"the price of {' and '.join(unpriced)} is not known, so neither is what this search costs{limited}"
+        )
+    ]

@@ -1,0 +1,183 @@
+"""Which language models a run asks, from its settings: those that design, the reviewer, the analyst; live or played back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.run_folder import Run, find_run, open_run
+from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.llm.budget import Limits
+from eureka_agent.llm.interface import LanguageModel, RetryObserver
+from eureka_agent.llm.prices import Price, find_prices
+from eureka_agent.llm.replay import SETTINGS, Recording, ReplayModel, read_recording
+from eureka_agent.resources import resource_folder
+from eureka_agent.settings import SearchSettings, parse_settings
+
+REPLAY = "replay:"
+OFF, AUTO = "off", "auto"
+RECORDINGS = "recorded"
+"""Folder of the recordings that ship with the package, beside the prompts that they answer."""
+RECORDING_SUFFIX = ".jsonl"
+
+NOTHING = Price(prompt=Decimal(0), completion=Decimal(0), origin="replayed")
+
+
+@dataclass(frozen=True)
+class Models:
+    """Who is asked."""
+
+    designers: tuple[LanguageModel, ...]
+    """At least one."""
+    reviewer: LanguageModel | None
+    analyst: LanguageModel | None
+    prices: Mapping[str, Price]
+    """By model; those that are not known are missing."""
+    limits: Limits
+    temperature: float | None
+    reply_tokens: int | None
+    replayed: str = ""
+    """Name of the recording that the replies come from; empty where models are asked."""
+    recorded_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Its settings."""
+
+    @property
+    def all(self) -> tuple[LanguageModel, ...]:
+        """Every model once."""
+        asked = (*self.designers, *(model for model in (self.reviewer, self.analyst) if model is not None))
+        return tuple({model.name: model for model in asked}.values())
+
+
+def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:
+    """The models that the settings name; None for the offline designer. Raises SettingsError for one that cannot be had, or a limit that cannot hold."""
+    if settings.model == ("offline",):
+        _refuse_models_without_designer(settings)
+        return None
+    if settings.model[0].startswith(REPLAY):
+        return _replayed(settings)
+    return _live(settings, on_retry)
+
+
+def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
+    from eureka_agent.llm.registry import Access, language_model
+
+    own_server = _provider(settings.model[0]) if settings.base_url else None
+    known: dict[str, LanguageModel] = {}
+
+    def model(name: str) -> LanguageModel:
+        if name not in known:
+            access = Access(
+                base_url=settings.base_url if _provider(name) == own_server else None,
+                api=settings.api,
+                timeout_s=settings.request_timeout,
+                on_retry=on_retry,
+            )
+            known[name] = language_model(name, access)
+        return known[name]
+
+    def role(name: str) -> LanguageModel | None:
+        return None if name == OFF else model(settings.model[0] if name == AUTO else name)
+
+    designers = tuple(model(name) for name in settings.model)
+    reviewer, analyst = role(settings.reviewer), role(settings.analyst)
+    # a server of one's own may call its model what it likes: the table's price is not its price
+    listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
+    prices = {name: listed[name] for name in known if name in listed}
+    for name in settings.price:
+        if name.rpartition("=")[0] not in known:
+            raise SettingsError(
+                f"--price {name!r} is for a model that this search does not ask", f"it asks {', '.join(known)}"
+            )
+    unpriced = [name for name in known if name not in prices]
+    if settings.max_cost is not None and unpriced:
+        raise SettingsError(
+            f"--max-cost cannot hold: the price of {' and of '.join(unpriced)} is not known",
+            f"limit the tokens with --max-tokens instead, or give the price: --price {unpriced[0]}=<dollars for a million "
+            "tokens of prompts>,<of replies>",
+        )
+    return Models(
+        designers,
+        reviewer,
+        analyst,
+        prices,
+        Limits(money=settings.max_cost, tokens=settings.max_tokens),
+        settings.temperature,
+        settings.reply_tokens,
+    )
+
+
+def _replayed(settings: SearchSettings) -> Models:
+    """Models that answer from a recording, asked as they were then. They cost nothing, so no limit is asked for."""
+    recording = find_recording(settings.model[0].removeprefix(REPLAY))
+    asked = parse_settings(SearchSettings, dict(recording.settings), f"the recording {recording.name!r}")
+
+    def role(now: str, then: str) -> LanguageModel | None:
+        name = OFF if now == OFF else then
+        return None if name == OFF else ReplayModel(asked.model[0] if name == AUTO else name, recording)
+
+    return Models(
+        tuple(ReplayModel(name, recording) for name in asked.model),
+        role(settings.reviewer, asked.reviewer),
+        role(settings.analyst, asked.analyst),
+        dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
+        Limits(),
+        asked.temperature,
+        asked.reply_tokens,
+        replayed=recording.name,
+        recorded_settings=recording.settings,
+    )
+
+
+def find_recording(word: str) -> Recording:
+    """The recording that a person means: a file, a run, or one that ships with the package. Raises RunFolderError where there is none."""
+    path = Path(word)
+    if path.is_file():
+        return read_recording(path)
+    shipped = {each.stem: each for each in (resource_folder("prompts") / RECORDINGS).glob(f"*{RECORDING_SUFFIX}")}
+    if word in shipped:
+        return read_recording(shipped[word])
+    try:
+        run = open_run(find_run(word))
+    except RunFolderError as error:
+        raise RunFolderError(
+            f"there is nothing to replay at {word!r}: {error.message}",
+            f"name a run (`eureka runs` lists them), a messages{RECORDING_SUFFIX}, or one of these: {', '.join(sorted(shipped))}",
+        ) from None
+    try:
+        return recording_of(run)
+    finally:
+        run.archive.close()
+
+
+def recording_of(run: Run) -> Recording:
+    """A run's replies. One that replayed another has the other's settings."""
+    settings: dict[str, Any] = run.archive.fact(RECORDED_SETTINGS_FACT) or {
+        name: value for name, value in run.settings.model_dump(mode="json").items() if name in SETTINGS
+    }
+    messages = run.archive.keyed_messages()
+    if not messages:
+        raise RunFolderError(
+            f"the run {run.name!r} has no replies to play back: no model was asked", "name another run"
+        )
+    return Recording(run.name, messages, settings)
+
+
+RECORDED_SETTINGS_FACT = "recorded_settings"
+"""Where the archive of a run that replays keeps the settings of the one that was recorded."""
+
+
+def _refuse_models_without_designer(settings: SearchSettings) -> None:
+    """A reviewer without a designer would never be heard."""
+    for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
+        if value not in (OFF, AUTO):
+            raise SettingsError(
+                f"--{name} {value!r} is asked for, but the offline designer does not listen to models",
+                "name a designer with --model <provider>/<name>",
+            )
+
+
+def _provider(model: str) -> str:
+    return model.partition("/")[0]

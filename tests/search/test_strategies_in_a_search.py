@@ -1,0 +1,106 @@
+"""Strategies in the real engine, working ahead: what they plan depends neither on timing nor on whether the search was killed on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+from raced_trials import RacedTrials, restorable
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.records import Operator
+from eureka_agent.search.strategies.credit import WithTuning
+from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies.islands import Islands
+from eureka_agent.search.strategies.tree import Tree
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+
+SETTINGS = {
+    "iterations": 5,
+    "samples": 4,
+    "rungs": (0.4, 0.7),
+    "confirm": 1,
+    "finalists": 0,
+    "env_steps": 1000,
+    "num_envs": 10,
+    "horizon": 10,
+}
+SCRIPT = [reward(weight) for weight in range(1, 21)]
+DRAWN = random.Random(4)
+AT_THE_END = {source: round(DRAWN.uniform(0, 10), 2) for source in SCRIPT}
+AT_RUNGS = {source: round(fitness + DRAWN.gauss(0, 2), 2) for source, fitness in AT_THE_END.items()}
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "islands": Islands,
+    "tree": Tree,
+    "islands+tuning": lambda: WithTuning(Islands(), tunable=lambda source: True),
+    "greedy+tuning": lambda: WithTuning(Greedy(), tunable=lambda source: True),
+}
+Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
+
+
+class Jittery(RacedTrials):
+    """Trainings that take their turns in an order of chance, and end otherwise than they stood at the rung."""
+
+    def __init__(self, seed: int, fuse: Fuse | None = None) -> None:
+        super().__init__(AT_THE_END, fuse, AT_RUNGS)
+        self._random = random.Random(seed)
+
+    async def run(self, request: TrialRequest) -> Trial:
+        for _ in range(self._random.randrange(40)):
+            await asyncio.sleep(0)
+        return await super().run(request)
+
+    async def before_the_end(self, request: TrialRequest) -> None:
+        for _ in range(self._random.randrange(400)):
+            await asyncio.sleep(0)
+
+
+async def searched(run: Run, strategy: Strategy, jitter: int, fuse: Fuse | None = None) -> list[Row]:
+    known = len(run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], fuse=fuse)
+    await ScriptedSearch(run, designer, Jittery(jitter, fuse), fuse=fuse, strategy=strategy).engine.search()
+    return rows_of(run)
+
+
+def rows_of(run: Run) -> list[Row]:
+    return [
+        (each.id, each.stage.value, each.fitness, each.proposal.operator, each.proposal.parents)
+        for each in run.archive.attempts()
+    ]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: str) -> None:
+    results = [await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), jitter) for jitter in range(3)]
+    assert len(results[0]) == 20
+    assert results[1] == results[0]
+    assert results[2] == results[0]
+    operators = {operator for *_, operator, _ in results[0]}
+    if name == "tree":
+        assert Operator.REASON_OVER_PATH in operators
+        assert any(len(parents) > 2 for *_, parents in results[0])
+    if name.endswith("+tuning"):
+        assert Operator.TUNE_WEIGHTS in operators
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize(
+    ("kind", "number"), [("propose", 7), ("propose", 18), ("rung", 9), ("rung", 25), ("trained", 6)]
+)
+async def test_killed_and_resumed_it_goes_the_same_way(make_run: MakeRun, name: str, kind: str, number: int) -> None:
+    unbroken = await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), 0)
+    run = restorable(make_run(**SETTINGS))
+    killed = False
+    try:
+        await searched(run, STRATEGIES[name](), 1, Fuse(kind, number))
+    except* Killed:
+        killed = True
+    assert killed
+    assert rows_of(run) != unbroken
+    assert await searched(restorable(open_run(run.folder)), STRATEGIES[name](), 2) == unbroken

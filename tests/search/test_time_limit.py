@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.errors import SettingsError
+from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.time_limit import TimeLimit, time_limit
+from eureka_agent.settings import SearchSettings
+
+
+@pytest.mark.parametrize(
+    ("budget", "max_time", "limit"),
+    [
+        (None, None, None),
+        ("5M", None, None),  # env steps
+        ("10m", None, TimeLimit("10m", 600.0)),
+        (None, "1h30m", TimeLimit("1h30m (--max-time)", 5400.0)),
+        ("10m", "8h", TimeLimit("10m", 600.0)),
+        ("8h", "90s", TimeLimit("90s (--max-time)", 90.0)),
+        ("5M", "90s", TimeLimit("90s (--max-time)", 90.0)),
+    ],
+)
+def test_the_tighter_of_both_counts(budget: str | None, max_time: str | None, limit: TimeLimit | None) -> None:
+    assert time_limit(SearchSettings(env="cart", budget=budget, max_time=max_time)) == limit
+
+
+@pytest.mark.parametrize("text", ["soon", "5M", "500k", "", "0s", "-1h"])
+def test_what_is_no_wall_time_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="expected a wall time"):
+        time_limit(SearchSettings(env="cart", max_time=text))
+
+
+def test_the_time_is_up_when_it_has_passed(make_run: Callable[..., Run]) -> None:
+    used = 89.0
+    deadline = Deadline(make_run(), TimeLimit("90s (--max-time)", 90.0), lambda: used, lambda event: None)
+    assert deadline.is_up() == ""
+    used = 90.0
+    assert deadline.is_up() == "1 min 30 s have passed of 90s (--max-time)"
