@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.scratch import stderr_tail
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
@@ -105,10 +106,19 @@ class WorkerClient:
         return event
 
     async def open(
-        self, environment: str, task: str | None, device: str = "cpu", timeout_s: float = START_SECONDS
+        self,
+        environment: str,
+        task: str | None,
+        device: str = "cpu",
+        timeout_s: float = START_SECONDS,
+        fitness: WrittenFitness | None = None,
     ) -> Opened:
-        """Load an environment and a task. Raises EurekaError with the worker's words when they cannot be loaded."""
-        await self.send(Open(environment=absolute_reference(environment), task=task, device=device))
+        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given.
+
+        Raises EurekaError with the worker's words when they cannot be loaded.
+        """
+        reference = absolute_reference(environment)
+        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness))
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.records import Finding, TaskDescription, WrittenFitness
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.worker.messages import DryRun, DryRunDone, Opened, Scored, ScoreTransitions
@@ -34,9 +34,10 @@ class DryRunner:
         scratch_root: Path,
         timeout_s: float = 10.0,
         limits: Limits | None = None,
+        fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take."""
-        self._worker = WarmWorker(wall, environment, task, scratch_root, limits)
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`: in place of the task's own metric."""
+        self._worker = WarmWorker(wall, environment, task, scratch_root, limits, fitness)
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)

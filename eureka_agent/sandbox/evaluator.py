@@ -13,7 +13,7 @@ from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import Evaluation
+from eureka_agent.records import Evaluation, WrittenFitness
 from eureka_agent.sandbox.scratch import take_file
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
@@ -64,9 +64,12 @@ class Evaluator:
         timeout_s: float = 600.0,
         limits: Limits | None = None,
         most_workers: int = 1,
+        fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take; `most_workers`: passes at once."""
-        self._setup = (wall, environment, task, scratch_root, limits)
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take; `most_workers`: passes at once; `fitness`: in place
+        of the task's own metric.
+        """
+        self._setup = (wall, environment, task, scratch_root, limits, fitness)
         self._timeout_s = timeout_s
         self._most_workers = max(1, min(most_workers, MOST_WORKERS))
         self._jobs = itertools.count(1)

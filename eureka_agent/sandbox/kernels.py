@@ -41,7 +41,7 @@ async def with_kernels(
     if hardware.kind == "cpu":
         return hardware
     # a home that several machines share: their GPUs need not be alike
-    key = json.dumps([platform.node(), description.fingerprint, versions()], sort_keys=True)
+    key = json.dumps([platform.node(), description.environment_fingerprint, versions()], sort_keys=True)
     entry = runs / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
     if not entry.is_dir():
         device = hardware.devices(1)[0]

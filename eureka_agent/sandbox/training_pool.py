@@ -14,6 +14,7 @@ from typing import Any
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
 from eureka_agent.sandbox.training_worker import (
     PauseObserver,
@@ -55,13 +56,14 @@ class TrainingPool:
         snapshots: SnapshotStore | None = None,
         snapshot_s: float = SNAPSHOT_SECONDS,
         devices: Sequence[Device] = (),
+        fitness: WrittenFitness | None = None,
     ) -> None:
         """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed;
-        `devices`: what the workers share, the CPU's cores where none is given.
+        `devices`: what the workers share, the CPU's cores where none is given; `fitness`: in place of the task's own metric.
         """
         limits = limits or shared_limits(workers)
         self._setup = WorkerSetup(
-            wall, environment, task, settings, scratch_root, limits, timeout_s, snapshots, snapshot_s
+            wall, environment, task, settings, scratch_root, limits, timeout_s, snapshots, snapshot_s, fitness
         )
         self._leases = DeviceLeases(devices or CPU.devices(workers))
         self._slots = slots

@@ -12,7 +12,7 @@ from pathlib import Path
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.records import CurvePoint, Outcome
+from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
@@ -47,7 +47,7 @@ class TrainingResult:
     policies: Mapping[int, Path]
     """Safetensors files of the best checkpoints by their index, none for a failure; they stay until the pool is closed."""
     failure_code: str = ""
-    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"worker-died"`, `"fault"`, or `"stopped"` by the
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"fitness"`, `"worker-died"`, `"fault"`, or `"stopped"` by the
     caller at a pause; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
@@ -93,6 +93,8 @@ class WorkerSetup:
     """Where states of trainings under way are kept; None: nowhere."""
     snapshot_s: float = SNAPSHOT_SECONDS
     """Time between two of them: what a kill costs at most."""
+    fitness: WrittenFitness | None = None
+    """In place of the task's own metric."""
 
 
 class TrainingWorker:
@@ -127,7 +129,7 @@ class TrainingWorker:
         setup = self._setup
         device = self.lease.device
         self._client = await WorkerClient.start(setup.wall, setup.scratch_root, device.limit(setup.limits))
-        await self._client.open(setup.environment, setup.task, device.name_within)
+        await self._client.open(setup.environment, setup.task, device.name_within, fitness=setup.fitness)
         await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
         try:
             event = await self._client.receive(START_SECONDS)

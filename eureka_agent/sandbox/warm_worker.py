@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.worker.messages import (
@@ -24,13 +25,21 @@ class WarmWorker:
     """Starts a worker when one is needed. For one caller at a time."""
 
     def __init__(
-        self, wall: Wall, environment: str, task: str | None, scratch_root: Path, limits: Limits | None
+        self,
+        wall: Wall,
+        environment: str,
+        task: str | None,
+        scratch_root: Path,
+        limits: Limits | None,
+        fitness: WrittenFitness | None = None,
     ) -> None:
+        """`fitness`: in place of the task's own metric."""
         self._wall = wall
         self._environment = environment
         self._task = task
         self._scratch_root = scratch_root
         self._limits = limits or Limits()
+        self._fitness = fitness
         self._client: WorkerClient | None = None
         self.opened: Opened | None = None
         """What the worker said of environment, task and GPUs; None before the first `ready`."""
@@ -42,7 +51,7 @@ class WarmWorker:
         await self.drop()
         self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits)
         try:
-            self.opened = await self._client.open(self._environment, self._task)
+            self.opened = await self._client.open(self._environment, self._task, fitness=self._fitness)
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()
             raise

@@ -25,6 +25,7 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.snapshot import Snapshot, TrainingRecord
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.written_fitness import fitness_in_parts
 
 REWARD_TIMEOUT = 5.0
 """Seconds that one call of a reward may take."""
@@ -59,7 +60,7 @@ class MemberFailed:
 
     job: str
     code: str
-    """`"raised"`, `"contract"`, `"timeout"` or `"not-a-number"`."""
+    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` where a written fitness failed on its states."""
     reason: str
     env_steps: int
 
@@ -324,9 +325,11 @@ class Trainer:
         members, *shape = rollout.terminated.shape
         # Members together would meet other places of SIMD registers than by themselves, where some functions round differently.
         parts = members if math.prod(shape) % self._environment.row_multiple else 1
-        chunks = zip(*(value.chunk(parts) for value in values.values()), strict=True)
-        fitness = torch.cat([self._fitness(dict(zip(values, chunk, strict=True))) for chunk in chunks])
+        fitness, reasons = fitness_in_parts(self._fitness, values, parts, members)
         fitness = fitness.view(rollout.terminated.shape)
+        for slot, reason in reasons.items():
+            if slot in self._members:
+                failures.setdefault(slot, _Failure("fitness", reason))
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
             if slot in self._members and not sound:

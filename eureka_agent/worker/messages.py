@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription
+from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
 from eureka_agent.settings import TrainingSettings
 
 MAX_LINE_BYTES = 16 << 20
@@ -32,6 +32,8 @@ class Open(Record):
     task: str | None
     device: str = "cpu"
     """What it trains and evaluates on, as torch names it in the worker; dry runs are made on the CPU."""
+    fitness: WrittenFitness | None = None
+    """In place of the task's own metric."""
 
 
 class DryRun(Record):
@@ -213,12 +215,12 @@ class Trained(Record):
 
 
 class TrainingFailed(Record):
-    """The candidate's own fault: its reward raised, turned NaN or took too long."""
+    """The candidate's own fault: its reward raised, turned NaN or took too long, or a written fitness failed on its states."""
 
     type: Literal["training_failed"] = "training_failed"
     job: str
     code: str
-    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`."""
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`, `"fitness"`."""
     reason: str
     env_steps: int
 

@@ -13,6 +13,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_en
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task
 from eureka_agent.training.allocator import keep_freed_memory
+from eureka_agent.training.written_fitness import with_written_fitness
 from eureka_agent.worker.channel import Channel, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
 from eureka_agent.worker.evaluation_job import evaluate
@@ -132,6 +133,8 @@ class Worker:
     def _open(self, command: Open) -> Opened:
         check_device(command.device)
         loaded = load_environment(command.environment)
+        if command.fitness is not None:
+            loaded = with_written_fitness(loaded, command.task, command.fitness)
         name, task = loaded.task(command.task)
         self._loaded, self._task, self._device = loaded, task, command.device
         found = loaded.environment_class
