@@ -11,6 +11,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from eureka_agent.task import FitnessReduction
+
 
 class Record(BaseModel):
     """Base of all records: closed (no unknown keys) and immutable."""
@@ -44,6 +46,8 @@ class TaskDescription(Record):
     """The task file's sentence (a search may have its own)."""
     doc: str
     """The environment class's docstring, first paragraph."""
+    details: str = ""
+    """The rest of it: what a designer is told besides."""
     fitness_doc: str
     fitness_unit: str
     fitness_reduction: str
@@ -63,13 +67,37 @@ class TaskDescription(Record):
     """Source of the expert's reward; None where the environment has none."""
     sparse_reward: str | None
     fingerprint: str
-    """SHA-256 over the environment folder's files: what a cached baseline depends on."""
+    """SHA-256 over the environment folder's files: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
     restorable: bool = False
     """Whether a training can pause, and be taken up again after an interruption."""
+    fitness_author: str = ""
+    """The language model that wrote the fitness; empty where it is the task's own metric."""
+
+    @property
+    def environment_fingerprint(self) -> str:
+        """The fingerprint's part that a written fitness does not change."""
+        return self.fingerprint.partition("+")[0]
 
     def public_variables(self) -> tuple[VariableSpec, ...]:
         """The variables that a proposed reward may read."""
         return tuple(variable for variable in self.variables if not variable.private)
+
+
+class WrittenFitness(Record):
+    """A fitness that a language model wrote for a sentence which has none, in the form of a reward: its total is the fitness of a step."""
+
+    sentence: str
+    """The task in the searcher's words, which it measures."""
+    source: str
+    """Python source with `compute_reward`; it reads public variables only."""
+    doc: str
+    """The episode's fitness in words."""
+    unit: str = "1"
+    reduction: FitnessReduction
+    success_fitness: float | None = None
+    author: str
+    """Name of the model."""
+    reasoning: str = ""
 
 
 # ── the critic ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +107,7 @@ class Finding(Record):
     """One remark of the critic's, like a linter's."""
 
     code: str
-    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate."""
+    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate, `R…` review, `F…` a written fitness's words."""
     severity: Literal["error", "warning"]
     message: str
     line: int | None = None
@@ -112,6 +140,10 @@ class Operator(StrEnum):
     RETUNE_WEIGHTS = "retune_weights"
     CROSSOVER = "crossover"
     DIFFERENT = "different"
+    REASON_OVER_PATH = "reason_over_path"
+    """To continue a line of attempts, each made from the one before (RF-Agent 2025): the parent, then its ancestors."""
+    TUNE_WEIGHTS = "tune_weights"
+    """Nobody: a numeric optimiser chooses the parent's named constants, which costs no tokens."""
 
 
 class Cost(Record):
@@ -120,7 +152,13 @@ class Cost(Record):
     money: Decimal | None = None
     """US dollars."""
     prompt_tokens: int | None = None
+    """All of the prompt's, those from a cache and those written to it included."""
     completion_tokens: int | None = None
+    """Those of the model's reasoning included."""
+    cached_tokens: int | None = None
+    """Part of the prompt's that the provider had in its cache."""
+    cache_write_tokens: int | None = None
+    """Part of the prompt's that the provider put into its cache, where that has a price of its own."""
     seconds: float = 0.0
 
 
@@ -136,6 +174,8 @@ class Proposal(Record):
     designer: str = "offline"
     prompt: str = ""
     reply: str = ""
+    finish_reason: str = "stop"
+    """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
     cost: Cost = Cost()
 
 
@@ -348,6 +388,8 @@ class Attempt(Record):
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
     """Of its first training."""
+    analysis: str = ""
+    """What the trajectory analyst, a language model, read from its training; empty where none was asked."""
     rungs: tuple[RungScore, ...] = ()
     """Those that its first training has come to."""
     midway: Midway | None = None
@@ -413,10 +455,15 @@ class Message(Record):
     """One request to an LLM and its reply."""
 
     role: str
-    """`"designer"`, `"reviewer"`, …"""
+    """Who asked: `eureka_agent.llm.interface.Role`."""
+    attempt: str = ""
+    """Id of the attempt that it was asked for; empty where it was for none."""
     model: str
     request: str
+    """The conversation as Markdown."""
     reply: str
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
     cost: Cost = Field(default_factory=Cost)
+    created: str = ""
+    """ISO 8601, UTC: when the reply was stored."""

@@ -53,3 +53,8 @@ def write_diagnosis(run: Path, attempt: Attempt) -> None:
     if attempt.diagnosis is not None:
         write_text(folder / "diagnosis.json", dump_json(attempt.diagnosis.model_dump(mode="json")))
         write_text(folder / "diagnosis.md", attempt.diagnosis.text)
+
+
+def write_analysis(run: Path, attempt: Attempt) -> None:
+    """`analysis.md` of an attempt that an analyst has read."""
+    write_text(attempt_folder(run, attempt.id) / "analysis.md", attempt.analysis.strip() + "\n")

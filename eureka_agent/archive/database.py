@@ -69,10 +69,8 @@ def _no_room(folder: Path) -> bool:
 
 
 def _connect(address: str) -> sqlite3.Connection:
-    """An open database with its schema up to date. `check_same_thread` stays on: the archive belongs to one thread."""
-    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)
-    migrate(connection)
-    return connection
+    """An open database. `check_same_thread` stays on: the archive belongs to one thread."""
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)
 
 
 def _read_only(folder: Path) -> bool:
@@ -92,12 +90,14 @@ class Archive:
         try:
             try:
                 self._connection = _connect(f"file:{quote(str(path.absolute()))}")
+                migrate(self._connection)
             except sqlite3.OperationalError:
                 if not path.is_file() or (
                     os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
                 ):
                     raise
                 self._connection = _connect(f"file:{quote(str(path.absolute()))}?immutable=1")
+                self._connection.execute("SELECT 1 FROM sqlite_master")  # fails here where it is no database
         except sqlite3.OperationalError as error:
             raise _storage_error(folder, str(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:
@@ -228,12 +228,17 @@ class Archive:
         return self._parsed(Message, rows[0][0]) if rows else None
 
     def messages(self) -> tuple[Message, ...]:
-        """All stored messages."""
-        return tuple(self._parsed(Message, record) for (record,) in self._read("SELECT record FROM messages"))
+        """All stored messages, in the order in which they were stored."""
+        return tuple(self.keyed_messages().values())
+
+    def keyed_messages(self) -> dict[str, Message]:
+        """The same by their keys."""
+        rows = self._read("SELECT key, record FROM messages ORDER BY rowid")
+        return {key: self._parsed(Message, record) for key, record in rows}
 
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""
         self._write(
-            "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?)",
-            (key, message.model, message.role, message.model_dump_json()),
+            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record) VALUES (?, ?, ?, ?, ?)",
+            (key, message.model, message.role, message.attempt, message.model_dump_json()),
         )

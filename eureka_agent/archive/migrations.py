@@ -41,6 +41,12 @@ MIGRATIONS: list[tuple[str, str]] = [
         CREATE TABLE messages (key TEXT PRIMARY KEY, model TEXT NOT NULL, role TEXT NOT NULL, record TEXT NOT NULL);
         """,
     ),
+    (
+        "0003_attempt_of_a_message",
+        """
+        ALTER TABLE messages ADD COLUMN attempt TEXT NOT NULL DEFAULT '';
+        """,
+    ),
 ]
 
 

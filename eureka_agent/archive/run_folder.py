@@ -22,7 +22,7 @@ from eureka_agent import __version__
 from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, storage_errors
 from eureka_agent.archive.files import write_text
 from eureka_agent.errors import RunFolderError, did_you_mean
-from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
@@ -32,6 +32,10 @@ ENVIRONMENT_FILE = "environment.json"
 CHANGES_FILE = "changes.diff"
 """What the code that ran differed from its commit by."""
 LOCK_FILE = ".lock"
+WRITTEN_FITNESS_FACT = "written_fitness"
+"""Where the archive keeps the fitness that a language model wrote for the run."""
+FITNESS_ACCEPTED_FACT = "fitness_accepted"
+"""Where it keeps how that was accepted, in words."""
 
 
 def runs_folder() -> Path:
@@ -67,6 +71,24 @@ class Run:
     def sentence(self) -> str:
         """The task in plain words that this run works on."""
         return self.settings.sentence or self.description.sentence
+
+    @property
+    def written_fitness(self) -> WrittenFitness | None:
+        """What a language model wrote for the run's sentence; None for a run by the task's own metric. Raises RunFolderError."""
+        fact = self.archive.fact(WRITTEN_FITNESS_FACT)
+        try:
+            return None if fact is None else WrittenFitness.model_validate(fact)
+        except ValueError as error:
+            raise RunFolderError(
+                f"the written fitness of the run {self.name!r} is damaged: {error}",
+                "restore its archive, or start anew",
+            ) from None
+
+    @property
+    def fitness_origin(self) -> str:
+        """Who wrote the fitness and how it was accepted, in words; empty for the task's own metric."""
+        author = self.description.fitness_author
+        return author and f"fitness written by {author}, {self.archive.fact(FITNESS_ACCEPTED_FACT, 'not accepted')}"
 
     def add_seconds(self, seconds: float) -> None:
         """Add to the wall time spent on this run, over all its resumptions."""
@@ -176,7 +198,8 @@ def find_run(word: str) -> Path:
 def list_runs(parent: Path | None = None) -> list[Path]:
     """All run folders, oldest first."""
     parent = runs_folder() if parent is None else parent
-    return sorted(path.parent for path in parent.glob(f"*/{FILE_NAME}"))
+    found = (path.parent for path in parent.glob(f"*/{FILE_NAME}"))
+    return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
 @contextmanager

@@ -94,7 +94,8 @@ def fitness_text(exported: Exported) -> str:
     else:
         value = plus_minus(attempt.fitness, None)
         basis = f"{plural(len(attempt.fitness_per_seed), 'training')} of the search"
-    return f"{value}{unit} over {basis} ({description.fitness_doc})"
+    origin = f"; {exported.report.fitness_origin}" if exported.report.fitness_origin else ""
+    return f"{value}{unit} over {basis} ({description.fitness_doc}{origin})"
 
 
 def observation_order(exported: Exported) -> str:

@@ -27,6 +27,8 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "sentence": report.sentence,
             "fitness_doc": description.fitness_doc,
             "fitness_unit": description.fitness_unit,
+            "fitness_author": description.fitness_author,
+            "fitness_origin": report.fitness_origin,
         },
         "settings": report.settings.model_dump(mode="json"),
         "designer": report.designer,
@@ -46,6 +48,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "requests": report.cost.requests,
             "prompt_tokens": report.cost.prompt_tokens,
             "completion_tokens": report.cost.completion_tokens,
+            "uncounted": report.cost.uncounted,
             "money": _money(report.cost),
         },
         "versions": dict(report.versions),
@@ -126,10 +129,11 @@ def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
     ]
 
 
-def attempt_in_full_to_json(attempt: Attempt) -> dict[str, Any]:
+def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[str, Any]:
     """An attempt with source, reasoning, outcome and the reflection's text, for `eureka show RUN ATTEMPT`."""
     return {
         **attempt_to_json(attempt),
+        "fitness_origin": fitness_origin,
         "source": attempt.proposal.source,
         "reasoning": attempt.proposal.reasoning,
         "outcome": attempt.outcome.model_dump(mode="json") if attempt.outcome is not None else None,

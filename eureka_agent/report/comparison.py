@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from eureka_agent.records import RunStatus, Score, Stage
 from eureka_agent.report import wording
+from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
 
 STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -108,7 +109,15 @@ def known_fitness(score: Score) -> list[float]:
 
 def verdict(report: RunReport) -> str:
     """One paragraph: what won, how sure that is, against whom, and what it cost."""
-    return " ".join([*_winner(report), *_state(report), cost_sentence(report), *_budget(report)])
+    return " ".join([*_winner(report), *_metric(report), *_state(report), cost_sentence(report), *_budget(report)])
+
+
+def _metric(report: RunReport) -> list[str]:
+    """Whose measure it is, where it is not the task's own."""
+    if not report.fitness_origin:
+        return []
+    origin = f"{report.fitness_origin[:1].upper()}{report.fitness_origin[1:]}"
+    return [f"{origin}: the scores hold for that fitness only, and there is no human reward to compare them with."]
 
 
 def _winner(report: RunReport) -> list[str]:
@@ -201,13 +210,13 @@ def model_cost(report: RunReport) -> str:
     if cost.requests == 0:
         return "no LLM was asked"
     money = "at a cost that is not known" if cost.money is None else f"for {format_money(cost.money)}"
-    tokens = wording.count(cost.prompt_tokens + cost.completion_tokens)
-    return f"{report.designer} was asked {wording.plural(cost.requests, 'time')} ({tokens} tokens) {money}"
-
-
-def format_money(money: object) -> str:
-    """US dollars; four decimals, so that a cent's parts show."""
-    return f"${money:,.4f}"
+    tokens = f"{wording.count(cost.prompt_tokens + cost.completion_tokens)} tokens"
+    if cost.uncounted:
+        tokens += f", {wording.plural(cost.uncounted, 'reply', 'replies')} without a count"
+    asked = ", ".join(dict.fromkeys(line.model for line in report.ledger.by_role)) or report.designer
+    return (
+        f"{asked} {'were' if ', ' in asked else 'was'} asked {wording.plural(cost.requests, 'time')} ({tokens}) {money}"
+    )
 
 
 def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:

@@ -28,6 +28,8 @@ class RunStarted:
     designer: str
     """`"offline"` or the model's name."""
     resumed: bool = False
+    fitness_origin: str = ""
+    """Who wrote the fitness and how it was accepted, in words; empty for the task's own metric."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Protocol
 
@@ -23,6 +24,10 @@ class ProgressView(Protocol):
     """An observer that owns the terminal while it is entered."""
 
     def __call__(self, event: Event) -> None: ...
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Leaves the terminal to somebody else for a while."""
+        ...
 
     def __enter__(self) -> ProgressView: ...
 
@@ -53,6 +58,15 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._live.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is drawn in the block."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:

@@ -11,6 +11,8 @@ from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import cost_sentence, verdict
 from eureka_agent.report.entries import first_error, remark
+from eureka_agent.report.fitness import fitness_facts
+from eureka_agent.report.ledger import Ledger, format_money
 from eureka_agent.report.run_report import BASELINES, RunReport
 from eureka_agent.report.sparkline import sparkline
 
@@ -29,6 +31,7 @@ def markdown(report: RunReport) -> str:
         f"# {one_line(report.sentence)}",
         f"Environment `{description.environment}`, task `{description.task}`, run `{report.run_name}`, {report.status.value}.",
         verdict(report),
+        _section("The written fitness", _written_fitness(report)),
         _section("Scores", _scores(report)),
         _section("The best reward function", _best(report)),
         _section("Fitness per iteration", _iterations(report.attempts)),
@@ -65,6 +68,17 @@ def fenced(source: str, language: str = "") -> str:
 
 def _section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body else ""
+
+
+def _written_fitness(report: RunReport) -> str:
+    fitness = report.written_fitness
+    if fitness is None:
+        return ""
+    facts = "\n".join(f"- {name}: {one_line(text)}" for name, text in fitness_facts(fitness).items())
+    parts = [facts, fenced(fitness.source, "python")]
+    if fitness.reasoning.strip():
+        parts.append(f"The model's reasoning:\n\n{_quoted(fitness.reasoning)}")
+    return "\n\n".join(parts)
 
 
 def _scores(report: RunReport) -> str:
@@ -209,7 +223,37 @@ def _cost(report: RunReport) -> str:
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     retries += report.cost.final_restarts
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
-    return cost_sentence(report) + restarts
+    return cost_sentence(report) + restarts + _ledger(report.ledger)
+
+
+def _ledger(account: Ledger) -> str:
+    """Who asked models what, below the sentence."""
+    if account.empty:
+        return ""
+    rows = [
+        [
+            line.name,
+            line.model,
+            f"{line.requests:,}",
+            f"{line.prompt_tokens:,}",
+            f"{line.cached_tokens:,}",
+            f"{line.completion_tokens:,}",
+            wording.duration(line.seconds),
+            format_money(line.money),
+        ]
+        for line in (*account.by_role, account.total)
+    ]
+    titles = [
+        "who asked",
+        "model",
+        "requests",
+        "tokens of prompts",
+        "of them cached",
+        "tokens of replies",
+        "time",
+        "cost",
+    ]
+    return "\n\n" + table(titles, rows)
 
 
 def _settings(report: RunReport) -> str:
@@ -239,8 +283,10 @@ def _files(report: RunReport) -> str:
         if report.best
         else ""
     )
+    fitness = "- `fitness.py`, `fitness.json`: the written fitness\n" if report.written_fitness is not None else ""
     return (
         f"Everything is in `{report.folder}`:\n\n"
+        f"{fitness}"
         "- `best/`: `reward.py` and `policy.safetensors` of the best reward function\n"
         f"{best}"
         "- `attempts/<id>/`: every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n"

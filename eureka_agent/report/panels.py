@@ -36,7 +36,7 @@ class SearchPanel:
 def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
     """The whole view in at most `height` lines of `width` cells."""
     if view.run is None:
-        return [[("starting", "dim")]]
+        return [[("starting", "dim")], *notice_lines(list(view.notices)[-1:], width)]
     lines = header_lines(view, width) + budget_lines(view, now, width, ascii_only=ascii_only)
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
@@ -67,10 +67,10 @@ def header_lines(view: SearchView, width: int) -> list[Line]:
     facts = f"{environment} · {description.task} · designer: {run.designer} · wall: {run.wall}"
     if len(facts) + len(run.run_name) + 3 <= width:
         facts += f" · {run.run_name}"
-    return [
-        [(fit(run.sentence, width).rstrip(), "bold")],
-        [(fit(facts, width).rstrip(), "dim")],
-    ]
+    lines: list[Line] = [[(fit(run.sentence, width).rstrip(), "bold")], [(fit(facts, width).rstrip(), "dim")]]
+    if run.fitness_origin:
+        lines.append([(fit(f"{run.fitness_origin}: {description.fitness_doc}", width).rstrip(), "yellow")])
+    return lines
 
 
 def budget_lines(view: SearchView, now: float, width: int, *, ascii_only: bool = False) -> list[Line]:

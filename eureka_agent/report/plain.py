@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 from rich.console import Console
@@ -55,6 +56,10 @@ class PlainLog:
     ) -> None:
         return None
 
+    def paused(self) -> AbstractContextManager[object]:
+        """Lines are written when something happens, so nothing is to be done."""
+        return nullcontext()
+
     def __call__(self, event: Event) -> None:
         now = self._clock()
         self.view.apply(event, now)
@@ -88,7 +93,8 @@ def event_line(event: Event, view: SearchView) -> str:
         case RunStarted():
             verb = "resumes" if event.resumed else "starts"
             place = f"{event.description.environment}, task {event.description.task}"
-            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall})"
+            metric = f"; {event.fitness_origin}" if event.fitness_origin else ""
+            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall}{metric})"
         case IterationStarted():
             total = view.run.settings.iterations if view.run is not None else "?"
             again = f", round {event.round + 1}" if event.round else ""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, TaskDescription
+from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, TaskDescription, WrittenFitness
+from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import SearchSettings
 
 
@@ -29,6 +30,8 @@ class RunCost:
     """Requests to an LLM; 0 for a run of the offline designer."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    uncounted: int = 0
+    """Requests whose tokens the server did not count."""
     money: Decimal | None = None
     """US dollars; None where it is unknown for any request."""
 
@@ -59,6 +62,8 @@ class RunReport:
     """Finalists, best first, then the human and the sparse reward."""
     best: Attempt | None = None
     cost: RunCost = RunCost()
+    ledger: Ledger = NOTHING_ASKED
+    """What models were asked, and what that cost."""
     devices: tuple[str, ...] = ()
     """What its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and cuda:1"`."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +74,10 @@ class RunReport:
     """Why the run ended where it did, where that is not plain."""
     budget: tuple[str, ...] = ()
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
+    written_fitness: WrittenFitness | None = None
+    """None for a run by the task's own metric."""
+    fitness_origin: str = ""
+    """Who wrote it and how it was accepted, in words."""
 
     def score(self, name: str) -> Score | None:
         """The score of `"human"`, `"sparse"` or an attempt; None before there is one."""
@@ -90,10 +99,13 @@ class RunReport:
         flags = {
             "--env": self.settings.env,
             "--task": self.description.task,
-            "--model": self.settings.model,
             "--strategy": self.settings.strategy,
             "--iterations": str(self.settings.iterations),
             "--samples": str(self.settings.samples),
             "--seed": str(self.settings.seed),
+            **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
-        return shlex.join(["eureka", "search", self.sentence, *(part for pair in flags.items() for part in pair)])
+        models = [part for model in self.settings.model for part in ("--model", model)]
+        return shlex.join(
+            ["eureka", "search", self.sentence, *models, *(part for pair in flags.items() for part in pair)]
+        )

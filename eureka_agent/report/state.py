@@ -43,6 +43,7 @@ class SearchView:
         self.run: RunStarted | None = None
         self.ended: RunEnded | None = None
         self.started_at = 0.0
+        self._untouched = True
         self.phase = "starting"
         self.proposed = 0
         self.accepted = 0
@@ -131,6 +132,8 @@ class SearchView:
 
     def apply(self, event: Event, now: float) -> None:
         """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
+        if self._untouched:  # before a run begins there may be notices
+            self.started_at, self._untouched = now, False
         match event:
             case RunStarted():
                 self._run_started(event, now)

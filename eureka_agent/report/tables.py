@@ -20,6 +20,8 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
 
 CURVE_WIDTH = 24
+WRITTEN_MARK = "*"
+"""Behind a fitness that is not by the task's own metric."""
 STAGE_STYLES = {
     Stage.TRAINED: "green",
     Stage.REJECTED: "red",
@@ -57,14 +59,19 @@ def render_runs(reports: Sequence[RunReport]) -> RenderableType:
             _best_fitness(report),
             wording.clock_time(report.seconds),
         )
-    return table
+    if not any(report.fitness_origin for report in reports):
+        return table
+    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `eureka show RUN`"
+    return Group(table, Text(note, style="dim"))
 
 
 def _best_fitness(report: RunReport) -> str:
     score = report.best_score
     if score is not None and score.mean is not None:
-        return wording.plus_minus(score.mean, score.std)
-    return wording.number(report.best.fitness) if report.best is not None else wording.MISSING
+        text = wording.plus_minus(score.mean, score.std)
+    else:
+        text = wording.number(report.best.fitness) if report.best is not None else wording.MISSING
+    return f"{text} {WRITTEN_MARK}" if report.fitness_origin else text
 
 
 def render_run(report: RunReport) -> RenderableType:
@@ -158,7 +165,9 @@ def render_attempts(attempts: Sequence[Attempt]) -> Table:
     return table
 
 
-def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: Path | None = None) -> RenderableType:
+def render_attempt(
+    attempt: Attempt, points: Sequence[CurvePoint] = (), folder: Path | None = None, fitness_origin: str = ""
+) -> RenderableType:
     """One attempt: where it came from, source, verdict, curves, reflection. `points`: its curves, where it was trained."""
     parents = ", ".join(attempt.proposal.parents)
     origin = wording.words(attempt.proposal.operator.value) + (f" from {parents}" if parents else "")
@@ -171,6 +180,8 @@ def render_attempt(attempt: Attempt, points: Sequence[CurvePoint] = (), folder: 
         (attempt.stage.value, STAGE_STYLES[attempt.stage]),
         f"  {_outcome_words(attempt)}",
     )
+    if fitness_origin:
+        facts.append(fitness_origin)
     parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim")]
     if attempt.repeats:
         parts += [Text(_training_words(attempt, place), style="dim") for place in range(1 + len(attempt.repeats))]

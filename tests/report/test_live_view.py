@@ -395,7 +395,7 @@ def test_events_before_the_run_starts_do_no_harm() -> None:
     view = SearchView()
     view.apply(Notice(text="checking the environment"), 1.0)
     view.apply(TrainingProgress(job="unknown", points=()), 2.0)
-    assert search_lines(view, 3.0, 80, 24) == [[("starting", "dim")]]
+    assert search_lines(view, 3.0, 80, 24) == [[("starting", "dim")], [("checking the environment", "dim")]]
 
 
 def test_room_is_shared_by_need() -> None:

@@ -134,6 +134,8 @@ def test_json_has_the_promised_keys(report: RunReport) -> None:
         "sentence": "jump as high as you can",
         "fitness_doc": "highest point of the foot",
         "fitness_unit": "m",
+        "fitness_author": "",
+        "fitness_origin": "",
     }
     assert values["best"]["id"] == "2-01"
     assert values["best"]["fitness_per_seed"] == [2.0, 2.5, 3.0]

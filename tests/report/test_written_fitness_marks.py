@@ -1,0 +1,188 @@
+"""Whoever reads a score hears once whose measure it is, where that is not the task's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from eureka_agent.records import Finding, RunStatus, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.report.comparison import verdict
+from eureka_agent.report.events import Notice, RunStarted
+from eureka_agent.report.fitness import render_fitness
+from eureka_agent.report.live import LiveView
+from eureka_agent.report.markdown import markdown
+from eureka_agent.report.panels import header_lines, search_lines
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.state import SearchView
+from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
+from eureka_agent.settings import SearchSettings
+
+ORIGIN = "fitness written by openai/tiny, accepted by a person at the start"
+FITNESS = WrittenFitness(
+    sentence="jump as high as you can",
+    source="def compute_reward(height):\n    return height, {'height': height}\n",
+    doc="highest point of the foot",
+    unit="m",
+    reduction="max",
+    success_fitness=1.25,
+    author="openai/tiny",
+    reasoning="Height is height.",
+)
+
+
+@pytest.fixture
+def written(report: RunReport) -> RunReport:
+    """The same run by a written fitness: its scores are the same, and it has no human baseline."""
+    description = report.description.model_copy(update={"fitness_author": "openai/tiny", "human_reward": None})
+    scores = tuple(
+        score.model_copy(update={"human_normalized": None}) for score in report.scores if score.name != "human"
+    )
+    return replace(report, description=description, scores=scores, written_fitness=FITNESS, fitness_origin=ORIGIN)
+
+
+def printed(renderable: RenderableType) -> str:
+    console = Console(file=StringIO(), width=120)
+    console.print(renderable)
+    return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+def test_every_report_says_it_once_and_others_never(report: RunReport, written: RunReport) -> None:
+    assert written.best is not None
+    for say in (
+        lambda run: markdown(run),
+        lambda run: printed(render_run(run)),
+        lambda run: printed(render_end(run)),
+        lambda run: printed(render_attempt(run.best, fitness_origin=run.fitness_origin)),
+    ):
+        assert say(written).lower().count(ORIGIN) == 1
+        assert "fitness written by" not in say(report).lower()
+
+
+def test_the_verdict_says_what_the_scores_hold_for(report: RunReport, written: RunReport) -> None:
+    text = verdict(written)
+    assert (
+        "Fitness written by openai/tiny, accepted by a person at the start: the scores hold for that fitness only, and there is no "
+        "human reward to compare them with." in text
+    )
+    assert "Against the human reward" not in text
+    stopped = replace(written, attempts=(), scores=(), best=None, status=RunStatus.STOPPED)
+    assert "hold for that fitness only" in verdict(stopped)
+    assert "hold for that fitness only" not in verdict(report)
+
+
+def test_the_report_shows_the_fitness_itself(report: RunReport, written: RunReport) -> None:
+    text = markdown(written)
+    assert f"```python\n{FITNESS.source}```" in text
+    assert text.index("## The written fitness") < text.index("## Scores")
+    for part in (
+        "- measures: highest point of the foot",
+        "best step of an episode",
+        "- solved: from 1.25 m on",
+        "> Height",
+    ):
+        assert part in text
+    assert "`fitness.py`" in text
+    assert "The written fitness" not in markdown(report)
+    assert (
+        "--fitness written" in replace(written, command=(), settings=SearchSettings(fitness="written")).command_line()
+    )
+
+
+def test_the_list_of_runs_marks_what_cannot_be_compared(report: RunReport, written: RunReport) -> None:
+    listed = printed(render_runs([report, written]))
+    assert listed.count("2.50 ± 0.50 *") == 1
+    assert listed.count("2.50 ± 0.50") == 2
+    assert "* by a fitness that a language model wrote for that run" in listed
+    assert "*" not in printed(render_runs([report]))
+
+
+def test_json_has_it(report: RunReport, written: RunReport) -> None:
+    assert to_json(written)["task"]["fitness_origin"] == ORIGIN
+    assert to_json(written)["task"]["fitness_author"] == "openai/tiny"
+    assert to_json(report)["task"]["fitness_origin"] == ""
+    assert written.best is not None
+    assert attempt_in_full_to_json(written.best, ORIGIN)["fitness_origin"] == ORIGIN
+
+
+def started(description: TaskDescription, settings: SearchSettings, origin: str) -> RunStarted:
+    return RunStarted(
+        run_folder=Path("runs/jumper"),
+        run_name="20261121-035500_jumper_jump",
+        description=description,
+        sentence="jump",
+        settings=settings,
+        wall="process",
+        designer="openai/tiny",
+        fitness_origin=origin,
+    )
+
+
+def test_the_head_of_the_live_view_and_the_first_line_of_the_log(
+    description: TaskDescription, settings: SearchSettings
+) -> None:
+    view = SearchView()
+    view.apply(started(description, settings, ORIGIN), 0.0)
+    heads = ["".join(text for text, _ in line) for line in header_lines(view, 120)]
+    assert heads[2] == f"{ORIGIN}: highest point of the foot"
+    assert all(len(line[0][0]) <= 40 for line in header_lines(view, 40))
+    view.apply(started(description, settings, ""), 0.0)
+    assert len(header_lines(view, 120)) == 2
+    output = StringIO()
+    log = PlainLog(Console(file=output, width=160), lambda: 5.0)
+    log(started(description, settings, ORIGIN))
+    assert output.getvalue().count(ORIGIN) == 1
+
+
+def test_what_is_told_before_a_run_begins_has_its_own_clock(
+    description: TaskDescription, settings: SearchSettings
+) -> None:
+    output = StringIO()
+    times = iter((5000.0, 5002.5, 5003.0))
+    log = PlainLog(Console(file=output, width=160), lambda: next(times))
+    log(Notice(text="openai/tiny writes a fitness"))
+    log(Notice(text="and mends it"))
+    log(started(description, settings, ORIGIN))
+    assert [line[:11] for line in output.getvalue().splitlines()] == ["[    0.0 s]", "[    2.5 s]", "[    0.0 s]"]
+    view = SearchView()
+    view.apply(Notice(text="openai/tiny writes a fitness"), 1.0)
+    assert [line[0][0] for line in search_lines(view, 1.0, 80, 20)] == ["starting", "openai/tiny writes a fitness"]
+
+
+def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
+    output = StringIO()
+    console = Console(file=output, width=80, height=20, force_terminal=True)
+    with LiveView(console, lambda: 0.0) as view:
+        with view.paused():
+            before = output.getvalue()
+            view(Notice(text="nobody sees this yet"))
+            console.print("a question")
+            assert output.getvalue()[len(before) :].strip() == "a question"
+        view._live.refresh()
+        assert "nobody sees this yet" in output.getvalue()
+
+
+def test_who_is_asked_sees_what_it_measures_and_what_the_critic_remarks() -> None:
+    remark = Finding(code="D314", severity="warning", message="component 'height' is 0", line=2, hint="scale it")
+    text = printed(render_fitness(FITNESS, Verdict(findings=(remark,))))
+    for part in (
+        "fitness written by openai/tiny",
+        "jump as high as you can",
+        "highest point of the foot",
+        "best step of an episode",
+        "from 1.25 m on",
+        "def compute_reward(height):",
+        "Height is height.",
+        "2:0 D314 component 'height' is 0",
+    ):
+        assert part in text
+    bare = FITNESS.model_copy(update={"unit": "1", "success_fitness": None, "reasoning": ""})
+    text = printed(render_fitness(bare, Verdict()))
+    assert "critic" not in text
+    assert "reasoning" not in text
+    assert "not said" in text
