@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -64,9 +65,52 @@ class SearchSettings(TrainingSettings):
     env: str = Field("cartpole", description="environment: a built-in name, a folder, or gymnasium:<id>")
     task: str | None = Field(None, description="task of the environment; default: its only or first one")
     sentence: str | None = Field(None, description="the task in plain words; default: the task's own")
-    model: str = Field("offline", description="who designs: offline, or <provider>/<model> such as openai/gpt-5")
-    base_url: str | None = Field(None, description="address of an OpenAI-compatible server")
-    strategy: Literal["greedy", "best-of-n"] = Field("greedy", description="how parents and operators are chosen")
+    model: tuple[str, ...] = Field(
+        ("offline",),
+        min_length=1,
+        description="who designs: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or replay:<run>. Given several times, "
+        "the models share the proposals by how well each has done",
+    )
+    base_url: str | None = Field(None, description="address of a server that speaks like the first model's provider")
+    api: Literal["auto", "chat", "responses"] = Field(
+        "auto",
+        description="what openai/ models are asked through: auto is Responses at OpenAI itself, Chat Completions at a --base-url",
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="temperature of the models; default: their own")
+    reply_tokens: int | None = Field(
+        None,
+        gt=0,
+        description="bound on a reply, the model's reasoning included; default: the model's own, 16000 for anthropic/",
+    )
+    request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS, description="seconds to wait for a model's reply")
+    concurrency: int = Field(8, gt=0, description="requests to models at a time")
+    reviewer: str = Field(
+        "auto",
+        description="model that reviews rewards against the task: off, <provider>/<model>, or auto for the first --model",
+    )
+    analyst: str = Field(
+        "auto",
+        description="model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the first --model",
+    )
+    max_cost: Decimal | None = Field(None, gt=0, description="US dollars that may be spent on models, such as 5.00")
+    max_tokens: int | None = Field(None, gt=0, description="tokens that may be spent on models, prompts and replies")
+    max_time: str | None = Field(
+        None, description="wall time of the search, such as 8h: nothing new begins that would not end in it"
+    )
+    price: tuple[str, ...] = Field(
+        (),
+        description="price of a model that is not in the table, as <provider>/<model>=<dollars for a million tokens of prompts>,<of replies>",
+    )
+    strategy: Literal["greedy", "best-of-n", "islands", "tree"] = Field(
+        "greedy", description="how parents and operators are chosen"
+    )
+    tuning: bool | None = Field(
+        None,
+        description="let a numeric optimiser choose the constants of good rewards where that has paid, at no cost of tokens; default: where a model designs",
+    )
+    fitness: Literal["task", "written"] = Field(
+        "task", description="whose metric counts: the task's own, or one that the model first writes for the sentence"
+    )
     budget: str | None = Field(
         None,
         description="what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m is ten minutes, "
@@ -74,7 +118,7 @@ class SearchSettings(TrainingSettings):
     )
     iterations: int = Field(2, gt=0, description="generations of the search")
     samples: int = Field(8, gt=0, description="proposals of one generation")
-    revisions: int = Field(2, ge=0, description="times a rejected proposal goes back to the designer")
+    revisions: int = Field(3, ge=0, le=3, description="times a rejected proposal goes back to the designer")
     retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
     seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
     novelty: bool = Field(True, description="send back rewards that this run has tried before, renamed or rescaled")
@@ -134,6 +178,22 @@ class SearchSettings(TrainingSettings):
         """In YAML a plain number of env steps is no text."""
         return str(budget) if isinstance(budget, int) else budget
 
+    @field_validator("model", "price", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        """In YAML a single one may stand without a list."""
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("model")
+    @classmethod
+    def _check_models(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        alone = [model for model in models if model == "offline" or model.startswith("replay:")]
+        if alone and len(models) > 1:
+            raise ValueError(f"{alone[0]} goes alone, not with other models")
+        if len(set(models)) < len(models):
+            raise ValueError("a model is named twice")
+        return models
+
     @field_validator("device")
     @classmethod
     def _check_device(cls, device: str) -> str:
@@ -141,15 +201,25 @@ class SearchSettings(TrainingSettings):
             raise ValueError("expected auto, cpu, cuda, or one or several like cuda:0,cuda:1")
         return device
 
-    @field_validator("env", "task", "sentence", "model", "base_url", "budget")
+    @field_validator(
+        "env", "task", "sentence", "model", "base_url", "budget", "reviewer", "analyst", "price", "max_time"
+    )
     @classmethod
-    def _check_encoding(cls, text: str | None) -> str | None:
+    def _check_encoding(cls, text: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can take."""
         try:
-            (text or "").encode()
+            "".join(text or ()).encode()
         except UnicodeEncodeError:
             raise ValueError("it is not encoded as UTF-8") from None
         return text
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_base_url(cls, address: str | None) -> str | None:
+        """Settings are stored, and a stored password is a leaked one."""
+        if address is not None and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*@", address):
+            raise ValueError("an address must not hold a password or a key; export the provider's key variable instead")
+        return address
 
     @field_validator("sentence")
     @classmethod
@@ -190,7 +260,8 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     cause = error.get("ctx", {}).get("error")
     expected = str(cause) if isinstance(cause, ValueError) else error["msg"]
     key = ".".join(str(part) for part in error["loc"])
-    return f"setting {key!r} in {origin} is {error['input']!r}: {expected}"
+    found = re.sub(r"//[^/\s]*@", "//…@", repr(error["input"]))  # an address with a password in it
+    return f"setting {key!r} in {origin} is {found}: {expected}"
 
 
 class _SettingsLoader(yaml.SafeLoader):

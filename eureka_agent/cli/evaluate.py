@@ -42,6 +42,7 @@ def evaluate(
         "run": opened.name,
         "attempt": attempt,
         "policy": str(policy),
+        "fitness_origin": opened.fitness_origin,
         **evaluation_summary(evaluation, opened.description),
     }
     if output_format == "json":
@@ -49,6 +50,8 @@ def evaluate(
         return
     fitness = plus_minus(summary["mean"], summary["std"])
     click.echo(f"{opened.description.fitness_doc}: {fitness} over {plural(episodes, 'episode')}")
+    if opened.fitness_origin:
+        click.echo(opened.fitness_origin)
     if summary["success_rate"] is not None:
         click.echo(f"solved: {summary['success_rate']:.0%}")
     ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())

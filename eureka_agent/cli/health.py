@@ -33,12 +33,16 @@ REQUIRED_PACKAGES = (
     "pydantic",
     "rich",
     "openai",
+    "anthropic",
+    "litellm",
+    "tenacity",
+    "optuna",
     "jinja2",
     "safetensors",
     "tensorboard",
     "pyyaml",
 )
-KEY_VARIABLES = ("OPENAI_API_KEY",)
+KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 OTHER_WALLS = ("docker", "bubblewrap")
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30

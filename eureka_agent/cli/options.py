@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -51,7 +52,7 @@ def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], Comman
 
 def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandFunction]:
     flag = "--" + name.replace("_", "-")
-    shown = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    shown = (",".join(map(str, field.default)) or None) if isinstance(field.default, tuple) else field.default
     sentence = field.description or ""
     text = f"{sentence[:1].upper()}{sentence[1:]}." + ("" if shown is None else f"  [default: {shown}]")
     kind = _without_none(field.annotation)
@@ -61,11 +62,22 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandF
         return click.option(
             flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text
         )
+    if kind is Decimal:  # its own errors are no usage errors: the settings check it
+        return click.option(flag, name, type=str, default=None, help=text, metavar="NUMBER")
+    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+        return click.option(flag, name, multiple=True, help=text, callback=_none_for_none)
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]  # annotated with its bounds, or plain
         number = get_args(member)[0] if get_origin(member) is Annotated else member
         return click.option(flag, name, type=Numbers(number, str(shown)), default=None, help=text)
     return click.option(flag, name, type=kind, default=None, help=text)
+
+
+def _none_for_none(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """An option that may be given several times and was not."""
+    return values or None
 
 
 def _without_none(annotation: Any) -> Any:

@@ -41,8 +41,9 @@ def runs(output_format: str) -> None:
 @click.command()
 @click.argument("run")
 @click.argument("attempt", required=False)
+@click.option("--cost", is_flag=True, help="What models were asked and what it cost, by who asked and by attempt.")
 @FORMAT
-def show(run: str, attempt: str | None, output_format: str) -> None:
+def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it."""
     from rich.console import Console
 
@@ -52,6 +53,9 @@ def show(run: str, attempt: str | None, output_format: str) -> None:
     from eureka_agent.report.tables import render_attempt, render_run
 
     report = _report(run)
+    if cost:
+        _show_cost(report, attempt, output_format)
+        return
     if attempt is None:
         if output_format == "json":
             print_json(to_json(report))
@@ -65,11 +69,25 @@ def show(run: str, attempt: str | None, output_format: str) -> None:
             did_you_mean(attempt, [entry.id for entry in report.attempts]),
         )
     if output_format == "json":
-        print_json(attempt_in_full_to_json(chosen))
+        print_json(attempt_in_full_to_json(chosen, report.fitness_origin))
         return
     folder = attempt_folder(report.folder, chosen.id)
     curves = folder / CURVES
-    Console().print(render_attempt(chosen, read_curves_csv(curves) if curves.is_file() else (), folder))
+    points = read_curves_csv(curves) if curves.is_file() else ()
+    Console().print(render_attempt(chosen, points, folder, report.fitness_origin))
+
+
+def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:
+    from rich.console import Console
+
+    from eureka_agent.report.ledger import ledger_to_json, render_ledger
+
+    if attempt is not None:
+        raise click.UsageError("--cost is for a whole run: its table has a line for every attempt")
+    if output_format == "json":
+        print_json(ledger_to_json(report.ledger))
+    else:
+        Console().print(render_ledger(report.ledger))
 
 
 def _report(word: str) -> RunReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,31 @@ _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
     "--config", type=click.Path(path_type=Path), help="YAML file with any of these settings; flags override it."
 )
 @settings_options(sorted(_FLAGS, key=lambda name: name in SearchSettings.__base__.model_fields))  # type: ignore[union-attr]
+@click.option("--yes", is_flag=True, help="Take the fitness that --fitness written gives without asking.")
 @FORMAT
-def search(sentence: str | None, config: Path | None, output_format: str, **flags: Any) -> None:
+def search(sentence: str | None, config: Path | None, yes: bool, output_format: str, **flags: Any) -> None:
     """Search a reward function for the task that SENTENCE describes.
 
     \b
     eureka search "balance the pole" --env cartpole
     eureka search "swing the pole up and balance it" --env cartpole --task swingup --iterations 3 --samples 8
+    eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5
     """
     from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.cli.confirmation import confirmation
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.session import start
+    from eureka_agent.search.written_fitness import FitnessDeclinedError
 
     values = given_settings(config, {"sentence": sentence, **flags})
-    watch(lambda observer: start(values, None, command_line(), observer), output_format)
+    try:
+        watch(
+            lambda screen: start(values, None, command_line(), screen, confirmation(yes, output_format, screen.paused)),
+            output_format,
+        )
+    except FitnessDeclinedError as declined:  # no error: a person decided so
+        click.echo(declined.message, err=True)
+        sys.exit(declined.exit_status)
 
 
 @click.command()

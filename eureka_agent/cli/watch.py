@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -91,6 +91,15 @@ class _View:
                 self._view(event)
 
     @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The terminal is free in the block."""
+        if self._console.quiet:
+            yield
+            return
+        with self._view.paused():
+            yield
+
+    @contextmanager
     def _dropping(self) -> Iterator[None]:
         try:
             yield
@@ -98,7 +107,20 @@ class _View:
             self._console.on_broken_pipe()
 
 
-def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: str) -> Run:
+class Screen:
+    """What a search is watched on: takes its events, and makes room for a question."""
+
+    def __init__(self, observers: Sequence[Observer], view: _View) -> None:
+        self._observers = (*observers, view)
+        self.paused = view.paused
+
+    def __call__(self, event: Event) -> None:
+        """Hand an event on."""
+        for observer in self._observers:
+            observer(event)
+
+
+def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
     """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
@@ -114,13 +136,7 @@ def watch(work: Callable[[Observer], Coroutine[Any, Any, Run]], output_format: s
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has a closed terminal ignored
                 loop.add_signal_handler(number, main.cancel)
         with _View(console) as view:
-
-            def observer(event: Event) -> None:
-                log(event)
-                folder(event)
-                view(event)
-
-            return await work(observer)
+            return await work(Screen((log, folder), view))
 
     try:
         finished = asyncio.run(run())

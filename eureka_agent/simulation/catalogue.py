@@ -35,6 +35,11 @@ def first_paragraph(docstring: str | None) -> str:
     return " ".join((docstring or "").strip().split("\n\n")[0].split())
 
 
+def further_paragraphs(docstring: str | None) -> str:
+    """What a docstring says after its first empty line, as it stands there."""
+    return (docstring or "").strip().partition("\n\n")[2].strip()
+
+
 def task_files(folder: Path) -> dict[str, Path]:
     """Task files of an environment folder by task name."""
     files = sorted((folder / TASKS_FOLDER).glob("*.py"))

@@ -40,6 +40,7 @@ def compute_reward(native_reward):
 _DEFAULT_EPISODE_LENGTH = 1000
 _SEED_BITS = 24
 _PROBE_SEED = 0
+_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
 class GymnasiumTask(VecTask):
@@ -274,7 +275,9 @@ def _observation_variable(size: int, space: spaces.Space) -> Variable:
 
 
 def _description(physics: Any, gymnasium_id: str) -> str:
-    """First paragraph of the environment's own docstring, without headings."""
-    text = inspect.getdoc(type(physics)) or ""
+    """First paragraph of the environment's own docstring, and its sections on what is observed, done and reached; not the one on rewards."""
+    text = re.sub(r"^```\{figure\}.*?^```\n", "", inspect.getdoc(type(physics)) or "", flags=re.DOTALL | re.MULTILINE)
     paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
-    return paragraph or f"Gymnasium's {gymnasium_id}."
+    sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]
+    return "\n\n".join([paragraph or f"Gymnasium's {gymnasium_id}.", *shown])

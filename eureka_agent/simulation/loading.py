@@ -14,10 +14,16 @@ from typing import Any, Literal
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.records import TaskDescription, VariableSpec, WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, default_first, first_paragraph, task_files
+from eureka_agent.simulation.catalogue import (
+    ENVIRONMENT_FILE,
+    default_first,
+    first_paragraph,
+    further_paragraphs,
+    task_files,
+)
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
@@ -43,6 +49,8 @@ class LoadedEnvironment:
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
     """Sources of the baselines of an environment without a folder, by kind."""
+    written: WrittenFitness | None = None
+    """What stands in place of the tasks' own metric: see `eureka_agent.training.written_fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
         """A task and its name; None is the default task. Raises EnvironmentLoadError."""
@@ -62,7 +70,12 @@ class LoadedEnvironment:
         return environment
 
     def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
-        """Source of a baseline reward; None where the environment has none. Raises EnvironmentLoadError."""
+        """Source of a baseline reward; None where the environment has none. Raises EnvironmentLoadError.
+
+        With a written fitness that is the sparse one, and the expert's reward is for another task.
+        """
+        if self.written is not None:
+            return self.written.source if kind == "sparse" else None
         if self.folder is None:
             return self.generated_rewards.get(kind)
         attribute = f"{kind}_reward"
@@ -102,6 +115,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         task=name,
         sentence=task.sentence,
         doc=first_paragraph(inspect.getdoc(cls)),
+        details=further_paragraphs(inspect.getdoc(cls)),
         fitness_doc=task.fitness_doc,
         fitness_unit=task.fitness_unit,
         fitness_reduction=task.fitness_reduction,
@@ -119,6 +133,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         sparse_reward=loaded.reward_source(task, "sparse"),
         fingerprint=loaded.fingerprint,
         restorable=loaded.environment_class.restorable,
+        fitness_author="" if loaded.written is None else loaded.written.author,
     )
 
 

@@ -90,6 +90,9 @@ def test_sizes_and_task_come_from_the_registration() -> None:
     assert description.human_reward is None
     assert "native_reward" in (description.sparse_reward or "")
     assert "hopper" in description.doc.lower()
+    assert "| 0   | z-coordinate of the torso (height of hopper) " in description.details
+    assert "forward_reward" not in description.details, "what its reward is made of stays with it"
+    assert "figure" not in description.details
     private = [variable.name for variable in description.variables if variable.private]
     assert private == ["native_reward"]
     assert not any("reward" in variable.name for variable in description.public_variables())

@@ -20,7 +20,7 @@ def test_a_folder_is_loaded_described_and_made(write_folder: WriteFolder) -> Non
     loaded = load_environment(str(write_folder()))
     assert (loaded.name, list(loaded.tasks)) == ("point_mass", ["go"])
     description = describe(loaded)
-    assert description.doc == "A point mass on a line."
+    assert (description.doc, description.details) == ("A point mass on a line.", "More about it.")
     assert [variable.name for variable in description.variables] == ["actions", "terminated", "position", "state"]
     assert description.variables[0].shape == (1,)
     assert (description.num_observations, description.max_episode_length, description.control_dt) == (2, 50, 0.1)

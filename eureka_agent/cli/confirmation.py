@@ -1,0 +1,72 @@
+"""Asks the person at the terminal whether a written fitness is to be the measure of a search."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import Verdict, WrittenFitness
+from eureka_agent.search.written_fitness import FITNESS_SOURCE, Acceptance, Confirm
+
+QUESTION = "Take this fitness for the run? [y/N] "
+
+
+class NobodyToAskError(EurekaError):
+    """A fitness that nobody can be asked about."""
+
+
+def confirmation(yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]) -> Confirm:
+    """Shows a fitness and asks for it. `yes`: takes it without asking; `paused`: the terminal is free in such a block."""
+
+    async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
+        from eureka_agent.report.fitness import render_fitness
+
+        on_stderr = output_format == "json" or not sys.stdout.isatty()
+        if not yes and not (sys.stdin.isatty() and (sys.stderr if on_stderr else sys.stdout).isatty()):
+            raise NobodyToAskError(
+                f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is taken",
+                f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is not written again",
+            )
+        with paused():
+            Console(stderr=on_stderr).print(render_fitness(fitness, verdict))
+            if yes:
+                return "accepted by --yes at the start"
+            return "accepted by a person at the start" if await _asked(on_stderr) else None
+
+    return confirm
+
+
+async def _asked(on_stderr: bool) -> bool:
+    """Whether the person says yes; the end of the input is a no."""
+    while True:
+        click.echo(QUESTION, nl=False, err=on_stderr)
+        answer = (await _line()).strip().lower()
+        if answer in ("y", "yes"):
+            return True
+        if answer in ("", "n", "no"):
+            return False
+        click.echo("y or n, please", err=on_stderr)
+
+
+async def _line() -> str:
+    """A line from the terminal. Not `input`, which Ctrl-C could not end: signals come to the loop, so it must go on meanwhile."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(sys.stdin)
+        if not line.done():
+            line.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin, read)
+    try:
+        return await line
+    finally:
+        loop.remove_reader(sys.stdin)

@@ -1,0 +1,67 @@
+"""How the comparison of strategies makes figures of searches."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strategies
+
+from eureka_agent.search.strategies import STRATEGIES
+
+
+def searches(*fitness: float | None) -> dict[str, Any]:
+    return {
+        str(seed): {"fitness": value, "believed": 10.0 + seed, "env_steps": 1000 * (seed + 1), "tuned": seed}
+        for seed, value in enumerate(fitness)
+    }
+
+
+def test_arms_are_compared_seed_by_seed() -> None:
+    found = strategies.summarize({"greedy": searches(1.0, 5.0, 3.0), "tree": searches(2.0, 7.0, 6.0)})
+    assert found["arms"]["greedy"] == {
+        "median": 3.0,
+        "lowest": 1.0,
+        "highest": 5.0,
+        "believed": 11.0,
+        "env_steps": 2000,
+        "seeds": 3,
+    }
+    pair = found["pairs"]["tree - greedy"]  # 1, 2 and 3
+    assert (pair["difference"], pair["median_difference"], pair["ahead"], pair["seeds"]) == (2.0, 2.0, 3, 3)
+    assert pair["half_width"] == pytest.approx(4.30 / 3**0.5)
+
+
+def test_a_seed_that_an_arm_has_no_fitness_for_is_left_out_of_its_pairs() -> None:
+    found = strategies.summarize(
+        {"greedy": searches(1.0, None, 3.0), "tree": searches(2.0, 7.0), "islands": searches(None)}
+    )
+    assert found["arms"]["greedy"]["seeds"] == 2
+    assert set(found["pairs"]) == {"tree - greedy"}
+    assert found["pairs"]["tree - greedy"]["seeds"] == 1
+    assert "half_width" not in found["pairs"]["tree - greedy"]
+
+
+def test_an_arm_is_a_strategy_with_tuning_or_without() -> None:
+    assert strategies.settings_of("greedy+tuning") == {"strategy": "greedy", "tuning": True}
+    assert strategies.settings_of("best-of-n") == {"strategy": "best-of-n", "tuning": False}
+    assert set(strategies.ARMS) == set(STRATEGIES)
+
+
+def test_the_command_line_adds_the_tuned_arm_and_bounds_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["strategies.py", "--tuning", "--arms", "tree", "--seeds", "3"])
+    arguments = strategies.parsed()
+    assert (arguments.arms, arguments.seeds) == (["tree", "greedy+tuning"], [3])
+    monkeypatch.setattr(sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]])
+    with pytest.raises(SystemExit):  # the interval's table ends at ten
+        strategies.parsed()
+
+
+def test_a_replayed_run_is_found_from_another_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "recorded").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert strategies.model_name("replay:recorded") == f"replay:{tmp_path / 'recorded'}"
+    assert strategies.model_name("replay:by-name") == "replay:by-name"
+    assert strategies.model_name("openai/gpt-5") == "openai/gpt-5"
