@@ -18,7 +18,16 @@ from pathlib import Path
 from benchmarks.table import render, rows
 
 FOLDER = Path(__file__).resolve().parent
-STUDIES = ("gate", "learning_parity", "offline_designer", "racing")
+STUDIES = (
+    "gate",
+    "learning_parity",
+    "offline_designer",
+    "racing",
+    "roles",
+    "strategies",
+    "tuning",
+    "tuning_synthetic",
+)
 """What decisions rested on, half an hour to two hours each, or a look at runs that are there: run only by name."""
 QUICK = "--quick"
 

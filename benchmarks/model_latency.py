@@ -1,0 +1,147 @@
+"""Whether slots stand idle while a language model is slow, and how much memory the driver takes.
+
+    python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst]
+
+A search on cartpole against a stand-in for a model on loopback that takes 20 s for every reply, with trainings of about 60 s: the env steps are chosen for
+this machine's speed. Four slots, eight proposals a generation, a reviewer, and an analyst where asked for. From the end of the first generation's designing to
+the moment at which the last candidate has a slot, the slots that have nothing to train are counted four times a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from _common import subject, write_result
+from _searches import Watch, search
+from _stand_in import stand_in
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.report.events import IterationStarted, TrainingProgress, TrainingQueued
+from eureka_agent.sandbox.training_pool import TrainingPool
+
+SLOTS = 4
+SAMPLES = 8
+PERIOD_S = 0.25
+
+
+def reward(weight: float) -> str:
+    """A reward of the pole's height, of a shape that depends on the weight."""
+    return (
+        f"SHARPNESS = {weight:.4f}\n\n\ndef compute_reward(pole_angle, cart_position):\n"
+        "    upright = torch.exp(-SHARPNESS * pole_angle.square())\n"
+        f"    centred = -{0.1 * weight:.5f} * cart_position.abs()\n"
+        '    return upright + centred, {"upright": upright, "centred": centred}\n'
+    )
+
+
+@contextmanager
+def counted_slots() -> Iterator[list[tuple[float, int]]]:
+    """Slots that have nothing to train, at points in time."""
+    counts: list[tuple[float, int]] = []
+    pools: list[TrainingPool] = []
+    made = TrainingPool.__init__
+
+    def remember(pool: TrainingPool, *arguments: Any, **options: Any) -> None:
+        made(pool, *arguments, **options)
+        pools.append(pool)
+
+    ended = threading.Event()
+
+    def count() -> None:
+        while not ended.wait(PERIOD_S):
+            if pools and pools[0]._workers:  # read from outside: the pool has no use for it itself
+                counts.append((time.perf_counter(), sum(worker.free_slots for worker in pools[0]._workers)))
+
+    with patch.object(TrainingPool, "__init__", remember):
+        thread = threading.Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield counts
+        finally:
+            ended.set()
+            thread.join()
+
+
+def steps_for(seconds: float) -> int:
+    """Env steps of a training that takes about so long beside the others, at the speed of a short search."""
+    task = subject("cartpole/swingup").task
+    short = task.training.env_steps
+    began = time.perf_counter()
+    values = {
+        "env": "cartpole",
+        "task": "swingup",
+        "iterations": 1,
+        "samples": SLOTS,
+        "workers": 2,
+        "slots": SLOTS // 2,
+    }
+    search({**values, "finalists": 0, "confirm": 0, "racing": False}, lambda run, watch: None)
+    return round(short * seconds / max(1.0, time.perf_counter() - began - 6.0))
+
+
+def main() -> int:
+    """Print the share of idle slots."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--latency", type=float, default=20.0)
+    parser.add_argument("--training", type=float, default=60.0)
+    parser.add_argument("--generations", type=int, default=3)
+    parser.add_argument("--analyst", action="store_true")
+    arguments = parser.parse_args()
+    env_steps = steps_for(arguments.training)
+    print(f"{env_steps:,} env steps a training", flush=True)
+    with stand_in(arguments.latency, reward) as server, counted_slots() as counts:
+        values = {
+            "env": "cartpole",
+            "task": "swingup",
+            "model": "openai/stand-in",
+            "base_url": server.base_url,
+            "analyst": "auto" if arguments.analyst else "off",
+            "iterations": arguments.generations,
+            "samples": SAMPLES,
+            "workers": 2,
+            "slots": SLOTS // 2,
+            "env_steps": env_steps,
+            "finalists": 0,
+        }
+        figures = search(values, lambda run, watch: _figures(run, watch, counts))
+    figures = {**figures, "latency_s": arguments.latency, "requests": len(server.requests), "env_steps": env_steps}
+    for name, value in figures.items():
+        print(f"{name:32} {value}")
+    write_result("model_latency" + ("_analyst" if arguments.analyst else ""), figures)
+    return 0
+
+
+def _figures(run: Run, watch: Watch, counts: list[tuple[float, int]]) -> dict[str, Any]:
+    began = watch.began
+    first = next(at for at, event in watch.events if isinstance(event, IterationStarted) and event.iteration == 1)
+    last_queued = max(at for at, event in watch.events if isinstance(event, TrainingQueued) and event.kind == "search")
+    queued = {
+        event.job: at for at, event in watch.events if isinstance(event, TrainingQueued) and event.kind == "search"
+    }
+    started = {
+        event.job: at
+        for at, event in reversed(watch.events)
+        if isinstance(event, TrainingProgress) and event.job in queued
+    }
+    until = max(started.values(), default=last_queued)
+    inside = [free for at, free in counts if first <= at - began <= until]
+    durations = [attempt.outcome.seconds for attempt in run.archive.attempts() if attempt.outcome is not None]
+    return {
+        "idle_share": round(sum(inside) / (SLOTS * len(inside)), 4) if inside else None,
+        "watched_s": round(until - first, 1),
+        "median_training_s": round(sorted(durations)[len(durations) // 2], 1),
+        "driver_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "whole_s": round(watch.events[-1][0], 1),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

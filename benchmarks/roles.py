@@ -1,0 +1,102 @@
+"""What reviewer and analyst contribute: whole searches with each of them, with both and with neither, at equal numbers of trainings.
+
+    python benchmarks/roles.py --model openai/<name> [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [TASK …]
+
+Costs money where the model does: four searches for every task and seed. The seeds are the same in all four, so the first generation's prompts are equal and, unless the reviewer
+turns one of its rewards down, so are its replies' keys; a model that is asked again may still answer otherwise. Every search's best attempt is trained again from five fresh seeds, and
+that mean is what is compared. Beside it: how many rewards the reviewer turned down, tokens, and money where the price is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from typing import Any
+
+from _common import write_result
+from _searches import Watch, search
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.records import Stage
+from eureka_agent.search.summary import run_report
+
+ARMS = {
+    "neither": {"reviewer": "off", "analyst": "off"},
+    "reviewer": {"reviewer": "auto", "analyst": "off"},
+    "analyst": {"reviewer": "off", "analyst": "auto"},
+    "both": {"reviewer": "auto", "analyst": "auto"},
+}
+FINAL_SEEDS = 5
+
+
+def figures(run: Run, watch: Watch) -> dict[str, Any]:
+    """What one search came to."""
+    report = run_report(run)
+    score, total = report.best_score, report.ledger.total
+    reviewed = [
+        finding
+        for attempt in report.attempts
+        if attempt.verdict is not None
+        for finding in attempt.verdict.findings
+        if finding.code.startswith("R")
+    ]
+    return {
+        "mean": None if score is None else score.mean,
+        "std": None if score is None else score.std,
+        "trained": sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
+        "turned_down": sum(finding.severity == "error" for finding in reviewed),
+        "warnings": sum(finding.severity == "warning" for finding in reviewed),
+        "requests": total.requests,
+        "tokens": total.prompt_tokens + total.completion_tokens,
+        "money": None if total.money is None else str(total.money),
+        "seconds": round(watch.seconds(), 1),
+    }
+
+
+def main() -> int:
+    """Print a line for every search, then the means by arm."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=["cartpole/swingup"], metavar="TASK")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--base-url")
+    parser.add_argument("--price", action="append", default=[])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--generations", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=4)
+    parser.add_argument("--request-timeout", type=float, default=600.0)
+    arguments = parser.parse_args()
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for task in arguments.tasks:
+        environment, _, name = task.partition("/")
+        for seed in arguments.seeds:
+            for arm, roles in ARMS.items():
+                values = {
+                    "env": environment,
+                    **({"task": name} if name else {}),
+                    "model": arguments.model,
+                    "base_url": arguments.base_url,
+                    "price": tuple(arguments.price),
+                    "request_timeout": arguments.request_timeout,
+                    "iterations": arguments.generations,
+                    "samples": arguments.samples,
+                    "seed": seed,
+                    "finalists": 1,
+                    "final_seeds": FINAL_SEEDS,
+                    "baselines": False,
+                    **roles,
+                }
+                found = search(values, figures)
+                results.setdefault(task, {}).setdefault(arm, []).append({"seed": seed, **found})
+                print(f"{task:20} seed {seed}  {arm:9} {found}", flush=True)
+    for task, arms in results.items():
+        for arm, rows in arms.items():
+            means = [row["mean"] for row in rows if row["mean"] is not None]
+            tokens = statistics.mean(row["tokens"] for row in rows)
+            print(f"{task:20} {arm:9} {statistics.mean(means) if means else float('nan'):9.3f}  {tokens:9,.0f} tokens")
+    write_result("roles", {"model": arguments.model, "searches": results})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
