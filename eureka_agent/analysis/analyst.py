@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import printable, without_headings
 from eureka_agent.records import Diagnosis, TaskDescription
 
@@ -19,34 +20,16 @@ CUT_OFF_NOTE = "(cut off here)"
 class Analyst:
     """Asks a model what a training shows, from `prompts/analyse.md`."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        desk: Asks,
-        description: TaskDescription,
-        sentence: str,
-        temperature: float | None = None,
-        reply_tokens: int | None = None,
-    ) -> None:
+    def __init__(self, seat: Seat, description: TaskDescription, sentence: str) -> None:
         """`sentence`: the task in the searcher's words."""
-        self._model = model
-        self._desk = desk
+        self._seat = seat
         self._system = system_message("analyse.md", description, sentence)
-        self._temperature = temperature
-        self._reply_tokens = reply_tokens
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
         """What the training of an attempt shows; empty where the model says nothing or the budget is spent. Raises LanguageModelError."""
         order = ChatMessage("user", render("analyse_order.md", source=source, diagnosis=diagnosis.text))
-        request = CompletionRequest(
-            messages=(self._system, order),
-            temperature=self._temperature,
-            max_tokens=self._reply_tokens,
-            role=Role.ANALYST,
-            attempt=attempt,
-        )
         try:
-            message = await self._desk.ask(self._model, request)
+            message = await self._seat.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:
             return ""
         if message.finish_reason == FinishReason.REFUSED:

@@ -7,8 +7,9 @@ import re
 
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
-from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import Finding, TaskDescription
 
@@ -27,22 +28,11 @@ _UNREADABLE = {
 class Reviewer:
     """Asks a model whether a reward matches the task and how it could be cheated, from `prompts/review.md`."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        desk: Asks,
-        description: TaskDescription,
-        sentence: str,
-        temperature: float | None = None,
-        reply_tokens: int | None = None,
-    ) -> None:
+    def __init__(self, seat: Seat, description: TaskDescription, sentence: str) -> None:
         """`sentence`: the task in the searcher's words."""
-        self._model = model
-        self._desk = desk
+        self._seat = seat
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence)
-        self._temperature = temperature
-        self._reply_tokens = reply_tokens
 
     async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
         """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read.
@@ -50,14 +40,7 @@ class Reviewer:
         Raises BudgetSpentError or LanguageModelError where no reply is to be had.
         """
         order = ChatMessage("user", render("review_order.md", source=source))
-        request = CompletionRequest(
-            messages=(self._system, order),
-            temperature=self._temperature,
-            max_tokens=self._reply_tokens,
-            role=Role.REVIEWER,
-            attempt=attempt,
-        )
-        message = await self._desk.ask(self._model, request)
+        message = await self._seat.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
         review = None if unreadable else read_review(message.reply)
         if review is None:

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_reply
 from eureka_agent.errors import EurekaError
-from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
+from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import printable
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 
@@ -26,24 +27,13 @@ class FitnessWriter:
     """Writes a fitness with a language model, from `prompts/fitness*.md`, and has it judged like a reward."""
 
     def __init__(
-        self,
-        model: LanguageModel,
-        desk: Asks,
-        judge: Callable[[str], Awaitable[Verdict]],
-        revisions: int = REVISIONS,
-        *,
-        sample: int = 0,
-        temperature: float | None = None,
-        reply_tokens: int | None = None,
+        self, seat: Seat, judge: Callable[[str], Awaitable[Verdict]], revisions: int = REVISIONS, *, sample: int = 0
     ) -> None:
         """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes back. `sample`: another one gives another reply."""
-        self._model = model
-        self._desk = desk
+        self._seat = seat
         self._judge = judge
         self._revisions = revisions
         self._sample = sample
-        self._temperature = temperature
-        self._reply_tokens = reply_tokens
 
     async def write(self, description: TaskDescription, sentence: str) -> tuple[WrittenFitness, Verdict]:
         """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of the metric that the environment's task has.
@@ -53,7 +43,7 @@ class FitnessWriter:
         messages = _opening(description, sentence)
         findings: Sequence[Finding] = ()
         for _ in range(self._revisions + 1):
-            message = await self._ask(messages)
+            message = await self._seat.ask(Role.METRIC, *messages, sample=self._sample)
             reply = parse_fitness_reply(message.reply)
             verdict = await self._judge(reply.source) if reply.source else Verdict()
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
@@ -67,20 +57,10 @@ class FitnessWriter:
             )
         tries = self._revisions + 1
         raise FitnessNotWrittenError(
-            f"{self._model.name} wrote no fitness for {sentence!r} that the critic accepts, in {tries} tries. The last one:"
+            f"{self._seat.name} wrote no fitness for {sentence!r} that the critic accepts, in {tries} tries. The last one:"
             + "".join(f"\n  {_line(finding)}" for finding in _errors(findings)),
             "say in the sentence what can be measured, ask another --model or with another --seed, or write a task file with a fitness",
         )
-
-    async def _ask(self, messages: tuple[ChatMessage, ...]) -> Message:
-        request = CompletionRequest(
-            messages=messages,
-            temperature=self._temperature,
-            max_tokens=self._reply_tokens,
-            sample=self._sample,
-            role=Role.METRIC,
-        )
-        return await self._desk.ask(self._model, request)
 
     def _written(self, reply: FitnessReply, sentence: str) -> WrittenFitness:
         assert reply.words is not None  # there is no finding on them
@@ -91,7 +71,7 @@ class FitnessWriter:
             unit=reply.words.unit,
             reduction=reply.words.reduction,
             success_fitness=reply.words.success,
-            author=self._model.name,
+            author=self._seat.name,
             reasoning=printable(reply.reasoning),
         )
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from eureka_agent.designer.interface import DesignRequest, Rejection
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
-from eureka_agent.llm.interface import Asks, ChatMessage, CompletionRequest, FinishReason, LanguageModel, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
+from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import clipped, printable
 from eureka_agent.records import Message, Operator, Proposal, Verdict
 
@@ -27,20 +28,11 @@ class LanguageModelDesigner:
 
     concurrent = True
 
-    def __init__(
-        self,
-        models: Sequence[LanguageModel],
-        desk: Asks,
-        temperature: float | None = None,
-        reply_tokens: int | None = None,
-    ) -> None:
-        """`models`: at least one; a request says which of them answers. `reply_tokens` bounds a reply."""
-        self.name = ", ".join(model.name for model in models)
-        self._models = {model.name: model for model in models}
-        self._first = models[0].name
-        self._desk = desk
-        self._temperature = temperature
-        self._reply_tokens = reply_tokens
+    def __init__(self, seats: Sequence[Seat]) -> None:
+        """`seats`: of one model at least; a request says which of them answers."""
+        self.name = ", ".join(seat.name for seat in seats)
+        self._seats = {seat.name: seat for seat in seats}
+        self._first = seats[0].name
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal; its source is empty where the reply held no code."""
@@ -55,16 +47,11 @@ class LanguageModelDesigner:
         return await self._ask(request, (*opening(request), *_dispute(request.rejections)))
 
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
-        completion_request = CompletionRequest(
-            messages=messages,
-            temperature=self._temperature,
-            max_tokens=self._reply_tokens,
-            sample=request.seed + request.revision,
-            role=Role.DESIGNER,
-            attempt=request.attempt,
+        seat = self._seats[request.model or self._first]
+        message = await seat.ask(
+            Role.DESIGNER, *messages, sample=request.seed + request.revision, attempt=request.attempt
         )
-        model = self._models[request.model or self._first]
-        return _proposal(request, model.name, await self._desk.ask(model, completion_request))
+        return _proposal(request, message)
 
 
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
@@ -106,7 +93,7 @@ def _said_something(rejected: Proposal) -> bool:
     return bool(rejected.source.strip()) or (not refused and bool(_answer(rejected)))
 
 
-def _proposal(request: DesignRequest, model: str, message: Message) -> Proposal:
+def _proposal(request: DesignRequest, message: Message) -> Proposal:
     reply = parse_reply(message.reply)
     note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
     return Proposal(
@@ -114,7 +101,7 @@ def _proposal(request: DesignRequest, model: str, message: Message) -> Proposal:
         reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
         operator=request.operator,
         parents=tuple(parent.id for parent in request.parents),
-        designer=model,
+        designer=message.model,
         prompt=message.request,
         reply=message.reply,
         finish_reason=message.finish_reason,

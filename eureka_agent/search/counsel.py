@@ -111,13 +111,13 @@ def counsel_of(
 
     budget = budget_of(models, run, time_is_up, observer)
     desk = Desk(run.archive, budget, run.settings.concurrency)
-    designer = LanguageModelDesigner(models.designers, desk, models.temperature, models.reply_tokens)
-    asked = (desk, run.description, run.sentence, models.temperature, models.reply_tokens)
+    designer = LanguageModelDesigner([models.seat(model, desk) for model in models.designers])
+    task = (run.description, run.sentence)
     return Counsel(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),
-        None if models.reviewer is None else Reviewer(models.reviewer, *asked),
-        None if models.analyst is None else Analyst(models.analyst, *asked),
+        None if models.reviewer is None else Reviewer(models.seat(models.reviewer, desk), *task),
+        None if models.analyst is None else Analyst(models.seat(models.analyst, desk), *task),
         desk,
         budget,
     )

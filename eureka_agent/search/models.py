@@ -11,9 +11,10 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.llm.budget import Limits
-from eureka_agent.llm.interface import LanguageModel, RetryObserver
+from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.llm.replay import SETTINGS, Recording, ReplayModel, read_recording
+from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import SearchSettings, parse_settings
 
@@ -49,6 +50,10 @@ class Models:
         """Every model once."""
         asked = (*self.designers, *(model for model in (self.reviewer, self.analyst) if model is not None))
         return tuple({model.name: model for model in asked}.values())
+
+    def seat(self, model: LanguageModel, desk: Asks) -> Seat:
+        """One of them at a desk, with the temperature and the bound of all."""
+        return Seat(model, desk, self.temperature, self.reply_tokens)
 
 
 def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:

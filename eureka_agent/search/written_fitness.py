@@ -100,12 +100,7 @@ async def accepted_fitness(
     desk = Desk(store, Budget(models.limits, models.prices), settings.concurrency)
     try:
         writer = FitnessWriter(
-            model,
-            desk,
-            Critic(dry_runner.description, dry_runner).judge,
-            sample=settings.seed,
-            temperature=models.temperature,
-            reply_tokens=models.reply_tokens,
+            models.seat(model, desk), Critic(dry_runner.description, dry_runner).judge, sample=settings.seed
         )
         observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)

@@ -10,6 +10,7 @@ from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analys
 from eureka_agent.analysis.trajectories import trajectory_table
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
+from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Diagnosis, TaskDescription, VariableSpec
 
 SOURCE = "def compute_reward(cart_position):\n    return -cart_position, {'left': -cart_position}\n"
@@ -25,12 +26,14 @@ WORDS = "At 0.3 s the cart moved left, at 2 s it left the rail. The term left pa
 
 
 async def analysed(description: TaskDescription, reply: str | Cut | Exception) -> str:
-    return await Analyst(NamedModel(), ScriptedDesk(reply), description, "centre it").analyse("1-01", SOURCE, DIAGNOSIS)
+    return await Analyst(Seat(NamedModel(), ScriptedDesk(reply)), description, "centre it").analyse(
+        "1-01", SOURCE, DIAGNOSIS
+    )
 
 
 async def test_it_is_told_what_was_measured(description: TaskDescription) -> None:
     desk = ScriptedDesk(WORDS, WORDS)
-    analyst = Analyst(NamedModel("anthropic/small"), desk, description, "centre the cart", 0.1, 500)
+    analyst = Analyst(Seat(NamedModel("anthropic/small"), desk, 0.1, 500), description, "centre the cart")
     assert await analyst.analyse("1-02", SOURCE, DIAGNOSIS) == WORDS
     await analyst.analyse("2-01", SOURCE + "# another\n", DIAGNOSIS)
     first, second = desk.requests

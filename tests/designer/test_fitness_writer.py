@@ -6,6 +6,7 @@ import pytest
 
 from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
 from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, message_key
+from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 
 SOURCE = "def compute_reward(cart_position):\n    away = cart_position.abs().clamp(0.0, 1.0)\n    return away, {'away': away}\n"
@@ -44,13 +45,14 @@ async def judge(source: str) -> Verdict:
     return Verdict(findings=(NAMED,) if "positoin" in source else (warning,), steps_run=("contract",))
 
 
-def writer(desk: QueuedDesk, **options: int | float | None) -> FitnessWriter:
-    return FitnessWriter(Named(), desk, judge, **options)  # type: ignore[arg-type]  # a name is all that is needed of the model
+def writer(desk: QueuedDesk, *bounds: float | int, **options: int) -> FitnessWriter:
+    seat = Seat(Named(), desk, *bounds)  # type: ignore[arg-type]  # a name is all that is needed of the model
+    return FitnessWriter(seat, judge, **options)
 
 
 async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescription) -> None:
     desk = QueuedDesk(REPLY)
-    fitness, verdict = await writer(desk, sample=3, temperature=0.5, reply_tokens=900).write(description, SENTENCE)
+    fitness, verdict = await writer(desk, 0.5, 900, sample=3).write(description, SENTENCE)
     assert fitness == WrittenFitness(
         sentence=SENTENCE,
         source=SOURCE,

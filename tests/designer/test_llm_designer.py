@@ -17,6 +17,7 @@ from eureka_agent.designer.source_tools import number_constants
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.seat import Seat
 from eureka_agent.records import (
     ComponentSummary,
     Diagnosis,
@@ -58,7 +59,7 @@ def fenced(source: str, prose: str = "Because it pays.") -> str:
 
 
 def designer_of(desk: ScriptedDesk) -> LanguageModelDesigner:
-    return LanguageModelDesigner([NamedModel()], desk)
+    return LanguageModelDesigner([Seat(NamedModel(), desk)])
 
 
 def order_of(request: DesignRequest) -> str:
@@ -81,7 +82,7 @@ async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
 
 async def test_settings_and_place_go_into_the_request(description: TaskDescription) -> None:
     desk = ScriptedDesk(fenced(REWARD))
-    designer = LanguageModelDesigner([NamedModel("a/x")], desk, temperature=0.7, reply_tokens=4_000)
+    designer = LanguageModelDesigner([Seat(NamedModel("a/x"), desk, 0.7, 4_000)])
     request = replace(design_request(description, seed=41), attempt="1-02")
     await designer.propose(request)
     asked = desk.requests[0]
@@ -92,7 +93,7 @@ async def test_settings_and_place_go_into_the_request(description: TaskDescripti
 
 async def test_the_request_says_which_model_answers(description: TaskDescription) -> None:
     desk = ScriptedDesk(*[fenced(REWARD)] * 3)
-    designer = LanguageModelDesigner([NamedModel("openai/a"), NamedModel("anthropic/b")], desk)
+    designer = LanguageModelDesigner([Seat(NamedModel("openai/a"), desk), Seat(NamedModel("anthropic/b"), desk)])
     assert designer.name == "openai/a, anthropic/b"
     request = design_request(description)
     first = await designer.propose(request)

@@ -14,6 +14,7 @@ from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.registry import Access, language_model
+from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Operator, TaskDescription
 
 REWARD = "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred': -cart_position.abs()}\n"
@@ -21,7 +22,7 @@ REWARD = "def compute_reward(cart_position):\n    return -cart_position.abs(), {
 
 def designer_of(server: ModelServer, folder: Path) -> LanguageModelDesigner:
     model = language_model("openai/tiny", Access(base_url=server.base_url))
-    return LanguageModelDesigner([model], Desk(Archive(folder), Budget(Limits(), {}), 1))
+    return LanguageModelDesigner([Seat(model, Desk(Archive(folder), Budget(Limits(), {}), 1))])
 
 
 async def test_a_proposal_is_paid_once_and_survives_the_process(
