@@ -6,8 +6,9 @@ help:  ## This list
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
 
+# two at a time: many wait for worker processes; files stay whole, since their tests share a search
 test: setup  ## Run all tests
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n 2 --dist loadfile
 
 check: setup  ## Lint, format and types
 	.venv/bin/ruff check .
