@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.designer.tuning.designer import can_tune
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.llm.interface import RetryObserver
-from eureka_agent.records import CurvePoint, RunStatus, TaskDescription, WrittenFitness
+from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.report.events import (
     AttemptEnded,
     Notice,
     Observer,
     RunStarted,
-    TrainingProgress,
-    TrainingResumed,
-    TrainingRetried,
 )
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.kernels import with_kernels
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
-from eureka_agent.search.attempts import ENDED, AttemptRunner
-from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.assembly import search
+from eureka_agent.search.attempts import ENDED
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.counsel import Counsel, counsel_of, designer_name, facts_of, notes_on
+from eureka_agent.search.counsel import counsel_of, designer_name, facts_of, notes_on
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import WORKERS_FOLDER, Stopwatch, end_run
-from eureka_agent.search.engine import SearchEngine, first_error
-from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.ending import Stopwatch, end_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch
-from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.credit import WithTuning
-from eureka_agent.search.strategies.interface import Strategy
-from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT, best_attempt
+from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
-from eureka_agent.search.trial import TrialRunner
 from eureka_agent.search.written_fitness import (
     AcceptedFitness,
     Confirm,
@@ -62,7 +46,7 @@ from eureka_agent.search.written_fitness import (
     check_fitness_setting,
     keep_in_run,
 )
-from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings, training_part
+from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings
 
 GIVEN_FACT = "given_source"
 """Where the archive keeps the reward of a run that trains a person's own."""
@@ -231,7 +215,7 @@ async def _work(
                 time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else _never
                 counsel = counsel_of(models, given, run, time_is_up, stopwatch)
                 try:
-                    await _search(run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers)
+                    await search(run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers)
                 finally:
                     await counsel.leave(stopwatch)
             status = RunStatus.FINISHED
@@ -258,94 +242,6 @@ def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
         observer(Notice(text=text, level="warning"))
     if earlier[-1:] != [devices]:
         run.archive.set_fact(DEVICES_FACT, [*earlier, devices])
-
-
-async def _search(
-    run: Run,
-    wall: Wall,
-    hardware: Hardware,
-    dry_runner: DryRunner,
-    counsel: Counsel,
-    deadline: Deadline | None,
-    observer: Stopwatch,
-    stack: AsyncExitStack,
-) -> None:
-    settings, description = run.settings, run.description
-    capacity = plan_capacity(settings, hardware.places)
-    scratch = run.folder / WORKERS_FOLDER
-    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
-    snapshots = SnapshotStore(run.folder)
-    fitness = run.written_fitness
-    evaluator = Evaluator(
-        wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores(), fitness=fitness
-    )
-    stack.push_async_callback(evaluator.close)
-
-    def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
-        evaluator.warm_up()  # the trainings have started: the first policies come soon
-        observer(TrainingProgress(job=job, points=tuple(points)))
-
-    pool = TrainingPool(
-        wall=wall,
-        environment=settings.env,
-        task=description.task,
-        settings=training_part(settings),
-        slots=capacity.slots,
-        workers=capacity.workers,
-        scratch_root=scratch,
-        on_progress=on_progress,
-        on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
-        on_resume=lambda job, points: observer(
-            TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
-        ),
-        timeout_s=settings.training_timeout,
-        snapshots=snapshots,
-        snapshot_s=settings.snapshot_interval,
-        devices=hardware.devices(capacity.workers),
-        fitness=fitness,
-    )
-    stack.push_async_callback(pool.close)
-    trials = TrialRunner(
-        pool,
-        evaluator,
-        snapshots,
-        settings.evaluation_episodes,
-        description.success_fitness,
-        observer,
-        settings.scoring_episodes,
-    )
-    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
-    attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
-    briefing = Briefing(run, strategy_of(settings), counsel.models, counsel.analyst)
-    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
-    cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
-    final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
-    try:
-        async with asyncio.TaskGroup() as group:
-            if settings.finalists and settings.baselines:
-                group.create_task(final.baselines())
-            group.create_task(_generations(engine, final, settings.finalists))
-    except* EurekaError as errors:
-        raise first_error(errors) from None
-    if settings.finalists:
-        final.scores()
-    best = best_attempt(run)
-    if best is not None:
-        keep_best(run, best, run.archive.trainings())
-
-
-async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
-    trained = await engine.search()
-    if finalists:
-        await final.finalists(trained[:finalists])
-
-
-def strategy_of(settings: SearchSettings) -> Strategy:
-    """The strategy that the settings name; with an optimiser that chooses constants, where they ask for it."""
-    strategy = STRATEGIES[settings.strategy]()
-    # the offline designer retunes weights itself, which costs no tokens either
-    tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
-    return WithTuning(strategy, can_tune) if tuning else strategy
 
 
 def _never() -> str:

@@ -1,0 +1,126 @@
+"""A run's parts put together: workers behind the wall, critic, engine and final trainings."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.tuning.designer import can_tune
+from eureka_agent.errors import EurekaError
+from eureka_agent.records import CurvePoint
+from eureka_agent.report.events import TrainingProgress, TrainingResumed, TrainingRetried
+from eureka_agent.sandbox.cores import usable_cores
+from eureka_agent.sandbox.devices import Hardware
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.attempts import AttemptRunner
+from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.counsel import Counsel
+from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.ending import WORKERS_FOLDER, Stopwatch
+from eureka_agent.search.engine import SearchEngine, first_error
+from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.strategies import STRATEGIES
+from eureka_agent.search.strategies.credit import WithTuning
+from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.summary import best_attempt
+from eureka_agent.search.trial import TrialRunner
+from eureka_agent.settings import SearchSettings, training_part
+
+
+async def search(
+    run: Run,
+    wall: Wall,
+    hardware: Hardware,
+    dry_runner: DryRunner,
+    counsel: Counsel,
+    deadline: Deadline | None,
+    observer: Stopwatch,
+    stack: AsyncExitStack,
+) -> None:
+    """See a run through on workers that `stack` closes: its generations, its final trainings and its best attempt's files."""
+    settings, description = run.settings, run.description
+    capacity = plan_capacity(settings, hardware.places)
+    scratch = run.folder / WORKERS_FOLDER
+    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+    snapshots = SnapshotStore(run.folder)
+    fitness = run.written_fitness
+    evaluator = Evaluator(
+        wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores(), fitness=fitness
+    )
+    stack.push_async_callback(evaluator.close)
+
+    def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
+        evaluator.warm_up()  # the trainings have started: the first policies come soon
+        observer(TrainingProgress(job=job, points=tuple(points)))
+
+    pool = TrainingPool(
+        wall=wall,
+        environment=settings.env,
+        task=description.task,
+        settings=training_part(settings),
+        slots=capacity.slots,
+        workers=capacity.workers,
+        scratch_root=scratch,
+        on_progress=on_progress,
+        on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
+        on_resume=lambda job, points: observer(
+            TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
+        ),
+        timeout_s=settings.training_timeout,
+        snapshots=snapshots,
+        snapshot_s=settings.snapshot_interval,
+        devices=hardware.devices(capacity.workers),
+        fitness=fitness,
+    )
+    stack.push_async_callback(pool.close)
+    trials = TrialRunner(
+        pool,
+        evaluator,
+        snapshots,
+        settings.evaluation_episodes,
+        description.success_fitness,
+        observer,
+        settings.scoring_episodes,
+    )
+    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
+    attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
+    briefing = Briefing(run, strategy_of(settings), counsel.models, counsel.analyst)
+    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
+    cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
+    final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
+    try:
+        async with asyncio.TaskGroup() as group:
+            if settings.finalists and settings.baselines:
+                group.create_task(final.baselines())
+            group.create_task(_generations(engine, final, settings.finalists))
+    except* EurekaError as errors:
+        raise first_error(errors) from None
+    if settings.finalists:
+        final.scores()
+    best = best_attempt(run)
+    if best is not None:
+        keep_best(run, best, run.archive.trainings())
+
+
+async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
+    trained = await engine.search()
+    if finalists:
+        await final.finalists(trained[:finalists])
+
+
+def strategy_of(settings: SearchSettings) -> Strategy:
+    """The strategy that the settings name; with an optimiser that chooses constants, where they ask for it."""
+    strategy = STRATEGIES[settings.strategy]()
+    # the offline designer retunes weights itself, which costs no tokens either
+    tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
+    return WithTuning(strategy, can_tune) if tuning else strategy
