@@ -1,10 +1,10 @@
 """What reviewer and analyst contribute: whole searches with each of them, with both and with neither, at equal numbers of trainings.
 
-    python benchmarks/roles.py --model openai/<name> [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [TASK …]
+    python benchmarks/roles.py --model openai/<name> [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [--replies FOLDER] [TASK …]
 
-Costs money where the model does: four searches for every task and seed. The seeds are the same in all four, so the first generation's prompts are equal and, unless the reviewer
-turns one of its rewards down, so are its replies' keys; a model that is asked again may still answer otherwise. Every search's best attempt is trained again from five fresh seeds, and
-that mean is what is compared. Beside it: how many rewards the reviewer turned down, tokens, and money where the price is known.
+Costs money where the model does: four searches for every task and seed. What one of them asked, another that asks the same is told again: so all four begin with the same
+rewards, and differ in nothing but what the roles made of them; the optimiser of constants is off. With `--replies` the replies outlive a run that breaks off. Every search's best attempt is trained again from five
+fresh seeds, and that mean is what is compared. Beside it: how many rewards the reviewer turned down, and tokens and money as if every search had asked for itself.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from _common import write_result
 from _searches import Watch, search
 
+from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import Stage
+from eureka_agent.records import Message, Stage
 from eureka_agent.search.summary import run_report
 
 ARMS = {
@@ -28,6 +34,32 @@ ARMS = {
     "both": {"reviewer": "auto", "analyst": "auto"},
 }
 FINAL_SEEDS = 5
+
+
+@contextmanager
+def shared_replies(folder: Path) -> Iterator[None]:
+    """Every run finds what any of them was told before, and has it in its own archive then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = Archive(folder)
+    find, put = Archive.find, Archive.put
+
+    def find_anywhere(archive: Archive, key: str) -> Message | None:
+        known = find(archive, key)
+        if known is None:
+            known = find(shared, key)
+            if known is not None:
+                put(archive, key, known)
+        return known
+
+    def put_in_both(archive: Archive, key: str, message: Message) -> None:
+        put(shared, key, message)
+        put(archive, key, message)
+
+    try:
+        with patch.object(Archive, "find", find_anywhere), patch.object(Archive, "put", put_in_both):
+            yield
+    finally:
+        shared.close()
 
 
 def figures(run: Run, watch: Watch) -> dict[str, Any]:
@@ -65,7 +97,26 @@ def main() -> int:
     parser.add_argument("--generations", type=int, default=2)
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--request-timeout", type=float, default=600.0)
+    parser.add_argument(
+        "--replies", type=Path, metavar="FOLDER", help="where replies are kept; default: for this run alone"
+    )
     arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="eureka-replies-") as temporary,
+        shared_replies(arguments.replies or Path(temporary)),
+    ):
+        results = searches(arguments)
+    for task, arms in results.items():
+        for arm, rows in arms.items():
+            means = [row["mean"] for row in rows if row["mean"] is not None]
+            tokens = statistics.mean(row["tokens"] for row in rows)
+            print(f"{task:20} {arm:9} {statistics.mean(means) if means else float('nan'):9.3f}  {tokens:9,.0f} tokens")
+    write_result("roles", {"model": arguments.model, "searches": results})
+    return 0
+
+
+def searches(arguments: argparse.Namespace) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Every search's figures by task and arm, a line printed for each."""
     results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for task in arguments.tasks:
         environment, _, name = task.partition("/")
@@ -84,18 +135,13 @@ def main() -> int:
                     "finalists": 1,
                     "final_seeds": FINAL_SEEDS,
                     "baselines": False,
+                    "tuning": False,
                     **roles,
                 }
                 found = search(values, figures)
                 results.setdefault(task, {}).setdefault(arm, []).append({"seed": seed, **found})
                 print(f"{task:20} seed {seed}  {arm:9} {found}", flush=True)
-    for task, arms in results.items():
-        for arm, rows in arms.items():
-            means = [row["mean"] for row in rows if row["mean"] is not None]
-            tokens = statistics.mean(row["tokens"] for row in rows)
-            print(f"{task:20} {arm:9} {statistics.mean(means) if means else float('nan'):9.3f}  {tokens:9,.0f} tokens")
-    write_result("roles", {"model": arguments.model, "searches": results})
-    return 0
+    return results
 
 
 if __name__ == "__main__":
