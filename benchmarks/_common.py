@@ -1,15 +1,9 @@
-"""What the training benchmarks share: environments with their rewards, timed trainings, results on disk."""
+"""What the training benchmarks share: environments with their rewards, timed trainings."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -24,7 +18,6 @@ from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFinished, Trainer
 
-RESULTS = Path(__file__).resolve().parent / "results"
 EVALUATION_EPISODES = 64
 EVALUATION_SEED = 12345
 
@@ -96,35 +89,3 @@ def train(subject: Subject, settings: TrainingSettings, seeds: Sequence[int]) ->
             if isinstance(event, MemberFinished):
                 policies[event.job] = Policy(event.policy, settings.activation, trainer.policy_metadata)
     return [policies[str(seed)] for seed in seeds]
-
-
-def commit() -> str:
-    """The checkout's commit, with a `+` where its files differ from it; empty where git does not tell."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--exclude=*", "--dirty=+"],
-            cwd=RESULTS.parent,
-            capture_output=True,
-            text=True,
-        )
-    except OSError:
-        return ""
-    return described.stdout.strip()
-
-
-def write_result(name: str, figures: dict[str, Any]) -> None:
-    """Store figures under `results/`, with the class of machine, the commit and the versions that gave them."""
-    RESULTS.mkdir(exist_ok=True)
-    record = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": commit(),
-        "cores": len(os.sched_getaffinity(0)),
-        "machine": platform.machine(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        **figures,
-    }
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
-    print(f"written to {path.relative_to(RESULTS.parent.parent)}")

@@ -30,8 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _common import Subject, start, subject, write_result
+from _common import Subject, start, subject
 from _pool import first_cores, human_source, pinned, train_in_pool
+from _results import write_result
 
 CORES = 2
 OUR_CANDIDATES = 16

@@ -13,7 +13,8 @@ import statistics
 import time
 
 import torch
-from _common import Subject, start, subject, write_result
+from _common import Subject, start, subject
+from _results import write_result
 
 from eureka_agent.training.trainer import Trainer
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import argparse
 
-from _common import Subject, start, subject, train, write_result
+from _common import Subject, start, subject, train
 from _intervals import interval
+from _results import write_result
 from _rivals import rsl_rl
 
 ENV_STEPS = {"hopper": 300_000}

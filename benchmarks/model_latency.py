@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import statistics
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from _common import subject, write_result
+from _results import write_result
 from _searches import Watch, search
 from _stand_in import stand_in
 
@@ -71,10 +72,7 @@ def counted_slots() -> Iterator[list[tuple[float, int]]]:
 
 
 def steps_for(seconds: float) -> int:
-    """Env steps of a training that takes about so long beside the others, at the speed of a short search."""
-    task = subject("cartpole/swingup").task
-    short = task.training.env_steps
-    began = time.perf_counter()
+    """Env steps of a training that takes about so long beside the others, from the speed of a short search's trainings."""
     values = {
         "env": "cartpole",
         "task": "swingup",
@@ -83,8 +81,12 @@ def steps_for(seconds: float) -> int:
         "workers": 2,
         "slots": SLOTS // 2,
     }
-    search({**values, "finalists": 0, "confirm": 0, "racing": False}, lambda run, watch: None)
-    return round(short * seconds / max(1.0, time.perf_counter() - began - 6.0))
+
+    def steps_per_second(run: Run, watch: Watch) -> float:
+        outcomes = [attempt.outcome for attempt in run.archive.attempts()]
+        return statistics.median(each.env_steps / each.seconds for each in outcomes if each is not None)
+
+    return round(seconds * search({**values, "finalists": 0, "confirm": 0, "racing": False}, steps_per_second))
 
 
 def main() -> int:

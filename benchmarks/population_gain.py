@@ -14,7 +14,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-from _common import Subject, filled_trainer, start, subject, write_result
+from _common import Subject, filled_trainer, start, subject
+from _results import write_result
 from _rivals import rsl_rl, stable_baselines3
 
 MEMBERS = 16

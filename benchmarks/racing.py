@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import filled_trainer, start, subject, write_result
+from _common import filled_trainer, start, subject
 from _race_curves import GENERATION, Trained, finished_run, race_bench, repeated_trainings, searched_trainings
 from _races import (
     SCORED,
@@ -42,6 +42,7 @@ from _races import (
     rank_correlations,
     times_without,
 )
+from _results import write_result
 
 from eureka_agent.search.racing import MARGIN
 from eureka_agent.settings import SearchSettings, TrainingSettings

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from _common import write_result
+from _results import write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.database import Archive

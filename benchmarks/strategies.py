@@ -29,8 +29,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from _common import RESULTS, commit, subject, write_result
+from _common import subject
 from _intervals import interval
+from _results import RESULTS, commit, write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run

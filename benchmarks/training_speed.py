@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import Subject, start, subject, write_result
+from _common import Subject, start, subject
 from _recorded_batch import BarePhysics, watch
+from _results import write_result
 
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.simulation.mujoco_task import MujocoTask

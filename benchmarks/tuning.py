@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from _common import start, subject, write_result
+from _common import start, subject
 from _intervals import interval
+from _results import write_result
 from offline_designer import Bench
 
 from eureka_agent.designer.interface import DesignRequest, ParentSummary, TunedReward

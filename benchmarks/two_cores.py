@@ -19,9 +19,10 @@ import time
 from typing import Any
 
 import torch
-from _common import start, subject, write_result
+from _common import start, subject
 from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
 from _recorded_batch import batch_of
+from _results import write_result
 
 from eureka_agent.simulation.mujoco_task import MujocoTask
 

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from _common import subject, write_result
+from _common import subject
+from _results import write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run

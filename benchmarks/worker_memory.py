@@ -15,8 +15,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from _common import Subject, subject, write_result
+from _common import Subject, subject
 from _pool import PoolRun, human_source, train_in_pool
+from _results import write_result
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.wall import Limits, shared_limits
