@@ -29,6 +29,7 @@ from eureka_agent.report.events import IterationStarted, TrainingProgress, Train
 from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4
+WORKERS = 2
 SAMPLES = 8
 PERIOD_S = 0.25
 
@@ -44,9 +45,9 @@ def reward(weight: float) -> str:
 
 
 @contextmanager
-def counted_slots() -> Iterator[list[tuple[float, int]]]:
-    """Slots that have nothing to train, at points in time."""
-    counts: list[tuple[float, int]] = []
+def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
+    """Slots that have nothing to train, by worker, at points in time."""
+    counts: list[tuple[float, list[int]]] = []
     pools: list[TrainingPool] = []
     made = TrainingPool.__init__
 
@@ -59,7 +60,9 @@ def counted_slots() -> Iterator[list[tuple[float, int]]]:
     def count() -> None:
         while not ended.wait(PERIOD_S):
             if pools and pools[0]._workers:  # read from outside: the pool has no use for it itself
-                counts.append((time.perf_counter(), sum(worker.free_slots for worker in pools[0]._workers)))
+                # less than none are free where trainings that paused wait for their slot
+                free = [max(0, worker.free_slots) for worker in pools[0]._workers]
+                counts.append((time.perf_counter(), free))
 
     with patch.object(TrainingPool, "__init__", remember):
         thread = threading.Thread(target=count, daemon=True)
@@ -78,8 +81,8 @@ def steps_for(seconds: float) -> int:
         "task": "swingup",
         "iterations": 1,
         "samples": SLOTS,
-        "workers": 2,
-        "slots": SLOTS // 2,
+        "workers": WORKERS,
+        "slots": SLOTS // WORKERS,
     }
 
     def steps_per_second(run: Run, watch: Watch) -> float:
@@ -108,8 +111,8 @@ def main() -> int:
             "analyst": "auto" if arguments.analyst else "off",
             "iterations": arguments.generations,
             "samples": SAMPLES,
-            "workers": 2,
-            "slots": SLOTS // 2,
+            "workers": WORKERS,
+            "slots": SLOTS // WORKERS,
             "env_steps": env_steps,
             "finalists": 0,
         }
@@ -121,7 +124,7 @@ def main() -> int:
     return 0
 
 
-def _figures(run: Run, watch: Watch, counts: list[tuple[float, int]]) -> dict[str, Any]:
+def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> dict[str, Any]:
     began = watch.began
     first = next(at for at, event in watch.events if isinstance(event, IterationStarted) and event.iteration == 1)
     last_queued = max(at for at, event in watch.events if isinstance(event, TrainingQueued) and event.kind == "search")
@@ -137,7 +140,10 @@ def _figures(run: Run, watch: Watch, counts: list[tuple[float, int]]) -> dict[st
     inside = [free for at, free in counts if first <= at - began <= until]
     durations = [attempt.outcome.seconds for attempt in run.archive.attempts() if attempt.outcome is not None]
     return {
-        "idle_share": round(sum(inside) / (SLOTS * len(inside)), 4) if inside else None,
+        "idle_share": round(statistics.fmean(sum(free) for free in inside) / SLOTS, 4),
+        "idle_share_of_each_worker": [
+            round(statistics.fmean(free) / (SLOTS // WORKERS), 4) for free in zip(*inside, strict=True)
+        ],
         "watched_s": round(until - first, 1),
         "median_training_s": round(sorted(durations)[len(durations) // 2], 1),
         "driver_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
