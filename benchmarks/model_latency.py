@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +26,7 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.report.events import IterationStarted, TrainingProgress, TrainingQueued
+from eureka_agent.report.events import Event, IterationStarted, TrainingProgress, TrainingQueued, TrainingResumed
 from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4
@@ -74,6 +75,15 @@ def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
             thread.join()
 
 
+class Moments(Watch):
+    """Notes when something happened, without the points of curves, of which a driver would keep none either."""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TrainingProgress | TrainingResumed):
+            event = replace(event, points=())
+        super().__call__(event)
+
+
 def steps_for(seconds: float) -> int:
     """Env steps of a training that takes about so long beside the others, from the speed of a short search's trainings."""
     values = {
@@ -116,7 +126,7 @@ def main() -> int:
             "env_steps": env_steps,
             "finalists": 0,
         }
-        figures = search(values, lambda run, watch: _figures(run, watch, counts))
+        figures = search(values, lambda run, watch: _figures(run, watch, counts), Moments())
     figures = {**figures, "latency_s": arguments.latency, "requests": len(server.requests), "env_steps": env_steps}
     for name, value in figures.items():
         print(f"{name:32} {value}")
