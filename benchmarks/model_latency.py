@@ -1,6 +1,6 @@
 """Whether slots stand idle while a language model is slow, and how much memory the driver takes.
 
-    python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst]
+    python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst] [--no-reviewer]
 
 A search on cartpole against a stand-in for a model on loopback that takes 20 s for every reply, with trainings of about 60 s: the env steps are chosen for
 this machine's speed. Four slots, eight proposals a generation, a reviewer, and an analyst where asked for. From the end of the first generation's designing to
@@ -26,6 +26,7 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.ranking import ranked
 from eureka_agent.report.events import Event, IterationStarted, TrainingProgress, TrainingQueued, TrainingResumed
 from eureka_agent.sandbox.training_pool import TrainingPool
 
@@ -109,6 +110,7 @@ def main() -> int:
     parser.add_argument("--training", type=float, default=60.0)
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--analyst", action="store_true")
+    parser.add_argument("--no-reviewer", action="store_true")
     arguments = parser.parse_args()
     env_steps = steps_for(arguments.training)
     print(f"{env_steps:,} env steps a training", flush=True)
@@ -119,6 +121,7 @@ def main() -> int:
             "model": "openai/stand-in",
             "base_url": server.base_url,
             "analyst": "auto" if arguments.analyst else "off",
+            "reviewer": "off" if arguments.no_reviewer else "auto",
             "iterations": arguments.generations,
             "samples": SAMPLES,
             "workers": WORKERS,
@@ -130,7 +133,10 @@ def main() -> int:
     figures = {**figures, "latency_s": arguments.latency, "requests": len(server.requests), "env_steps": env_steps}
     for name, value in figures.items():
         print(f"{name:32} {value}")
-    write_result("model_latency" + ("_analyst" if arguments.analyst else ""), figures)
+    name = (
+        "model_latency" + ("_analyst" if arguments.analyst else "") + ("_no_reviewer" if arguments.no_reviewer else "")
+    )
+    write_result(name, figures)
     return 0
 
 
@@ -148,14 +154,16 @@ def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> d
     }
     until = max(started.values(), default=last_queued)
     inside = [free for at, free in counts if first <= at - began <= until]
-    durations = [attempt.outcome.seconds for attempt in run.archive.attempts() if attempt.outcome is not None]
+    trained = ranked(run.archive.attempts())  # those that were stopped have no time of their own
     return {
         "idle_share": round(statistics.fmean(sum(free) for free in inside) / SLOTS, 4),
         "idle_share_of_each_worker": [
             round(statistics.fmean(free) / (SLOTS // WORKERS), 4) for free in zip(*inside, strict=True)
         ],
         "watched_s": round(until - first, 1),
-        "median_training_s": round(sorted(durations)[len(durations) // 2], 1),
+        "median_training_s": round(
+            statistics.median(each.outcome.seconds for each in trained if each.outcome is not None), 1
+        ),
         "driver_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "whole_s": round(watch.events[-1][0], 1),
     }
