@@ -1,4 +1,4 @@
-"""The critic: its steps, cheapest first, up to the first one with an error."""
+"""The critic: its steps, cheapest first, up to the first one with an error; the last one, a model's review, apart."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from eureka_agent.critic.parse import parse
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.worker.messages import Scored
+
+REVIEW = "review"
+"""The step that a model makes."""
 
 
 class RunsBehindTheWall(Protocol):
@@ -50,7 +53,7 @@ class Critic:
         gate: bool = True,
         reviewer: Reviews | None = None,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what all other steps let pass."""
+        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass."""
         self._description = description
         self._runner = runner
         self._novelty = novelty
@@ -60,18 +63,10 @@ class Critic:
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
 
-    async def judge(
-        self,
-        source: str,
-        trusted: bool = False,
-        memory: Memory = NOTHING_KNOWN,
-        attempt: str = "",
-        review: bool = True,
-    ) -> Verdict:
-        """The verdict on a reward's source. `trusted`: private variables may be read. `memory`: what it is compared with. `attempt`: its id, for the
-        ledger of what a review costs. `review`: whether the reviewer, where there is one, is asked.
+    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
+        """The verdict on a reward's source, of all steps but the review. `trusted`: private variables may be read. `memory`: what it is compared with.
 
-        Never raises for what the source does; EurekaError when the dry run itself cannot be made, or the reviewer cannot be reached.
+        Never raises for what the source does; EurekaError when the dry run itself cannot be made.
         """
         begin = time.monotonic()
         findings: list[Finding] = []
@@ -97,9 +92,26 @@ class Critic:
                 findings += await self._runner.dry_run(source, trusted)
             if not rejected():
                 findings += await self._compare(source, trusted, memory, steps)
-            if not rejected() and review and self._reviewer is not None:
-                findings += await self._review(self._reviewer, source, attempt, steps)
         return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=time.monotonic() - begin)
+
+    async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
+        """The verdict on a source that was let pass, with the review as a further step. `attempt`: its id, for the ledger of what a review costs.
+
+        The same verdict where nobody reviews, where that was done before, and where the budget for models is spent. Raises LanguageModelError where the
+        reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
+        """
+        if self._reviewer is None or REVIEW in verdict.steps_run:
+            return verdict
+        begin = time.monotonic()
+        try:
+            found = await self._reviewer.review(source, attempt)
+        except BudgetSpentError:
+            return verdict
+        return Verdict(
+            findings=(*verdict.findings, *found),
+            steps_run=(*verdict.steps_run, REVIEW),
+            seconds=verdict.seconds + time.monotonic() - begin,
+        )
 
     async def _compare(self, source: str, trusted: bool, memory: Memory, steps: list[str]) -> list[Finding]:
         """The steps that need the reward's values on stored episodes; none where they cannot be had."""
@@ -120,15 +132,6 @@ class Critic:
             steps.append("trajectory gate")
             return check_order(memory.episodes, scores.returns)
         return []
-
-    async def _review(self, reviewer: Reviews, source: str, attempt: str, steps: list[str]) -> tuple[Finding, ...]:
-        """The review; a step that is left out where the budget for models is spent."""
-        try:
-            found = await reviewer.review(source, attempt)
-        except BudgetSpentError:
-            return ()
-        steps.append("review")
-        return found
 
     async def _known(self, source: str, memory: Memory) -> Scores | None:
         """Scores of a reward that will be asked for again, until more episodes are known."""

@@ -205,8 +205,11 @@ class SearchView:
         self._attempts[attempt.id] = attempt
 
     def _judged(self, attempt: Attempt) -> None:
+        earlier = self._attempts.get(attempt.id)
         self._meet(attempt)
         if attempt.stage is Stage.REJECTED:
+            if earlier is not None and earlier.stage is Stage.ACCEPTED:  # its review came later
+                self.accepted -= 1
             self._discard(attempt)
         else:
             self.accepted += 1

@@ -21,7 +21,7 @@ from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage
+from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage, Verdict
 from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
 from eureka_agent.search.course import Course
 from eureka_agent.search.memory import RunMemory
@@ -68,13 +68,16 @@ class AttemptRunner:
             except BudgetSpentError:  # it stays as it is
                 return attempt
 
-    async def finish(self, attempt: Attempt, course: Course | None = None) -> Attempt:
-        """Take a settled attempt to its end.
+    async def finish(self, attempt: Attempt, request: DesignRequest, course: Course | None = None) -> Attempt:
+        """Take a settled attempt to its end; where its review turns it down, what is made of it then.
 
         On a course it may be stopped; one that has ended before tells the others how far it had come.
         """
-        if attempt.stage is Stage.ACCEPTED:
-            return await self._train(attempt, course)
+        while attempt.stage is Stage.ACCEPTED:
+            attempt = await self._train(attempt, course)
+            if attempt.stage is not Stage.REJECTED:
+                return attempt
+            attempt = await self.settle(attempt, request)
         if course is not None:
             course.tell(attempt)
         return attempt
@@ -120,30 +123,62 @@ class AttemptRunner:
         )
 
     async def _judge(self, attempt: Attempt) -> Attempt:
-        verdict = await self._critic.judge(
-            attempt.proposal.source,
-            memory=self._memory.before(attempt),
-            attempt=attempt.id,
-            # what an optimiser only gave other constants was reviewed with its parent
-            review=attempt.proposal.operator is not Operator.TUNE_WEIGHTS,
-        )
+        verdict = await self._critic.judge(attempt.proposal.source, memory=self._memory.before(attempt))
+        judged = self._with_verdict(attempt, verdict)
+        self._observer(Judged(attempt=judged))
+        if judged.stage in ENDED:
+            self._observer(AttemptEnded(attempt=judged))
+        return judged
+
+    async def _review(self, attempt: Attempt) -> Attempt:
+        """The attempt with what the reviewer says of it, who may turn it down."""
+        if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
+            return attempt  # what an optimiser only gave other constants was reviewed with its parent
+        verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
+        return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
+
+    def _with_verdict(self, attempt: Attempt, verdict: Verdict) -> Attempt:
         errors = [finding for finding in verdict.findings if finding.severity == "error"]
         stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
         reason = f"{errors[0].code} {errors[0].message}" if errors else ""
         judged = attempt.model_copy(update={"stage": stage, "reason": reason, "verdict": verdict})
         write_verdict(self._run.folder, judged)
         self._run.archive.put_attempt(judged)
-        self._observer(Judged(attempt=judged))
-        if judged.stage in ENDED:
-            self._observer(AttemptEnded(attempt=judged))
         return judged
 
     async def _train(self, attempt: Attempt, course: Course | None) -> Attempt:
+        """Train while the reviewer reads: a model takes its time, and turns little down.
+
+        A candidate waits for its review at its first pause, before anybody is told of its score: so whom it runs against never depends on timing.
+        Where there is no pause the review comes first.
+        """
+        review = asyncio.create_task(self._review(attempt))
+        review.add_done_callback(_heard)
+        try:
+            if course is None:
+                await review
+                if review.result().stage is Stage.REJECTED:
+                    return self._turned_down(review.result())
+            return await self._train_reviewed(attempt, review, course)
+        finally:
+            review.cancel()
+
+    def _turned_down(self, attempt: Attempt) -> Attempt:
+        """An attempt that was let pass, and then was not."""
+        self._observer(Judged(attempt=attempt))
+        self._observer(AttemptEnded(attempt=attempt))
+        return attempt
+
+    async def _train_reviewed(self, attempt: Attempt, review: asyncio.Task[Attempt], course: Course | None) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
         if course is not None:
-            request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, course))
+            request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, review, course))
         trial = await self._trials.run(request)
+        reviewed = await review
+        if reviewed.stage is Stage.REJECTED:
+            self._trials.settle(request)
+            return self._turned_down(reviewed)
         # what broke off keeps its checkpoints: they say how far it came
         reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
         outcome = broken_off_outcome(reached) if reached else trial.outcome
@@ -176,9 +211,17 @@ class AttemptRunner:
         return trained
 
     async def _at_rung(
-        self, attempt: Attempt, course: Course, points: tuple[CurvePoint, ...], policy: Path | None
+        self,
+        attempt: Attempt,
+        review: asyncio.Task[Attempt],
+        course: Course,
+        points: tuple[CurvePoint, ...],
+        policy: Path | None,
     ) -> str:
         """Have the policy scored and wait for the others; why this one is to be stopped, or ""."""
+        reviewed = await review
+        if reviewed.stage is Stage.REJECTED:
+            return f"turned down by its review: {reviewed.reason}"
         rung = max(rung for rung, steps in enumerate(course.rungs.env_steps) if points[-1].env_steps >= steps)
         stop = await course.at_rung(attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy))
         if not stop:
@@ -240,3 +283,9 @@ def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Attempts that came to nothing, newest first."""
     came_to_nothing = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
     return [attempt for attempt in reversed(attempts) if attempt.stage in came_to_nothing]
+
+
+def _heard(review: asyncio.Task[Attempt]) -> None:
+    """What a review failed with reaches whoever waits for it; where the training failed before, nobody does."""
+    if not review.cancelled():
+        review.exception()

@@ -217,7 +217,7 @@ class SearchEngine:
             attempt = await self._attempts.propose(iteration, sample, request)
             siblings.append(attempt.proposal.source)
             attempt = await self._attempts.settle(attempt, request)
-            lives.append(group.create_task(self._finish(attempt, course)))
+            lives.append(group.create_task(self._finish(attempt, request, course)))
         return lives
 
     async def _life(self, iteration: int, sample: int, request: DesignRequest, course: Course | None) -> Attempt | None:
@@ -227,11 +227,11 @@ class SearchEngine:
             if course is not None:
                 await course.leave(sample)
             return None
-        return await self._finish(await self._attempts.settle(proposed, request), course)
+        return await self._finish(await self._attempts.settle(proposed, request), request, course)
 
-    async def _finish(self, attempt: Attempt, course: Course | None) -> Attempt | None:
+    async def _finish(self, attempt: Attempt, request: DesignRequest, course: Course | None) -> Attempt | None:
         try:
-            return await self._attempts.finish(attempt, course)
+            return await self._attempts.finish(attempt, request, course)
         finally:
             if course is not None:
                 await course.leave(attempt.sample)

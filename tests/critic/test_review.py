@@ -16,7 +16,7 @@ from eureka_agent.critic.review_reply import Contradiction, Review, read_review
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.llm.seat import Seat
-from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.worker.messages import Scored
 
 SOURCE = '''import torch
@@ -247,38 +247,40 @@ def critic_of(description: TaskDescription, desk: ScriptedDesk) -> Critic:
     return Critic(description, Passes(), reviewer=Reviewer(Seat(NamedModel(), desk), description, SENTENCE))
 
 
-async def test_the_review_is_the_critics_last_step(description: TaskDescription) -> None:
+STEPS = ("parse", "allow-list", "contract", "dry run")
+WARNED = Verdict(findings=(Finding(code="D314", severity="warning", message="0 on all states"),), steps_run=STEPS)
+
+
+async def test_the_review_is_a_further_step(description: TaskDescription) -> None:
     desk = ScriptedDesk(answer(blames(), ["shake"]))
-    verdict = await critic_of(description, desk).judge(SOURCE, attempt="1-05")
-    assert verdict.steps_run == ("parse", "allow-list", "contract", "dry run", "review")
+    verdict = await critic_of(description, desk).review(SOURCE, WARNED, "1-05")
+    assert verdict.steps_run == (*STEPS, "review")
     assert not verdict.accepted
-    assert [finding.code for finding in verdict.findings] == ["R701", "R702"]
+    assert [finding.code for finding in verdict.findings] == ["D314", "R701", "R702"]
     assert desk.requests[0].attempt == "1-05"
 
 
-async def test_what_is_rejected_before_is_not_reviewed(description: TaskDescription) -> None:
-    desk = ScriptedDesk()
-    verdict = await critic_of(description, desk).judge(SOURCE.replace("cart_position,", "cart_positoin,"))
-    assert next(finding.code for finding in verdict.findings if finding.severity == "error") == "C303"
-    assert "review" not in verdict.steps_run
+async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) -> None:
+    desk = ScriptedDesk(answer())
+    critic = critic_of(description, desk)
+    assert (await critic.judge(SOURCE)).steps_run == STEPS
     assert desk.requests == []
+    verdict = await critic.review(SOURCE, WARNED, "1-05")
+    assert await critic.review(SOURCE, verdict, "1-05") is verdict
+    assert len(desk.requests) == 1
 
 
 async def test_without_a_budget_the_step_is_left_out(description: TaskDescription) -> None:
-    verdict = await critic_of(description, ScriptedDesk(BudgetSpentError("spent"))).judge(SOURCE)
-    assert verdict.accepted
-    assert verdict.findings == ()
-    assert verdict.steps_run == ("parse", "allow-list", "contract", "dry run")
+    assert await critic_of(description, ScriptedDesk(BudgetSpentError("spent"))).review(SOURCE, WARNED, "") is WARNED
 
 
 async def test_a_model_out_of_reach_is_the_searchs_business(description: TaskDescription) -> None:
     with pytest.raises(LanguageModelError, match="no such model"):
-        await critic_of(description, ScriptedDesk(LanguageModelError("no such model"))).judge(SOURCE)
+        await critic_of(description, ScriptedDesk(LanguageModelError("no such model"))).review(SOURCE, WARNED, "")
 
 
 async def test_without_a_reviewer_there_is_no_review(description: TaskDescription) -> None:
-    verdict = await Critic(description, Passes()).judge(SOURCE)
-    assert verdict.steps_run == ("parse", "allow-list", "contract", "dry run")
+    assert await Critic(description, Passes()).review(SOURCE, WARNED, "") is WARNED
 
 
 def test_the_codes_are_listed() -> None:

@@ -14,7 +14,7 @@ from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import Finding, Proposal, Verdict
@@ -129,21 +129,17 @@ class TableTrials:
 class CountingCritic(Critic):
     """The real critic behind a fuse."""
 
-    def __init__(self, run: Run, fuse: Fuse) -> None:
-        super().__init__(run.description, CleanDryRun(), novelty=run.settings.novelty, gate=run.settings.gate)
+    def __init__(self, run: Run, fuse: Fuse, reviewer: Reviews | None = None) -> None:
+        settings = run.settings
+        super().__init__(
+            run.description, CleanDryRun(), novelty=settings.novelty, gate=settings.gate, reviewer=reviewer
+        )
         self._fuse = fuse
 
-    async def judge(
-        self,
-        source: str,
-        trusted: bool = False,
-        memory: Memory = NOTHING_KNOWN,
-        attempt: str = "",
-        review: bool = True,
-    ) -> Verdict:
+    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
         self._fuse("judge")
         await asyncio.sleep(0)
-        return await super().judge(source, trusted, memory, attempt, review)
+        return await super().judge(source, trusted, memory)
 
 
 class CleanDryRun:
@@ -171,12 +167,13 @@ class ScriptedSearch:
         deadline: Deadline | None = None,
         strategy: Strategy | None = None,
         analyst: Analyses | None = None,
+        reviewer: Reviews | None = None,
         spent: Callable[[], bool] = lambda: False,
     ) -> None:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
-        attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse()), self.trials, observer)
+        attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, observer)
         briefing = Briefing(run, strategy or Greedy(), analyst=analyst)
         self.engine = SearchEngine(run, designer, attempts, briefing, observer, deadline, spent)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)

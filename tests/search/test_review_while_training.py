@@ -1,0 +1,153 @@
+"""Reviews are made while trainings begin: they delay nothing, and what they turn down counts nowhere, whenever they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from raced_trials import RacedTrials, restorable
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.records import Finding
+from eureka_agent.report.events import Event
+from eureka_agent.report.state import SearchView
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+
+# 10 iterations of 10 × 10 steps with a checkpoint after each: rungs at 400 and 700 env steps
+SETTINGS = {
+    "iterations": 1,
+    "samples": 4,
+    "rungs": (0.4, 0.7),
+    "confirm": 0,
+    "finalists": 0,
+    "env_steps": 1000,
+    "num_envs": 10,
+    "horizon": 10,
+}
+# with what is turned down in the race its median is 9.5, and 9.0 and 8.9 are stopped; with what is made of it 8.975, and nobody is
+FITNESS = {reward(1): 10.0, reward(2): 10.0, reward(3): 9.0, reward(4): 8.9, reward(20): 8.95}
+SCRIPT = [reward(weight) for weight in (1, 2, 3, 4)]
+ROWS = [
+    ("1-01", "trained", reward(1), 10.0),
+    ("1-02", "rejected", reward(2), None),
+    ("1-02-r1", "trained", reward(20), 8.95),
+    ("1-03", "trained", reward(3), 9.0),
+    ("1-04", "trained", reward(4), 8.9),
+]
+
+
+class LateReviewer:
+    """Turns down one source, and answers only when told that a training has begun, or come to a rung."""
+
+    def __init__(self, blocks: str = reward(2)) -> None:
+        self.asked: list[str] = []
+        self.may_answer = asyncio.Event()
+        self._blocks = blocks
+
+    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        self.asked.append(attempt)
+        await self.may_answer.wait()
+        severity = "error" if source == self._blocks else "warning"
+        return (Finding(code="R701", severity=severity, message="it pays for falling"),)
+
+
+class Trials(RacedTrials):
+    """Lets the reviewer answer once all four candidates have come to their first rung, or before any of them begins."""
+
+    def __init__(self, reviewer: LateReviewer, fuse: Fuse | None = None, *, late: bool = True) -> None:
+        super().__init__(FITNESS, fuse)
+        self._reviewer = reviewer
+        self._at_first: set[str] = set()
+        self._late = late
+
+    async def run(self, request: TrialRequest) -> Trial:
+        self._at_first.add(request.label)
+        if not self._late or len(self._at_first) == 4:
+            self._reviewer.may_answer.set()
+        return await super().run(request)
+
+
+def search_with(
+    run: Run,
+    reviewer: LateReviewer,
+    fuse: Fuse,
+    *,
+    late: bool = True,
+    view: Callable[[Event], None] = lambda event: None,
+) -> ScriptedSearch:
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], {reward(2): reward(20)}, concurrent=True, fuse=fuse)
+    trials = Trials(reviewer, fuse, late=late)
+    return ScriptedSearch(run, designer, trials, fuse=fuse, reviewer=reviewer, observer=view)
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) -> None:
+    """Late: every candidate is at its first rung before the first review is there, so a search that waits for reviews would hang."""
+    run, reviewer, view = restorable(make_run(**SETTINGS)), LateReviewer(), SearchView()
+    search = search_with(run, reviewer, Fuse(), late=late, view=lambda event: view.apply(event, 0.0))
+    async with asyncio.timeout(10):
+        await search.engine.search()
+    assert rows(run) == ROWS
+    assert sorted(reviewer.asked) == ["1-01", "1-02", "1-02-r1", "1-03", "1-04"]
+    turned_down = run.archive.attempt("1-02")
+    assert turned_down is not None
+    assert (turned_down.reason, turned_down.outcome, turned_down.rungs) == ("R701 it pays for falling", None, ())
+    assert search.trials.steps["1-02"] == 400
+    request, source, verdict = search.designer.revisions[0]
+    assert (request.attempt, source) == ("1-02-r1", reward(2))
+    assert [finding.message for finding in verdict.findings] == ["it pays for falling"]
+    accepted = run.archive.attempt("1-03")
+    assert accepted is not None
+    assert accepted.verdict is not None
+    assert accepted.verdict.steps_run[-1] == "review"
+    assert [finding.severity for finding in accepted.verdict.findings] == ["warning"]
+    assert (view.accepted, view.rejected, view.stopped) == (4, 1, 0)
+
+
+async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
+    run, reviewer = make_run(**SETTINGS), LateReviewer()
+    reviewer.may_answer.set()
+    search = search_with(run, reviewer, Fuse())
+    await search.engine.search()
+    assert [row[:2] for row in rows(run)] == [(name, "rejected" if name == "1-02" else "trained") for name, *_ in ROWS]
+    assert "1-02" not in search.trials.labels
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+@pytest.mark.parametrize("kind", ["rung", "score", "judge"])
+async def test_killed_and_resumed_it_comes_to_the_same(make_run: MakeRun, kind: str, number: int) -> None:
+    run = restorable(make_run(**SETTINGS))
+    try:
+        async with asyncio.timeout(10):
+            await search_with(run, LateReviewer(), Fuse(kind, number)).engine.search()
+    except* Killed:
+        pass
+    resumed, reviewer = restorable(open_run(run.folder)), LateReviewer()
+    reviewer.may_answer.set()
+    reviewed = [
+        each.id
+        for each in resumed.archive.attempts()
+        if each.verdict is not None and "review" in each.verdict.steps_run
+    ]
+    async with asyncio.timeout(10):
+        await search_with(resumed, reviewer, Fuse()).engine.search()
+    assert rows(resumed) == ROWS
+    assert not set(reviewer.asked) & set(reviewed)
+
+
+async def test_a_reviewer_out_of_reach_ends_the_search(make_run: MakeRun) -> None:
+    class Unreachable(LateReviewer):
+        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+            await self.may_answer.wait()
+            raise LanguageModelError("cannot reach it", "check the address")
+
+    run = restorable(make_run(**SETTINGS))
+    with pytest.raises(LanguageModelError, match="cannot reach it"):
+        async with asyncio.timeout(10):
+            await search_with(run, Unreachable(), Fuse()).engine.search()
