@@ -129,7 +129,8 @@ class TrainingPool:
         while self._waiting:
             worker = max(self._workers, key=lambda item: item.free_slots, default=None)
             if (worker is None or worker.jobs) and len(self._workers) < self._max_workers:
-                worker = TrainingWorker(self._setup, self._leases.take(), self._slots, self._on_progress)
+                lease = self._leases.take()
+                worker = TrainingWorker(self._setup, lease, self._slots, self._on_progress, self._take_over)
                 self._workers.append(worker)
                 self._in_background(self._run_worker(worker))
             if worker is None or worker.free_slots <= 0:
@@ -138,6 +139,14 @@ class TrainingPool:
             worker.reserve(entry)
             if worker.ready:
                 self._in_background(_given(worker, entry))
+
+    def _take_over(self, entry: TrainingJob) -> None:
+        """Have a training that paused in one worker go on in whichever has a slot for it first."""
+        store = self._setup.snapshots
+        assert store is not None  # there is a saved state
+        entry.state = store.state_path(entry.command.job)
+        self._waiting.append(entry)
+        self._dispatch()
 
     async def _run_worker(self, worker: TrainingWorker) -> None:
         """A worker's life. Jobs may be reserved in it from the beginning."""

@@ -72,6 +72,8 @@ class TrainingJob:
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
+    saved: int = 0
+    """Points that the last saved state has behind it."""
     retries: int = 0
     on_pause: PauseObserver | None = None
     """Asked at each of the command's pauses with the points so far and the policy of the moment (safetensors, gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
@@ -100,11 +102,20 @@ class WorkerSetup:
 class TrainingWorker:
     """Gives jobs to one worker process until it dies or is closed."""
 
-    def __init__(self, setup: WorkerSetup, lease: Lease, slots: int, on_progress: ProgressObserver) -> None:
-        """Starts nothing yet. `lease`: of the device that it trains on; given back when it is closed."""
+    def __init__(
+        self,
+        setup: WorkerSetup,
+        lease: Lease,
+        slots: int,
+        on_progress: ProgressObserver,
+        take_over: Callable[[TrainingJob], None] | None = None,
+    ) -> None:
+        """Starts nothing yet. `lease`: of the device that it trains on; given back when it is closed. `take_over`: somebody who has a training that
+        paused here go on wherever there is a slot for it."""
         self._setup = setup
         self.lease = lease
         self._on_progress = on_progress
+        self._take_over = take_over
         self._client: WorkerClient | None = None
         self._timers: dict[str, float] = {}
         self.slots = slots
@@ -223,9 +234,16 @@ class TrainingWorker:
             self._client.last_sign_of_life = time.monotonic()
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
             return
-        await self._client.send(Cancel(job=name) if stop else Proceed(job=name))
         if stop:
+            await self._client.send(Cancel(job=name))
             self._finish(name, None, failure=("stopped", stop))
+        elif self._take_over is not None and self.free_slots < 0 and job.saved == len(job.points):
+            # here it would wait for a slot, which another worker may have
+            del self.jobs[name]
+            self._take_over(job)
+            await self._client.send(Cancel(job=name))
+        else:
+            await self._client.send(Proceed(job=name))
 
     def suspect(self) -> str:
         """Name of the job whose reward was running when the worker ended; empty when none was."""
@@ -262,6 +280,7 @@ class TrainingWorker:
             except ScratchFileError as error:
                 raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
             (self._client.scratch / event.snapshot).unlink(missing_ok=True)
+            job.saved = event.iterations
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None

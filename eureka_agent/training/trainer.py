@@ -73,6 +73,8 @@ class MemberPaused:
     env_steps: int
     policy: dict[str, Tensor]
     """That of the moment, for `save_policy`."""
+    snapshot: Snapshot
+    """What it goes on from, here or elsewhere."""
 
 
 _Result = TypeVar("_Result")
@@ -357,9 +359,10 @@ class Trainer:
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
-            events.append(MemberPaused(name, member.env_steps, self._population.policy_tensors(slot)))
+            snapshot = self.snapshot(name)
+            events.append(MemberPaused(name, member.env_steps, self._population.policy_tensors(slot), snapshot))
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
-            self._paused[name] = _Job(name, member.job.reward, member.job.seed, self.snapshot(name), left)
+            self._paused[name] = _Job(name, member.job.reward, member.job.seed, snapshot, left)
             self._free(slot)
         return events
 

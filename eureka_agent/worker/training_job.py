@@ -16,7 +16,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.task import Task
 from eureka_agent.training.policy import save_policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, save_snapshot
+from eureka_agent.training.snapshot import Snapshot, load_snapshot, save_snapshot
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
 from eureka_agent.worker.current_job import CurrentJob
@@ -116,6 +116,8 @@ class Population:
                 ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
             elif isinstance(result, MemberPaused):
                 policy = self._written(result.policy)
+                # it may go on in another worker
+                ended.append(self._kept(result.job, result.snapshot))
                 ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy))
             else:
                 ended.append(
@@ -139,15 +141,16 @@ class Population:
         """States of all running trainings, when it is time again."""
         if not self._trainer.restorable or time.monotonic() - self._last_snapshots < self._snapshot_s:
             return []
-        events = []
-        for job in self._trainer.running():
-            self._snapshots_written += 1
-            name = f"snapshot-{self._snapshots_written}.safetensors"
-            snapshot = self._trainer.snapshot(job)
-            save_snapshot(self._scratch / name, snapshot)
-            events.append(Saved(job=job, snapshot=name, iterations=snapshot.record.iterations))
+        events = [self._kept(job, self._trainer.snapshot(job)) for job in self._trainer.running()]
         self._last_snapshots = time.monotonic()
         return events
+
+    def _kept(self, job: str, snapshot: Snapshot) -> Saved:
+        """A new file with a state."""
+        self._snapshots_written += 1
+        name = f"snapshot-{self._snapshots_written}.safetensors"
+        save_snapshot(self._scratch / name, snapshot)
+        return Saved(job=job, snapshot=name, iterations=snapshot.record.iterations)
 
     def _progress(self) -> Progress:
         points = {job: tuple(points) for job, points in self._points.items()}

@@ -16,6 +16,7 @@ from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.sandbox.training_worker import PauseObserver
 from eureka_agent.settings import TrainingSettings
 
 pytestmark = pytest.mark.slow
@@ -31,7 +32,7 @@ ProcessesOf = Callable[[Path], list[int]]
 class Watched:
     """A pool that saves after every iteration, and what it tells."""
 
-    def __init__(self, folder: Path, store: SnapshotStore | None) -> None:
+    def __init__(self, folder: Path, store: SnapshotStore | None, *, slots: int = 2, workers: int = 1) -> None:
         self.points = 0
         self.halfway = asyncio.Event()
         self.resumed: list[tuple[str, int]] = []
@@ -41,8 +42,8 @@ class Watched:
             "cartpole",
             "balance",
             SETTINGS,
-            2,
-            1,
+            slots,
+            workers,
             folder,
             on_progress=self._progress,
             on_retry=lambda job, reason: self.retried.append(job),
@@ -149,6 +150,54 @@ async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
     assert all(0.0 < fitness <= 10.0 for _, _, fitness in met)
     assert not any(policy.exists() for _, policy, _ in met)
     assert numbers(went_on) == undisturbed
+
+
+async def test_who_paused_in_one_worker_goes_on_in_another_that_has_a_slot(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    """Two that paused in the same worker, which has one slot, meet before either can go on."""
+    meeting = tmp_path / "meeting"
+    watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path), slots=1, workers=2)
+    paused: set[str] = set()
+    all_paused = asyncio.Event()
+
+    def reward(job: str) -> str:
+        return f"""import os, time
+def compute_reward(pole_upright):
+    if os.path.exists({str(meeting)!r}):
+        open({str(tmp_path / job)!r}, "w").close()
+        while not all(os.path.exists(each) for each in open({str(meeting)!r}).read().split("|")):
+            time.sleep(0.01)
+    return pole_upright, {{"upright": pole_upright}}
+"""
+
+    def at_pause(job: str) -> PauseObserver:
+        async def decide(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+            paused.add(job)
+            if len(paused) == 4:
+                home = max(watched.pool._workers, key=lambda worker: len(worker.jobs))
+                draft = tmp_path / "draft"
+                draft.write_text("|".join(str(tmp_path / each) for each in list(home.jobs)[:2]))
+                draft.rename(meeting)
+                all_paused.set()
+            await all_paused.wait()
+            return "" if str(tmp_path / job) in meeting.read_text().split("|") else "not needed"
+
+        return decide
+
+    try:
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(
+                *(
+                    watched.pool.train(job, reward(job), 5, pauses=(15 * 128,), on_pause=at_pause(job))
+                    for job in ("job-1", "job-2", "job-3", "job-4")
+                )
+            )
+    finally:
+        await watched.pool.close()
+    assert sorted(result.failure_code for result in results) == ["", "", "stopped", "stopped"]
+    assert [numbers(result) for result in results if not result.failure_code] == [undisturbed, undisturbed]
+    assert watched.retried == []
 
 
 async def test_a_state_that_cannot_be_read_means_the_first_step(
