@@ -13,6 +13,8 @@ from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import Finding, TaskDescription
 
+EXPLOIT = "R702"
+"""Code of a way to cheat a reward."""
 MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
@@ -60,7 +62,7 @@ def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, 
         findings.append(_contradiction(review.contradiction, source, task_words))
     for exploit in review.exploits[:MOST_EXPLOITS]:
         sentence = one_line(exploit, LONGEST_SENTENCE)
-        findings.append(Finding(code="R702", severity="warning", message=f"a policy may cheat: {sentence}"))
+        findings.append(Finding(code=EXPLOIT, severity="warning", message=f"a policy may cheat: {sentence}"))
     return tuple(findings)
 
 

@@ -23,6 +23,8 @@ class ParentSummary:
     """Part of a training after which that fitness was taken; below 1 in a search that works ahead."""
     analysis: str = ""
     """What the trajectory analyst made of its training; empty without one."""
+    exploits: tuple[str, ...] = ()
+    """Ways to cheat it that its reviewer saw, a sentence each."""
 
 
 @dataclass(frozen=True)

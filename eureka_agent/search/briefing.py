@@ -8,6 +8,7 @@ from typing import Protocol
 
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.review import EXPLOIT
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Diagnosis, Operator, Stage
@@ -124,7 +125,13 @@ def _parent(attempt: Attempt, progress: float, analysis: str = "") -> ParentSumm
         attempt.fitness_per_seed,
         progress,
         analysis,
+        _exploits(attempt),
     )
+
+
+def _exploits(attempt: Attempt) -> tuple[str, ...]:
+    findings = () if attempt.verdict is None else attempt.verdict.findings
+    return tuple(finding.message for finding in findings if finding.code == EXPLOIT)
 
 
 def _failure(attempt: Attempt) -> FailureSummary:

@@ -52,8 +52,9 @@ class LateReviewer:
     async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
         self.asked.append(attempt)
         await self.may_answer.wait()
-        severity = "error" if source == self._blocks else "warning"
-        return (Finding(code="R701", severity=severity, message="it pays for falling"),)
+        if source == self._blocks:
+            return (Finding(code="R701", severity="error", message="it pays for falling"),)
+        return (Finding(code="R702", severity="warning", message=f"a policy may shake in {attempt}"),)
 
 
 class Trials(RacedTrials):
@@ -139,6 +140,19 @@ async def test_killed_and_resumed_it_comes_to_the_same(make_run: MakeRun, kind: 
         await search_with(resumed, reviewer, Fuse()).engine.search()
     assert rows(resumed) == ROWS
     assert not set(reviewer.asked) & set(reviewed)
+
+
+async def test_the_next_generation_is_told_what_its_parents_were_warned_of(make_run: MakeRun) -> None:
+    run, reviewer = restorable(make_run(**{**SETTINGS, "iterations": 2})), LateReviewer("")
+    script = [reward(weight) for weight in (1, 2, 3, 4, 1.1, 1.2, 1.3, 1.4)]
+    designer = ScriptedDesigner(script, concurrent=True)
+    table = {source: FITNESS.get(source, 9.0) for source in script}
+    reviewer.may_answer.set()
+    async with asyncio.timeout(10):
+        await ScriptedSearch(run, designer, RacedTrials(table), reviewer=reviewer).engine.search()
+    parents = [parent for request in designer.requests[4:] for parent in request.parents]
+    assert parents
+    assert {parent.exploits for parent in parents} == {(f"a policy may shake in {each.id}",) for each in parents}
 
 
 async def test_a_reviewer_out_of_reach_ends_the_search(make_run: MakeRun) -> None:
