@@ -17,6 +17,9 @@ class NamedModel:
     async def complete(self, request: CompletionRequest) -> Completion:
         raise AssertionError("every request goes to the desk")
 
+    async def close(self) -> None:
+        """It has nothing to give back."""
+
 
 @dataclass(frozen=True)
 class Cut:

@@ -79,6 +79,10 @@ class AnthropicModel:
         """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
         return await self._patience.complete(lambda: self._once(request))
 
+    async def close(self) -> None:
+        """Give its connections back. One that is left to the garbage collector finds its event loop closed and prints a traceback."""
+        await self._client.close()
+
     async def _once(self, request: CompletionRequest) -> Completion:
         try:
             return _read_message(await self._create(**self._options(request)))

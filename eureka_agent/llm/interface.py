@@ -110,6 +110,10 @@ class LanguageModel(Protocol):
         """The reply. Raises LanguageModelError where there is none to be had."""
         ...
 
+    async def close(self) -> None:
+        """Give its connections back, in the event loop that they were made in; it is asked nothing after that."""
+        ...
+
 
 class MessageStore(Protocol):
     """Keeps every reply before it is used, so that a resumed run never pays for it again."""

@@ -63,6 +63,9 @@ class LiteLLMModel:
         litellm = await asyncio.to_thread(imported_litellm)
         return await self._patience.complete(lambda: self._once(litellm, request))
 
+    async def close(self) -> None:
+        """Nothing: litellm has its connections in common for all of a process, and closes them at its end."""
+
     async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
         try:
             response = await litellm.acompletion(**self._options(litellm, request))

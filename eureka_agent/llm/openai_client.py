@@ -82,6 +82,10 @@ class OpenAIModel:
         """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
         return await self._patience.complete(lambda: self._once(request))
 
+    async def close(self) -> None:
+        """Give its connections back. One that is left to the garbage collector finds its event loop closed and prints a traceback."""
+        await self._client.close()
+
     async def _once(self, request: CompletionRequest) -> Completion:
         try:
             if self._by_responses:

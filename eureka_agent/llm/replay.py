@@ -81,6 +81,9 @@ class ReplayModel:
             completion_tokens=0,
         )
 
+    async def close(self) -> None:
+        """Nothing: it has no connections."""
+
     def _missing(self, request: CompletionRequest) -> tuple[str, str]:
         asked = transcript(request.messages)
         whom = f"the {request.role.value}{f' for attempt {request.attempt}' if request.attempt else ''}"

@@ -51,6 +51,11 @@ class Models:
         asked = (*self.designers, *(model for model in (self.reviewer, self.analyst) if model is not None))
         return tuple({model.name: model for model in asked}.values())
 
+    async def close(self) -> None:
+        """Give the connections of all of them back."""
+        for model in self.all:
+            await model.close()
+
     def seat(self, model: LanguageModel, desk: Asks) -> Seat:
         """One of them at a desk, with the temperature and the bound of all."""
         return Seat(model, desk, self.temperature, self.reply_tokens)

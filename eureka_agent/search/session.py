@@ -84,6 +84,7 @@ async def start(
     wall = choose_wall(asked.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
+            _close_at_end(stack, models)
             dry_runner = await _dry_runner(stack, wall, asked, scratch)
             written = await _written_fitness(asked, models, dry_runner, confirm, observer)
             if written is not None:
@@ -119,6 +120,7 @@ async def resume(folder: Path, observer: Observer) -> Run:
     wall = choose_wall(run.settings.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
+            _close_at_end(stack, models)
             dry_runner = await _dry_runner(stack, wall, run.settings, scratch, run.written_fitness)
             if dry_runner.description.fingerprint != run.description.fingerprint:
                 raise EnvironmentLoadError(
@@ -134,6 +136,11 @@ async def resume(folder: Path, observer: Observer) -> Run:
 def _telling(observer: Observer) -> RetryObserver:
     """Requests to models that are made again, as notices."""
     return lambda reason: observer(Notice(text=reason, level="warning"))
+
+
+def _close_at_end(stack: AsyncExitStack, models: Models | None) -> None:
+    if models is not None:
+        stack.push_async_callback(models.close)
 
 
 def _given_again(run: Run) -> GivenDesigner | None:

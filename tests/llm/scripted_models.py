@@ -35,6 +35,9 @@ class ScriptedModel:
     def let_go(self) -> None:
         self._open.set()
 
+    async def close(self) -> None:
+        """It has nothing to give back."""
+
     async def complete(self, request: CompletionRequest) -> Completion:
         self.requests.append(request)
         self.in_flight += 1

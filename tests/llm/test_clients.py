@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import time
@@ -421,3 +422,24 @@ async def test_what_a_fault_within_an_except_block_says_is_its_own(
         await model.complete(REQUEST)
     except LanguageModelError:
         assert "the first" not in (await refused_by(model)).message
+
+
+def test_a_closed_model_leaves_nothing_to_an_event_loop_that_is_gone(
+    wire: Wire, model_server: ModelServer, waits: Waits, caplog: pytest.LogCaptureFixture
+) -> None:
+    model_server.answers = ["a reply"]
+
+    async def asked_once() -> None:
+        model = wire.open(model_server, waits)
+        await model.complete(REQUEST)
+        await model.close()
+
+    async def collected() -> None:
+        gc.collect()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    asyncio.run(asked_once())
+    asyncio.run(collected())
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
