@@ -2,8 +2,8 @@
 
 Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a rung, and of these only who is behind by more than
 noise. What is compared are the policies of that moment, scored without exploration noise from the same start states: the curves of exploring policies
-tell much less (benchmarks/LOG.md). Everybody waits at a rung, without a slot, until all who are still in the race
-have come to it: so what is decided depends on the scores alone, never on who trained faster.
+tell much less (benchmarks/LOG.md). At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or until it is among
+the better half whatever the others will be worth: so what is decided depends on the scores alone, never on who trained faster.
 """
 
 from __future__ import annotations
@@ -94,11 +94,12 @@ class Race:
         self._decided = asyncio.Condition()
 
     async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
-        """Wait at a rung until all are there; why this candidate is to be stopped, or ""."""
+        """Wait at a rung until it is certain what becomes of this candidate; why it is to be stopped, or ""."""
         self.tell(candidate, rung, score)
         async with self._decided:
             self._decide()
-            await self._decided.wait_for(lambda: self._stopped[rung] is not None)
+            self._decided.notify_all()  # one more may be certain to go on
+            await self._decided.wait_for(lambda: self._stopped[rung] is not None or self._is_safe(candidate, rung))
         return (self._stopped[rung] or {}).get(candidate, "")
 
     def tell(self, candidate: int, rung: int, score: float | None) -> None:
@@ -110,6 +111,16 @@ class Race:
         self._racing.discard(candidate)
         async with self._decided:
             self._decide()
+
+    def _is_safe(self, candidate: int, rung: int) -> bool:
+        """Whether the candidate goes on at this rung even where all who have not come to it yet are better: `behind` stops none of the better half."""
+        scores = self._scores[rung]
+        known = [(score, other) for other, score in scores.items() if score is not None]
+        mine = scores[candidate]
+        if mine is None:
+            return False
+        worse = sum(other < (mine, candidate) for other in known)
+        return worse >= (len(known) + len(self._racing - scores.keys())) // 2
 
     def _decide(self) -> None:
         for rung, scores in enumerate(self._scores):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -123,13 +123,54 @@ async def test_the_order_of_arrival_changes_nothing() -> None:
 
 
 async def test_nobody_waits_for_who_has_left() -> None:
-    race = Race(range(3), [[]])
+    race = Race(range(4), [[]])
     waiting = [asyncio.create_task(race.at_rung(candidate, 0, 5.0)) for candidate in (0, 1)]
-    await asyncio.sleep(0)
-    assert not any(task.done() for task in waiting)
-    await race.leave(2)  # rejected, say
+    for left in (2, 3):
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+        await race.leave(left)  # rejected, say
     async with asyncio.timeout(10):
         assert [await task for task in waiting] == ["", ""]
+
+
+async def test_who_is_in_the_better_half_in_any_case_does_not_wait() -> None:
+    race = Race(range(6), [[]])
+    tasks = {
+        candidate: asyncio.create_task(race.at_rung(candidate, 0, score))
+        for candidate, score in {0: 3.0, 1: 7.0, 2: None, 3: 5.0, 4: 9.0}.items()
+    }
+    for _ in range(20):
+        await asyncio.sleep(0)
+    # with the sixth there may be five scores, of which the worst two may be stopped: 3 and 5 wait, and who has no score
+    assert [candidate for candidate, task in tasks.items() if task.done()] == [1, 4]
+    await race.leave(5)
+    async with asyncio.timeout(10):
+        # median 6, distances 3, 1, 1, 3: a spread of 2.97 and a bar of 4.5
+        assert [bool(await task) for task in tasks.values()] == [True, False, False, False, False]
+
+
+async def raced(scores: Mapping[int, float | None], earlier: Sequence[float], arrival: Sequence[int]) -> dict[int, str]:
+    """Who was stopped at the only rung, and why."""
+    race, told = Race(scores, [earlier]), dict[int, str]()
+
+    async def run(candidate: int) -> None:
+        for _ in range(3 * arrival.index(candidate)):
+            await asyncio.sleep(0)
+        told[candidate] = await race.at_rung(candidate, 0, scores[candidate])
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        for candidate in scores:
+            group.create_task(run(candidate))
+    return {candidate: why for candidate, why in told.items() if why}
+
+
+async def test_whoever_comes_first_what_is_decided_is_the_same() -> None:
+    generator = random.Random(1)
+    for _ in range(200):
+        scores = {place: generator.choice((None, 0.0, generator.gauss())) for place in range(generator.randint(2, 9))}
+        earlier = [generator.gauss() for _ in range(generator.randrange(4))]
+        arrival = generator.sample(sorted(scores), len(scores))
+        assert await raced(scores, earlier, arrival) == behind(scores, earlier)
 
 
 async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
