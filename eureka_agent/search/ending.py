@@ -50,7 +50,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
     observer.add()  # before the report, which says how long it took
     run.archive.set_facts({"status": status.value, "message": message})
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
-    if run.archive.messages():
+    if run.archive.account():
         write_file(run.folder / MESSAGES_FILE, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))

@@ -35,7 +35,7 @@ def best_attempt(run: Run) -> Attempt | None:
 
 def run_report(run: Run) -> RunReport:
     """Everything that a report of this run is made from."""
-    attempts, trainings, messages = run.archive.attempts(), run.archive.trainings(), run.archive.messages()
+    attempts, trainings, messages = run.archive.attempts(), run.archive.trainings(), run.archive.account()
     return RunReport(
         run_name=run.name,
         folder=run.folder,

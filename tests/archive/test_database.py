@@ -94,3 +94,15 @@ def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         archive.set_facts({"first": 1, "second": object()})
     assert Archive(tmp_path).fact("first") is None
+
+
+def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    message = Message(
+        role="designer", attempt="1-01", model="a/b", request="long\n'\"", reply="…", cost=Cost(prompt_tokens=7)
+    )
+    archive.put("x", message)
+    archive.put("y", message.model_copy(update={"attempt": "1-02", "cost": Cost()}))
+    expected = [(each.attempt, "a/b", "", "", each.cost) for each in archive.messages()]
+    assert [(each.attempt, each.model, each.request, each.reply, each.cost) for each in archive.account()] == expected
+    assert [each.cost.prompt_tokens for each in archive.account()] == [7, None]
