@@ -1,4 +1,4 @@
-"""The figures of the training engine against their targets, one table, read from `results/`.
+"""The figures of the training engine, and of searches beside slow models, against their targets: one table, read from `results/`.
 
 A ratio is how far a figure is beyond its target: 1 meets it, 2 is twice as good. A figure that this run did not measure shows the day on which it
 was measured; one that was never measured says so.
@@ -26,6 +26,8 @@ RACING_TIME = 0.5
 TWO_CORES = 1.7
 GPU = 10.0
 MEMORY_GB = 1.5
+IDLE = 0.05
+DRIVER_MB = 300.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def rows(since: float = math.inf) -> list[Row]:
         *_two_cores(since),
         *_gpu(since),
         *_memory(since),
+        *_beside_models(since),
     ]
 
 
@@ -179,6 +182,21 @@ def _memory(since: float) -> Iterator[Row]:
     peak = found["peak_bytes"] / 1e9 if found else None
     figure = "ant/run, K=16, N=64: peak memory of a worker"
     yield at_most(figure, MEMORY_GB, peak, "{:.2f} GB", note=note, measured=when)
+
+
+def _beside_models(since: float) -> Iterator[Row]:
+    for name, whom in (("model_latency", "designer and reviewer"), ("model_latency_analyst", "with an analyst too")):
+        found, when = result(name, since)
+        figure = f"slots idle beside models that take 20 s, {whom}"
+        if not found:
+            yield at_most(figure, IDLE, None, "{:.1%}")
+            continue
+        each = ", ".join(f"{share:.1%}" for share in found["idle_share_of_each_worker"])
+        note = f"workers {each}; trainings of {found['median_training_s']:.0f} s, {found['watched_s']:.0f} s watched"
+        yield at_most(figure, IDLE, found["idle_share"], "{:.1%}", note=note, measured=when)
+    found, when = result("model_latency", since)
+    peak = found.get("driver_peak_mb")
+    yield at_most("peak memory of the driver", DRIVER_MB, peak, "{:.0f} MB", measured=when if found else "")
 
 
 def render(lines: Sequence[Row]) -> str:
