@@ -19,7 +19,7 @@ format: setup  ## Let ruff mend what it can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-bench:  ## Run the benchmarks (about 50 minutes); results go to benchmarks/results, their table is printed
+bench:  ## Run the benchmarks (about an hour); results go to benchmarks/results, their table is printed
 	@./setup.sh dev
 	@./setup.sh bench
 	.venv/bin/python -m benchmarks

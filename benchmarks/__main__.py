@@ -1,6 +1,6 @@
 """`make bench`: benchmarks, one after the other, each in a process of its own, and a table of the training engine's figures against their targets.
 
-python -m benchmarks            all but the long studies; about 50 minutes on two idle cores, 30 of them racing_time
+python -m benchmarks            all but the long studies; about an hour on two idle cores, 30 minutes of it racing_time
 python -m benchmarks NAME …     some of them
 python -m benchmarks --quick    a moment of each, to see that they run: stores nothing
 python -m benchmarks --list     their names and what they measure
