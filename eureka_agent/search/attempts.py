@@ -134,6 +134,9 @@ class AttemptRunner:
         """The attempt with what the reviewer says of it, who may turn it down."""
         if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
             return attempt  # what an optimiser only gave other constants was reviewed with its parent
+        if attempt.rungs or attempt.midway is not None:
+            # there was no money for it then; others were compared with this one since, or made from it
+            return attempt
         verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
         return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
 
