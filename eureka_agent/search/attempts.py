@@ -28,7 +28,7 @@ from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.racing import Rungs
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.standing import broken_off_outcome, midway_of, works_ahead
-from eureka_agent.search.trial import TrialRequest, TrialRunner
+from eureka_agent.search.trial import TrialRequest, TrialRunner, drop_files
 
 ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages after which nothing more happens to an attempt."""
@@ -180,6 +180,7 @@ class AttemptRunner:
         trial = await self._trials.run(request)
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
+            drop_files(request)
             self._trials.settle(request)
             return self._turned_down(reviewed)
         # what broke off keeps its checkpoints: they say how far it came

@@ -9,12 +9,15 @@ import pytest
 from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
+from eureka_agent.archive.artefacts import CURVES, attempt_folder
+from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
 from eureka_agent.report.events import Event
 from eureka_agent.report.state import SearchView
+from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -70,7 +73,10 @@ class Trials(RacedTrials):
         self._at_first.add(request.label)
         if not self._late or len(self._at_first) == 4:
             self._reviewer.may_answer.set()
-        return await super().run(request)
+        trial = await super().run(request)
+        for name in (CURVES, f"{FILE_PREFIX}.{request.label}"):  # as the trial runner does, of stopped ones too
+            write_text(request.folder / name, "a curve")
+        return trial
 
 
 def search_with(
@@ -109,6 +115,9 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     assert accepted.verdict.steps_run[-1] == "review"
     assert [finding.severity for finding in accepted.verdict.findings] == ["warning"]
     assert (view.accepted, view.rejected, view.stopped) == (4, 1, 0)
+    left = {path.name for path in attempt_folder(run.folder, "1-02").iterdir()}
+    assert left == {"reward.py", "prompt.md", "reply.md", "verdict.json"}
+    assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
 
 
 async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
