@@ -40,7 +40,9 @@ class Analyst:
 def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
     """The reply as plain text of bounded length, without what could be taken for a heading or a code block where it is shown."""
     text = without_headings(without_thinking(printable(reply)))
-    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)).strip()
+    # not a pattern, which takes the square of their number where spaces end no line
+    text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
+    text = re.sub(r"\n{3,}", "\n\n", text).strip()
     if len(text) > LONGEST_ANALYSIS:
         text, cut_off = text[:LONGEST_ANALYSIS].rpartition(" ")[0] or text[:LONGEST_ANALYSIS], True
     return f"{text} {CUT_OFF_NOTE}" if text and cut_off else text

@@ -103,7 +103,7 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
         parents=tuple(parent.id for parent in request.parents),
         designer=message.model,
         prompt=message.request,
-        reply=message.reply,
+        reply=printable(message.reply),  # `reply.md` is for a terminal, too; the message has it as it came
         finish_reason=message.finish_reason,
         cost=message.cost,
     )

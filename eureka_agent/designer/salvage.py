@@ -29,8 +29,8 @@ _MENDED = str.maketrans(
     }
 )
 _DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
-_ELISION = re.compile(
-    r"^[ \t]*#?[ \t]*(?:\.{3}|…)|\([ \t]*(?:\.{3}|…)|#[^\n]*\b(?:unchanged|(?:same )?as (?:before|above))\b",
+_ELISION = re.compile(  # nothing in it can be matched in two ways: a model may write a line of 50,000 hashes
+    r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as (?:before|above))\b",
     re.MULTILINE | re.IGNORECASE,
 )
 

@@ -18,7 +18,7 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.failures import Service, failure_of
+from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
 from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, tokens
 from eureka_agent.llm.retry import Patience
@@ -86,7 +86,7 @@ class AnthropicModel:
     async def _once(self, request: CompletionRequest) -> Completion:
         try:
             return _read_message(await self._create(**self._options(request)))
-        except (anthropic.AnthropicError, ValueError) as error:  # ValueError: a body that claims to be JSON and is not
+        except (anthropic.AnthropicError, *BAD_BODIES) as error:
             raise failure_of(error) from None
 
     def _options(self, request: CompletionRequest) -> dict[str, Any]:

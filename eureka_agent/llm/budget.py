@@ -59,6 +59,8 @@ class _Usage:
 
     requests: int = 0
     total: Amount = field(default_factory=Amount)
+    longest_reply: int = 0
+    """Tokens."""
 
 
 def _nothing(reason: str) -> None:
@@ -70,7 +72,8 @@ class Budget:
 
     A request is made when the limit leaves room for what it is expected to cost, beside what those in flight are expected to, and when
     those in flight cannot reach the limit even where each costs the most that it can. So a run goes beyond its limit by less than one
-    request, however long the replies are. Near the limit requests wait for one another. Once one was turned down all are.
+    request, however long the replies are; where they have no bound, as long as none is longer than the longest before it, or than
+    `LONGEST_REPLY_TOKENS`. Near the limit requests wait for one another. Once one was turned down all are.
     """
 
     def __init__(
@@ -96,9 +99,7 @@ class Budget:
         self._usage: dict[tuple[str, str], _Usage] = {}
         self._changed = asyncio.Condition()
         for message in spent:
-            self._count(
-                message.model, message.role, self._amount(message.model, message.cost, message.request, message.reply)
-            )
+            self._count(message.model, message.role, message.cost, message.request, message.reply)
 
     @property
     def spent(self) -> Amount:
@@ -114,10 +115,9 @@ class Budget:
         """Set aside what a request will cost, when there is room for it. Raises BudgetSpentError where there will be none."""
         characters = sum(len(message.content) for message in request.messages)
         prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1
-        bound = request.max_tokens or LONGEST_REPLY_TOKENS
-        most = self._estimate(model, prompt_tokens, bound)
         async with self._changed:
             while True:
+                bound = request.max_tokens or self._longest_reply(model)
                 reason = self.closed or self._time_is_up()
                 usage = self._usage.get((model, request.role.value))
                 if usage is not None:
@@ -133,13 +133,14 @@ class Budget:
                     self._close(reason)
                     raise BudgetSpentError(f"no more requests to models: {self.closed}")
                 await self._changed.wait()
+            most = self._estimate(model, prompt_tokens, bound)
             reservation = Reservation(model, request.role.value, expected, most)
             self._in_flight.append(reservation)
             return reservation
 
     async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
         """Count what a request cost in place of what was set aside. The texts serve where the server counted no tokens."""
-        self._count(reservation.model, reservation.role, self._amount(reservation.model, cost, request, reply))
+        self._count(reservation.model, reservation.role, cost, request, reply)
         await self.release(reservation)
 
     async def release(self, reservation: Reservation) -> None:
@@ -148,6 +149,11 @@ class Budget:
             if reservation in self._in_flight:
                 self._in_flight.remove(reservation)
             self._changed.notify_all()
+
+    def _longest_reply(self, model: str) -> int:
+        """Tokens that a reply without a bound is taken to have at most: some models reason for longer than any reward needs."""
+        seen = (usage.longest_reply for (name, _), usage in self._usage.items() if name == model)
+        return max(LONGEST_REPLY_TOKENS, *seen, 0)
 
     def _fits(self, needed: Amount) -> bool:
         usual = sum((each.expected for each in self._in_flight), self._spent + needed)
@@ -168,10 +174,12 @@ class Budget:
             self.closed = reason
             self._on_closed(reason)
 
-    def _count(self, model: str, role: str, amount: Amount) -> None:
+    def _count(self, model: str, role: str, cost: Cost, request: str, reply: str) -> None:
+        amount = self._amount(model, cost, request, reply)
         usage = self._usage.setdefault((model, role), _Usage())
         usage.requests += 1
         usage.total += amount
+        usage.longest_reply = max(usage.longest_reply, cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN)
         self._spent += amount
 
     def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import email.utils
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,6 +35,8 @@ SPENT_CODES = frozenset(
 """Codes in a body that comes with a 429, for which no wait helps."""
 REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt", "bio_policy"})
 """Codes of a filter in front of the model: a refusal, which is data."""
+BAD_BODIES = (ValueError, RecursionError)
+"""What an SDK lets through of a body that claims to be JSON and is not, or is nested so deeply that nobody can read it."""
 RETRY_HINT = "the run is kept: `eureka resume` goes on with it"
 
 
@@ -203,7 +206,8 @@ def failure_of(error: BaseException) -> RequestFailedError:
             return RequestFailedError(Trouble.TIMEOUT)
         if "TransportError" in bases and "LocalProtocolError" not in bases:
             return RequestFailedError(Trouble.DROPPED, _words_of_error(link))
-    if any(isinstance(link, json.JSONDecodeError) or "APIResponseValidationError" in _bases(link) for link in chain):
+    unreadable = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+    if any(isinstance(link, unreadable) or "APIResponseValidationError" in _bases(link) for link in chain):
         return RequestFailedError(Trouble.NONSENSE)
     cause = error.__cause__ if "APIConnectionError" in _bases(error) else None  # which by itself says nothing
     return RequestFailedError(Trouble.OTHER, _words_of_error(cause or error))
@@ -217,7 +221,8 @@ def failure_in_body(error: Any) -> RequestFailedError | None:
     if not words:
         return None
     statuses = {"server_error": 500, "rate_limit_exceeded": 429}
-    number = int(code) if code is not None and code.isdigit() else statuses.get(code or "", 400)
+    # other codes are a provider's own names and numbers
+    number = int(code) if code is not None and re.fullmatch(r"[45][0-9]{2}", code) else statuses.get(code or "", 400)
     return RequestFailedError(Trouble.STATUS, words, status=number, code=code)
 
 
@@ -230,7 +235,7 @@ def _status_failure(error: BaseException) -> RequestFailedError:
         text = ""
     try:
         words, code, wait = _words_of_body(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         words, code, wait = ("" if text.lstrip().startswith("<") else text), None, None
     headers = dict(getattr(response, "headers", None) or {})
     words = words or str(getattr(response, "reason_phrase", ""))

@@ -115,9 +115,11 @@ def _failure(error: Exception) -> RequestFailedError:
     """litellm gives every error a status, also those that it raises itself, for which nothing was ever sent."""
     failure = failure_of(error)
     status = getattr(error, "status_code", None)
-    if failure.trouble is not Trouble.OTHER or not isinstance(status, int):
+    if failure.trouble is not Trouble.OTHER:
         return failure
     words = _without_prefix(str(getattr(error, "message", None) or error))
+    if not isinstance(status, int):
+        return RequestFailedError(Trouble.OTHER, words or failure.words)
     if status == 200 or "no 'choices'" in words:
         return RequestFailedError(Trouble.NONSENSE)
     if status in PASSING_STATUSES or status > 500:  # a provider's own error under a good status

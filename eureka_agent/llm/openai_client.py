@@ -19,7 +19,7 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.failures import RequestFailedError, Service, Trouble, failure_in_body, failure_of
+from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_in_body, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
 from eureka_agent.llm.retry import Patience
@@ -91,7 +91,7 @@ class OpenAIModel:
             if self._by_responses:
                 return _read_response(await self._create(**self._for_responses(request)))
             return read_chat(await self._create(**self._for_chat(request)))
-        except (openai.OpenAIError, ValueError) as error:  # ValueError: a body that claims to be JSON and is not
+        except (openai.OpenAIError, *BAD_BODIES) as error:
             raise failure_of(error) from None
 
     def _for_chat(self, request: CompletionRequest) -> dict[str, Any]:
@@ -136,12 +136,9 @@ def _read_response(response: Any) -> Completion:
     status = part(response, "status")
     if status == "failed":
         raise failure_in_body(part(response, "error")) or RequestFailedError(Trouble.OTHER, "without a reason")
-    parts = [
-        found
-        for item in listed(response, "output")
-        if part(item, "type") == "message"
-        for found in part(item, "content") or []
-    ]
+    messages = [item for item in listed(response, "output") if part(item, "type") == "message"]
+    contents = [content for item in messages if isinstance(content := part(item, "content"), list)]
+    parts = [found for content in contents for found in content]
     ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
     if status == "incomplete":
         reason = part(response, "incomplete_details", "reason")

@@ -6,7 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from eureka_agent.records import Cost, Record
 _TABLE = "model_prices_and_context_window_backup.json"
 """litellm's table as it came with the package. Read as a file: to import litellm takes seconds, and it would fetch a newer one."""
 _MILLION = Decimal(1_000_000)
+_HIGHEST = Decimal(1_000)
+"""US dollars for one token, beyond which a number is a slip of the hand."""
 
 
 class Price(Record):
@@ -48,12 +50,17 @@ class Price(Record):
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
     """Prices of these models, by name: those that a person gave (`<model>=<prompt>,<completion>`), else the table's. Unknown ones are missing.
 
-    Raises SettingsError for a price that cannot be read.
+    Raises SettingsError for a price that cannot be read, and for a second one of the same model.
     """
-    prices = dict(_parse(text) for text in given)
+    prices: dict[str, Price] = {}
+    for text in given:
+        name, price = _parse(text)
+        if name in prices:
+            raise SettingsError(f"--price {text!r} is the second one for {name!r}", "give each model one price")
+        prices[name] = price
     for model in models:
-        if model not in prices and (price := _from_table(model)) is not None:
-            prices[model] = price
+        if model not in prices and (listed := _from_table(model)) is not None:
+            prices[model] = listed
     return prices
 
 
@@ -62,9 +69,9 @@ def _parse(text: str) -> tuple[str, Price]:
     parts = numbers.split(",")
     try:
         prompt, completion = (Decimal(part.strip()) / _MILLION for part in parts)
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):  # no number, or one beyond all numbers
         prompt = completion = Decimal(-1)
-    if not model or not all(value.is_finite() and value >= 0 for value in (prompt, completion)):
+    if not model or not all(value.is_finite() and 0 <= value <= _HIGHEST for value in (prompt, completion)):
         raise SettingsError(
             f"the price {text!r} cannot be read",
             "write <provider>/<model>=<US dollars for a million tokens of prompts>,<of replies>, such as openai/mine=0.25,2",

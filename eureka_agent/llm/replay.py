@@ -50,10 +50,12 @@ def read_recording(path: Path) -> Recording:
     try:
         # not `splitlines`, which also breaks where JSON does not
         head, *lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        settings = json.loads(head)["settings"]
+        settings = dict(json.loads(head)["settings"].items())
         records = [json.loads(line) for line in lines]
         messages = {record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
+        for message in messages.values():
+            FinishReason(message.finish_reason)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as error:
         raise RunFolderError(
             f"{str(path)!r} is no recording of a search: {' '.join(str(error).split())[:200]}",
             "name a run, or the messages.jsonl of one",

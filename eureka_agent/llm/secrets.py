@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-_NAMES = re.compile(r"(API_?KEY|ACCESS_?KEY|SECRET|TOKEN|PASSWORD|CREDENTIALS?)S?(_|$)", re.IGNORECASE)
+_NAMES = re.compile(r"(KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|JWT)S?(_|$)", re.IGNORECASE)
 """Environment variables whose value is taken for a key."""
 _SHORTEST = 8
 """A shorter value is a word, such as a switch, and would black out half of a text."""

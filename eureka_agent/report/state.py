@@ -210,6 +210,10 @@ class SearchView:
         if attempt.stage is Stage.REJECTED:
             if earlier is not None and earlier.stage is Stage.ACCEPTED:  # its review came later
                 self.accepted -= 1
+                if attempt.id in self._trained_here:  # the training of what is made of it counts in its place, if any
+                    self._trained_here.discard(attempt.id)
+                    self._trained_samples[attempt.iteration].discard(attempt.sample)
+                    self.trainings_done -= 1
             self._discard(attempt)
         else:
             self.accepted += 1

@@ -28,7 +28,7 @@ from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.racing import Rungs
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.standing import broken_off_outcome, midway_of, works_ahead
-from eureka_agent.search.trial import TrialRequest, TrialRunner
+from eureka_agent.search.trial import TrialRequest, TrialRunner, drop_files
 
 ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages after which nothing more happens to an attempt."""
@@ -134,6 +134,9 @@ class AttemptRunner:
         """The attempt with what the reviewer says of it, who may turn it down."""
         if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
             return attempt  # what an optimiser only gave other constants was reviewed with its parent
+        if attempt.rungs or attempt.midway is not None:
+            # there was no money for it then; others were compared with this one since, or made from it
+            return attempt
         verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
         return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
 
@@ -177,6 +180,7 @@ class AttemptRunner:
         trial = await self._trials.run(request)
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
+            drop_files(request)
             self._trials.settle(request)
             return self._turned_down(reviewed)
         # what broke off keeps its checkpoints: they say how far it came

@@ -155,6 +155,13 @@ class TrialRunner:
         return replace(trial, outcome=scored(outcome, evaluation, self._success_fitness), evaluation=evaluation)
 
 
+def drop_files(request: TrialRequest) -> None:
+    """Remove what a trial left in its folder: of one that counts nowhere."""
+    for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
+        for path in request.folder.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
     """The outcome with its evaluation's mean fitness, spread over episodes and success rate."""
     episodes = episode_statistics(evaluation, success_fitness)

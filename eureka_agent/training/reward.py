@@ -22,6 +22,8 @@ from eureka_agent.training.binding import bind_arguments, device_of
 from eureka_agent.training.time_limit import TimeLimitError
 
 FUNCTION_NAME = "compute_reward"
+LONGEST_NAME = 80
+"""Characters of a component's name."""
 _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
 
 
@@ -157,6 +159,11 @@ class RewardFunction:
     def _checked_component(self, name: object, value: object, batch: int, device: torch.device) -> Tensor:
         if not isinstance(name, str):
             raise self._violation(f"a component's name is {name!r}, expected a string", "use names such as 'forward'")
+        if len(name) > LONGEST_NAME or not name.isprintable():  # it stands in tables, reports and other models' prompts
+            raise self._violation(
+                f"a component's name is {name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line",
+                "use names such as 'forward'",
+            )
         if isinstance(value, (bool, int, float)):
             value = torch.tensor(float(value))
         if not isinstance(value, Tensor):
@@ -216,5 +223,10 @@ def _describe(error: BaseException, filename: str) -> str:
     """`line 7: IndexError: …`, the line being the last one of the reward itself on the way to the error."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
     where = f"line {lines[-1]}: " if lines else ""
-    text = " ".join(str(error).split())
+    text = "".join(_visible(character) for character in " ".join(str(error).split()))
     return f"{where}{type(error).__name__}: {text}" if text else f"{where}{type(error).__name__}"
+
+
+def _visible(character: str) -> str:
+    """A character, or what stands for it in source: what a reward raises is shown in terminals, some of whose characters are commands."""
+    return character if character.isprintable() else character.encode("unicode_escape", "backslashreplace").decode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from scripted_desk import Cut, NamedModel, ScriptedDesk
@@ -102,3 +104,13 @@ def test_a_failed_episode_is_shown_closely_before_its_end(description: TaskDescr
     assert "cart_position [m]  0  1  2  3\n" in trajectory_table(short, seen)
     whole = {"cart_position": np.arange(8.0), "terminated": np.zeros(8)}
     assert "cart_position [m]  0  1  2  3  4  5  6  7\n" in trajectory_table(whole, seen)
+
+
+@pytest.mark.parametrize("gap", [" " * 200_000, "\t" * 200_000, "\n" * 200_000, " \n" * 100_000])
+def test_a_gap_in_the_words_is_read_in_one_pass(gap: str) -> None:
+    begin = time.process_time()
+    assert clean_analysis(f"{gap}it{gap}fell{gap}").split() in (
+        ["it", "fell"],
+        ["it", CUT_OFF_NOTE[:4], *CUT_OFF_NOTE[5:].split()],
+    )
+    assert time.process_time() - begin < 5.0

@@ -455,3 +455,9 @@ async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescri
     messages, _ = await revised(description, "word " * 40_000, EMPTY)
     assert len(messages[2][1]) < LONGEST_ANSWER_SHOWN + 100
     assert "more characters]" in messages[2][1]
+
+
+async def test_a_reply_is_kept_beside_the_attempt_as_it_can_be_shown(description: TaskDescription) -> None:
+    desk = ScriptedDesk(f"\x1b]8;;http://there\x07Why\x1b[2J not.\x00\n\n{fenced(REWARD)}")
+    proposal = await designer_of(desk).propose(design_request(description, Operator.FRESH))
+    assert proposal.reply == f"Why not.\n\n{fenced(REWARD)}"

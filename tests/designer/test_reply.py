@@ -385,3 +385,16 @@ def test_endless_reasoning_is_bounded() -> None:
     assert reply.source == WHOLE
     assert len(reply.reasoning) < 10_100
     assert "more characters]" in reply.reasoning
+
+
+@pytest.mark.parametrize(
+    "line", ["#" * 45_000, " " * 45_000 + "x = 1", "( " * 20_000], ids=["hashes", "spaces", "brackets"]
+)
+def test_long_lines_in_source_hold_nothing_up(line: str) -> None:
+    """A search for dots that stand for the rest took minutes over a line of hashes, and with it the whole search."""
+    begin = time.process_time()
+    reply = parse_reply(
+        f"```python\n{FUNCTION}\n{line}\n```\n\n```python\n{FUNCTION}\n```\n\n```diff\n{FUNCTION}\n{line * 4}\n```"
+    )
+    assert time.process_time() - begin < 5.0
+    assert "def compute_reward" in reply.source

@@ -99,6 +99,25 @@ async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(
     assert limit - one < budget.spent.tokens < limit + one
 
 
+async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
+    """Replies of 60,000 tokens, which no bound forbids, after one such and nine short ones: eight in flight, each taken for 16,000, would fit."""
+    replies = [60_000, *[100] * 9]
+    spent = [Message(role="designer", model="openai/tiny", request="", reply="", cost=cost(1_000, n)) for n in replies]
+    budget = Budget(Limits(tokens=200_000), {}, spent)
+
+    async def ask() -> None:
+        reservation = await budget.reserve("openai/tiny", request())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await budget.settle(reservation, cost(1_000, 60_000), "", "")
+
+    results = await asyncio.gather(*(ask() for _ in range(20)), return_exceptions=True)
+    assert any(isinstance(result, BudgetSpentError) for result in results)
+    assert budget.spent.tokens < 200_000 + 61_000
+    another = await Budget(Limits(tokens=200_000), {}, spent).reserve("openai/other", request())
+    assert another.most.tokens == 1_001 + 16_000
+
+
 async def test_a_request_that_came_to_nothing_costs_nothing() -> None:
     budget = Budget(Limits(tokens=20_000), {})
     for _ in range(50):

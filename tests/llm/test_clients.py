@@ -287,7 +287,20 @@ async def test_a_filter_before_the_model_is_a_refusal(
 
 
 @pytest.mark.parametrize(
-    "answer", [HTML, NO_JSON, Raw(b'{"answer": 42}'), Raw(b"[1, 2]"), Raw(b"null"), Raw(b""), Raw(b'"hello"')]
+    "answer",
+    [
+        HTML,
+        NO_JSON,
+        Raw(b'{"answer": 42}'),
+        Raw(b"[1, 2]"),
+        Raw(b"null"),
+        Raw(b""),
+        Raw(b'"hello"'),
+        Raw(b"[" * 100_000),
+        Raw(b'{"a":' * 100_000),
+        Raw(b'{"choices": "\xff"}'),
+    ],
+    ids=lambda answer: repr(answer.body[:14]),
 )
 async def test_what_is_no_reply_is_said_to_be_none(
     wire: Wire, model_server: ModelServer, waits: Waits, answer: Answer
@@ -308,6 +321,21 @@ async def test_an_error_under_a_good_status_counts_as_one(wire: Wire, model_serv
     model_server.answers = [Raw(b'{"error": {"message": "no such model", "code": 404}}')]
     error = await refused_by(wire.open(model_server, waits))
     assert "(HTTP 404): no such model" in error.message
+
+
+@pytest.mark.parametrize("code", ["²", "9" * 5000, "99999", "no_such_thing", "-500"])
+async def test_a_code_that_is_no_status_is_none(wire: Wire, model_server: ModelServer, waits: Waits, code: str) -> None:
+    model_server.answers = [Raw(json.dumps({"error": {"message": "upstream is odd", "code": code}}).encode())]
+    error = await refused_by(wire.open(model_server, waits))
+    assert "answers with HTTP 400: upstream is odd" in error.message
+    assert len(model_server.requests) == 1
+
+
+async def test_an_error_that_nobody_can_read_has_its_status(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
+    model_server.answers = [Raw(b"[" * 100_000, status=400)]
+    assert "answers with HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
 
 
 async def test_an_error_page_shows_no_markup(wire: Wire, model_server: ModelServer, waits: Waits) -> None:

@@ -52,6 +52,20 @@ async def test_a_reply_comes_back_with_its_tokens(model_server: ModelServer, wai
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        Raw(b"[" * 100_000),
+        Raw(b"[" * 100_000, status=400),
+        Raw(json.dumps({"error": {"message": "upstream is odd", "code": "\u00b2"}}).encode()),
+    ],
+    ids=["nested", "nested error", "odd code"],
+)
+async def test_a_body_that_nobody_can_read_is_one_line(model_server: ModelServer, waits: Waits, answer: Raw) -> None:
+    model_server.answers = [answer]
+    await refused_by(opened(model_server, waits, "deepseek/tiny"))
+
+
+@pytest.mark.parametrize(
     ("ending", "text", "expected"),
     [
         ("stop", "", FinishReason.STOP),

@@ -123,6 +123,15 @@ async def test_odd_contents_of_compatible_servers(
     assert (reply.text, reply.prompt_tokens) == (text, None)
 
 
+@pytest.mark.parametrize("content", [5, True, None, "abc", {"type": "output_text", "text": "abc"}])
+async def test_a_message_whose_content_is_no_list_is_empty(model_server: ModelServer, content: object) -> None:
+    body = {"id": "1", "object": "response", "status": "completed"}
+    model_server.answers = [Raw(json.dumps({**body, "output": [{"type": "message", "content": content}]}).encode())]
+    model = OpenAIModel("tiny", Access(base_url=model_server.base_url, api="responses"))
+    reply = await model.complete(BOUND)
+    assert (reply.text, reply.finish_reason) == ("", FinishReason.STOP)
+
+
 async def test_a_reply_without_choices_is_empty(model_server: ModelServer) -> None:
     model_server.answers = [Raw(b'{"choices": []}')]
     reply = await OpenAIModel("tiny", Access(base_url=model_server.base_url)).complete(BOUND)

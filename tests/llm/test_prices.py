@@ -44,12 +44,19 @@ def test_what_a_person_says_counts_before_the_table() -> None:
         "x=-1,2",
         "x=nan,1",
         "x=1,inf",
+        "x=1e999999999,1",
+        "x=1,1e999990",
         "",
     ],
 )
 def test_a_price_that_cannot_be_read(text: str) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         find_prices([], [text])
+
+
+def test_a_second_price_for_a_model_is_an_error() -> None:
+    with pytest.raises(SettingsError, match="the second one for 'openai/x'"):
+        find_prices(["openai/x"], ["openai/x=1,2", "openai/y=1,2", "openai/x=100,200"])
 
 
 def test_cached_and_written_tokens_have_prices_of_their_own() -> None:

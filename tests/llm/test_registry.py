@@ -35,6 +35,14 @@ def test_a_name_that_is_none_says_how_to_write_one(model: str, message: str) -> 
     assert "offline" in caught.value.hint
 
 
+@pytest.mark.parametrize("model", [" openai/gpt-5", "openai/gpt-5 ", "openai / gpt-5", "openai/gpt-5\n"])
+def test_a_name_with_spaces_around_its_parts_is_no_second_name(model: str) -> None:
+    """Else its price is looked up under a name that no request has, and --max-cost limits nothing."""
+    with pytest.raises(SettingsError, match="has spaces around its parts") as caught:
+        language_model(model)
+    assert caught.value.hint == "write openai/gpt-5"
+
+
 @pytest.mark.parametrize(("model", "provider"), OWN_SDKS)
 @pytest.mark.parametrize("key", [None, "", "  "])
 def test_without_a_key_the_error_says_what_to_do(

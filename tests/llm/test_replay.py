@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
+
+MESSAGE = {"key": "a", "role": "designer", "attempt": "1-01", "model": "m", "request": "?", "reply": "!", "created": ""}
 
 
 def request(attempt: str, fitness: float, sample: int = 0) -> CompletionRequest:
@@ -73,10 +76,31 @@ async def test_a_long_difference_is_cut(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "not json", "[1]", '{"settings": {}}\n{"key": "a"}', '{"settings": {}}\n{', "{}", "\x00"]
+    "text",
+    [
+        "",
+        "not json",
+        "[1]",
+        '{"settings": {}}\n{"key": "a"}',
+        '{"settings": {}}\n{',
+        "{}",
+        "\x00",
+        '{"settings": 5}',
+        '{"settings": ["model"]}',
+        '{"settings": "model"}',
+        "[" * 100_000,
+        '{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "weird"}),
+    ],
+    ids=lambda text: text[-20:],
 )
 def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text(text)
     with pytest.raises(RunFolderError, match=r"broken\.jsonl' is no recording"):
         read_recording(path)
+
+
+def test_a_file_with_a_message_is_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "whole.jsonl"
+    path.write_text('{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "stop", "cost": {}}))
+    assert list(read_recording(path).messages) == ["a"]

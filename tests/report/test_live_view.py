@@ -121,6 +121,34 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene, point: Callabl
     assert (scene.view.proposed, scene.view.accepted, scene.view.rejected) == (3, 2, 1)
 
 
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_training_that_a_review_ends_counts_as_none(
+    scene: Scene, point: Callable[..., CurvePoint], mended: bool
+) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=2))
+    scene.accept("1-01")
+    scene.accept("1-02")
+    scene.send(TrainingProgress(job="1-02@7", points=(point(700, 1.0),)))
+    why = "turned down by its review"
+    rejected = scene.make("1-02", Stage.REJECTED, reason=why)
+    scene.send(
+        TrainingEnded(job="1-02@7", label="1-02", kind="search", fitness=None, failure=why),
+        Judged(attempt=rejected),
+        AttemptEnded(attempt=rejected),
+    )
+    assert (scene.view.trainings_done, scene.view.env_steps_done) == (0, 700)
+    if mended:
+        scene.accept("1-02-r1")
+        scene.finish("1-02-r1", 2.5)
+    scene.finish("1-01", 1.5)
+    scene.send(IterationEnded(iteration=0, best=scene.view.attempt("1-01")))
+    done = 2 if mended else 1
+    assert scene.view.trainings_done == done
+    # what was trained in this iteration, 3 samples of the next, 2 finalists × 3 seeds, 2 baselines × 3 seeds
+    assert scene.view.trainings_total == done + 3 + 6 + 6
+    assert (scene.view.accepted, scene.view.rejected) == (done, 1)
+
+
 def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:

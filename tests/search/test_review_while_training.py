@@ -9,11 +9,15 @@ import pytest
 from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
+from eureka_agent.archive.artefacts import CURVES, attempt_folder
+from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Finding
+from eureka_agent.records import Finding, Stage
 from eureka_agent.report.events import Event
 from eureka_agent.report.state import SearchView
+from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -70,7 +74,10 @@ class Trials(RacedTrials):
         self._at_first.add(request.label)
         if not self._late or len(self._at_first) == 4:
             self._reviewer.may_answer.set()
-        return await super().run(request)
+        trial = await super().run(request)
+        for name in (CURVES, f"{FILE_PREFIX}.{request.label}"):  # as the trial runner does, of stopped ones too
+            write_text(request.folder / name, "a curve")
+        return trial
 
 
 def search_with(
@@ -109,6 +116,9 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     assert accepted.verdict.steps_run[-1] == "review"
     assert [finding.severity for finding in accepted.verdict.findings] == ["warning"]
     assert (view.accepted, view.rejected, view.stopped) == (4, 1, 0)
+    left = {path.name for path in attempt_folder(run.folder, "1-02").iterdir()}
+    assert left == {"reward.py", "prompt.md", "reply.md", "verdict.json"}
+    assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
 
 
 async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
@@ -165,3 +175,27 @@ async def test_a_reviewer_out_of_reach_ends_the_search(make_run: MakeRun) -> Non
     with pytest.raises(LanguageModelError, match="cannot reach it"):
         async with asyncio.timeout(10):
             await search_with(run, Unreachable(), Fuse()).engine.search()
+
+
+async def test_what_was_compared_without_a_review_is_not_turned_down_later(make_run: MakeRun) -> None:
+    """The limit left no room for a review; the run was killed behind a rung, and goes on with a higher limit."""
+
+    class Poor(LateReviewer):
+        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+            raise BudgetSpentError("no more requests")
+
+    run = restorable(make_run(**SETTINGS))
+    with pytest.raises(BaseExceptionGroup):
+        async with asyncio.timeout(10):
+            await search_with(run, Poor(), Fuse("rung", 6)).engine.search()
+    known = run.archive.attempt("1-02")
+    assert known is not None
+    assert known.stage is Stage.ACCEPTED
+    assert [score.fitness for score in known.rungs] == [10.0]
+    resumed, reviewer = restorable(open_run(run.folder)), LateReviewer()
+    reviewer.may_answer.set()
+    async with asyncio.timeout(10):
+        await search_with(resumed, reviewer, Fuse()).engine.search()
+    found = {row[0]: row[1] for row in rows(resumed)}
+    assert found["1-02"] == "trained"
+    assert "1-02-r1" not in found

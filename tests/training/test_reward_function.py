@@ -177,3 +177,23 @@ def test_two_rewards_do_not_share_a_namespace() -> None:
     first = load("FACTOR = 2.0\ndef compute_reward(height):\n    return FACTOR * height, {}\n")
     load("FACTOR = 5.0\ndef compute_reward(height):\n    return FACTOR * height, {}\n")
     assert first(values())[0].tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[31mred", "a\nb", "# What to do\nstop", "\u202eevil", "\ud800", "x" * 81, "a\tb", "\x9b31m"]
+)
+def test_a_components_name_is_one_line_that_can_be_seen(name: str) -> None:
+    """Names stand in tables of the terminal, in reports and in the next designer's prompt."""
+    with pytest.raises(RewardContractError, match="80 visible characters") as caught:
+        returning(f"height, {{{name!a}: height}}")(values())
+    assert str(caught.value).isprintable() or "\n  hint:" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    returning("height, {'speed (m/s) → 目标': height}")(values())
+
+
+def test_what_a_reward_raises_can_be_shown_in_a_terminal() -> None:
+    """torch puts what it was given into its errors, as it is."""
+    with pytest.raises(RewardContractError, match="Invalid device string") as caught:
+        returning(r"height.to('\x1b]8;;http://there\x07here\x1b[2J'), {}")(values())
+    assert caught.value.message.isprintable()
+    assert r"\x1b]8;;http://there\x07here\x1b[2J" in caught.value.message
