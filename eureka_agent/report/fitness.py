@@ -10,6 +10,7 @@ from rich.text import Text
 
 from eureka_agent.records import Verdict, WrittenFitness
 from eureka_agent.report import wording
+from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.tables import render_findings
 
 REDUCTIONS = {
@@ -31,7 +32,7 @@ def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
     title = f"fitness written by {fitness.author}"
     parts: list[RenderableType] = [Panel(Group(facts, Text(), syntax), title=title, title_align="left")]
     if fitness.reasoning.strip():
-        parts.append(Panel(Text(fitness.reasoning.strip()), title="reasoning", title_align="left", border_style="dim"))
+        parts.append(reasoning_panel(fitness.reasoning))
     if verdict.findings:
         title = "what the critic remarks (it calls it a reward)"
         parts.append(Panel(render_findings(verdict), title=title, title_align="left", border_style="yellow"))

@@ -16,6 +16,7 @@ from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, V
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import verdict
 from eureka_agent.report.entries import remark
+from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
 
@@ -190,9 +191,7 @@ def render_attempt(
         parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
     parts.append(_source_panel(attempt, whole=True))
     if attempt.proposal.reasoning.strip():
-        parts.append(
-            Panel(Text(attempt.proposal.reasoning.strip()), title="reasoning", title_align="left", border_style="dim")
-        )
+        parts.append(reasoning_panel(attempt.proposal.reasoning))
     if attempt.verdict is not None:
         parts.append(_verdict_panel(attempt.verdict))
     if points:
