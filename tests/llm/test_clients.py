@@ -467,6 +467,9 @@ def test_a_closed_model_leaves_nothing_to_an_event_loop_that_is_gone(
         for _ in range(10):
             await asyncio.sleep(0)
 
+    asyncio.run(collected())  # what other tests left open
+    gc.collect()
+    caplog.clear()
     asyncio.run(asked_once())
     asyncio.run(collected())
     gc.collect()
