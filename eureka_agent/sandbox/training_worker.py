@@ -72,8 +72,6 @@ class TrainingJob:
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
-    saved: int = 0
-    """Points that the last saved state has behind it."""
     retries: int = 0
     on_pause: PauseObserver | None = None
     """Asked at each of the command's pauses with the points so far and the policy of the moment (safetensors, gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
@@ -217,9 +215,9 @@ class TrainingWorker:
         job = self.jobs.get(event.job)
         if job is not None and job.on_pause is not None and event.job not in self._paused:
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
-            self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy))
+            self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
 
-    async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path) -> None:
+    async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str) -> None:
         name = job.command.job
         try:
             stop = await on_pause(tuple(job.points), policy)
@@ -234,16 +232,36 @@ class TrainingWorker:
             self._client.last_sign_of_life = time.monotonic()
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
             return
+        if not stop and self.free_slots < 0 and await self._hand_over(job, snapshot):
+            return
+        (self._client.scratch / snapshot).unlink(missing_ok=True)
+        await self._client.send(Cancel(job=name) if stop else Proceed(job=name))
         if stop:
-            await self._client.send(Cancel(job=name))
             self._finish(name, None, failure=("stopped", stop))
-        elif self._take_over is not None and self.free_slots < 0 and job.saved == len(job.points):
-            # here it would wait for a slot, which another worker may have
+
+    async def _hand_over(self, job: TrainingJob, snapshot: str) -> bool:
+        """Give a training that would wait here for a slot back to whoever knows of others, who may have one; False where it stays.
+
+        Its state is kept only now that it is to go on: whoever resumed it from there before would pass the pause unasked.
+        """
+        name, store, client = job.command.job, self._setup.snapshots, self._client
+        if self._take_over is None or store is None or client is None:
+            return False
+        try:
+            await self._keep(job, snapshot, store)
+        except (
+            WorkerDiedError
+        ):  # no state is where it should be: the worker may have died over it, or go on with it itself
+            return self.jobs.get(name) is not job
+        except EurekaError as error:  # a full disk: whoever waits for the training must hear of it
+            if self.jobs.get(name) is job and not job.result.done():
+                job.result.set_exception(error)
+            return True
+        if self.jobs.get(name) is job:  # else its worker died meanwhile, or nobody waits for it
             del self.jobs[name]
             self._take_over(job)
-            await self._client.send(Cancel(job=name))
-        else:
-            await self._client.send(Proceed(job=name))
+            await client.send(Cancel(job=name))
+        return True
 
     def suspect(self) -> str:
         """Name of the job whose reward was running when the worker ended; empty when none was."""
@@ -270,17 +288,20 @@ class TrainingWorker:
                 self._on_progress(name, points)
 
     async def _take_saved(self, event: Saved) -> None:
-        """Keep a training's state. Its points go first: a state without them would be of no use."""
-        assert self._client is not None
+        """Keep the state of a training that runs."""
         job, store = self.jobs.get(event.job), self._setup.snapshots
         if job is not None and store is not None and event.iterations == len(job.points):
-            store.put_points(event.job, job.points)
-            try:
-                await asyncio.to_thread(take_file, self._client.scratch, event.snapshot, store.state_path(event.job))
-            except ScratchFileError as error:
-                raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
-            (self._client.scratch / event.snapshot).unlink(missing_ok=True)
-            job.saved = event.iterations
+            await self._keep(job, event.snapshot, store)
+
+    async def _keep(self, job: TrainingJob, snapshot: str, store: SnapshotStore) -> None:
+        """Store a state that the worker wrote. Its points go first: a state without them would be of no use."""
+        assert self._client is not None
+        store.put_points(job.command.job, job.points)
+        try:
+            await asyncio.to_thread(take_file, self._client.scratch, snapshot, store.state_path(job.command.job))
+        except ScratchFileError as error:
+            raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
+        (self._client.scratch / snapshot).unlink(missing_ok=True)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None

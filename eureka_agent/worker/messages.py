@@ -204,6 +204,8 @@ class Paused(Record):
     env_steps: int
     policy: str
     """Safetensors file of the policy of that moment, relative to the scratch folder."""
+    snapshot: str
+    """Safetensors file of its state, likewise: what it can go on from elsewhere."""
 
 
 class Trained(Record):

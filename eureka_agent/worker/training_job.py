@@ -116,9 +116,8 @@ class Population:
                 ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
             elif isinstance(result, MemberPaused):
                 policy = self._written(result.policy)
-                # it may go on in another worker
-                ended.append(self._kept(result.job, result.snapshot))
-                ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy))
+                snapshot = self._kept(result.snapshot)
+                ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy, snapshot=snapshot))
             else:
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
@@ -141,16 +140,19 @@ class Population:
         """States of all running trainings, when it is time again."""
         if not self._trainer.restorable or time.monotonic() - self._last_snapshots < self._snapshot_s:
             return []
-        events = [self._kept(job, self._trainer.snapshot(job)) for job in self._trainer.running()]
+        snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
-        return events
+        return [
+            Saved(job=job, snapshot=self._kept(snapshot), iterations=snapshot.record.iterations)
+            for job, snapshot in snapshots.items()
+        ]
 
-    def _kept(self, job: str, snapshot: Snapshot) -> Saved:
-        """A new file with a state."""
+    def _kept(self, snapshot: Snapshot) -> str:
+        """Name of a new file with a state."""
         self._snapshots_written += 1
         name = f"snapshot-{self._snapshots_written}.safetensors"
         save_snapshot(self._scratch / name, snapshot)
-        return Saved(job=job, snapshot=name, iterations=snapshot.record.iterations)
+        return name
 
     def _progress(self) -> Progress:
         points = {job: tuple(points) for job, points in self._points.items()}

@@ -200,6 +200,39 @@ def compute_reward(pole_upright):
     assert watched.retried == []
 
 
+async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    """Killed while it waits there, a training comes to the pause once more, with a policy to be scored: it may not be found behind it."""
+    policies: list[bool] = []
+    asked, never = asyncio.Event(), asyncio.Event()
+
+    async def at_first(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        asked.set()
+        await never.wait()
+        return ""
+
+    async def at_second(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        policies.append(policy is not None and policy.is_file())
+        return ""
+
+    pauses = (15 * 128,)
+    first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
+    training = asyncio.create_task(first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first))
+    async with asyncio.timeout(60):
+        await asked.wait()
+    training.cancel()
+    await asyncio.wait({training})
+    await first.pool.close()
+    second = Watched(tmp_path / "second", SnapshotStore(tmp_path))
+    try:
+        result = await second.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_second)
+    finally:
+        await second.pool.close()
+    assert numbers(result) == undisturbed
+    assert policies == [True]
+
+
 async def test_a_state_that_cannot_be_read_means_the_first_step(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
