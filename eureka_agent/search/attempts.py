@@ -33,6 +33,8 @@ from eureka_agent.search.trial import TrialRequest, TrialRunner, drop_files
 ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages after which nothing more happens to an attempt."""
 
+MIDWAY_TRAJECTORIES = f"midway-{TRAJECTORIES}"
+
 
 def attempt_id(iteration: int, sample: int, revision: int) -> str:
     """`2-05`, or `2-05-r1` for its first revision. Iterations and samples count from 0 inside and from 1 in names."""
@@ -199,6 +201,7 @@ class AttemptRunner:
         )
         if course is not None and not trial.stopped:
             await self._pass_milestone(attempt, course, trial.points)
+        self._midway_episodes(attempt).unlink(missing_ok=True)
         trained = self._archived(attempt.id).model_copy(
             update={
                 "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
@@ -240,7 +243,11 @@ class AttemptRunner:
         env_steps, settings = rungs.env_steps[rung], self._run.settings
         if policy is not None and all(score.env_steps != env_steps for score in self._archived(attempt.id).rungs):
             seed = derive_seed(settings.seed, "rung")
-            fitness = await self._trials.score(policy, seed, settings.scoring_episodes)
+            # at the last rung, to be shown with what is known there; they are on the disk before the score is archived
+            episodes = (
+                self._midway_episodes(attempt) if self._works_ahead and env_steps == rungs.env_steps[-1] else None
+            )
+            fitness = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
             archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
             scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness))
             self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
@@ -256,9 +263,15 @@ class AttemptRunner:
             return
         if self._works_ahead and self._archived(attempt.id).midway is None:
             score = course.rungs.score(len(course.rungs.places) - 1, self._archived(attempt.id))
-            midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description)
+            episodes = self._midway_episodes(attempt)
+            known = episodes if episodes.is_file() else None
+            midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description, known)
             self._run.archive.put_attempt(self._archived(attempt.id).model_copy(update={"midway": midway}))
         course.milestone.pass_by(attempt.sample)
+
+    def _midway_episodes(self, attempt: Attempt) -> Path:
+        """Where the worst and the best episode at the last rung are, until the training has ended."""
+        return attempt_folder(self._run.folder, attempt.id) / MIDWAY_TRAJECTORIES
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
         """Train this attempt's reward once more, after generation `iteration`."""

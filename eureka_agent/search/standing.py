@@ -7,6 +7,7 @@ by their scores at the last rung. What came later is left out, also where it hap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Midway, Outcome, Stage, TaskDescription
@@ -43,11 +44,19 @@ def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
     )
 
 
-def midway_of(points: Sequence[CurvePoint], score: float | None, rungs: Rungs, description: TaskDescription) -> Midway:
-    """What there is to know of a training whose points end at the last rung, and of its score there."""
+def midway_of(
+    points: Sequence[CurvePoint],
+    score: float | None,
+    rungs: Rungs,
+    description: TaskDescription,
+    trajectories: Path | None = None,
+) -> Midway:
+    """What there is to know of a training whose points end at the last rung, of its score there, and of the episodes that this rests on."""
     checkpoints = rungs.checkpoints(points)
     outcome = broken_off_outcome(checkpoints).model_copy(update={"fitness": score})
-    return Midway(fitness=score, checkpoints=checkpoints, diagnosis=diagnose(outcome, points, None, description))
+    return Midway(
+        fitness=score, checkpoints=checkpoints, diagnosis=diagnose(outcome, points, None, description, "", trajectories)
+    )
 
 
 def standing(attempts: Sequence[Attempt], iteration: int, rungs: Rungs) -> list[Attempt]:

@@ -133,10 +133,10 @@ class TrialRunner:
         fitness = outcome.checkpoints[best].fitness
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
-    async def score(self, policy: Path, seed: int, episodes: int) -> float | None:
-        """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored."""
+    async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
+        """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where its worst and best episode go."""
         try:
-            return (await self._evaluator.evaluate(policy, seed, episodes)).fitness_mean()
+            return (await self._evaluator.evaluate(policy, seed, episodes, trajectories)).fitness_mean()
         except (WorkerFaultError, WorkerDiedError, ScratchFileError):
             return None
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scripted_search import Fuse, TableTrials
 
 from eureka_agent.archive.run_folder import Run
@@ -56,10 +57,13 @@ class RacedTrials(TableTrials):
         checkpoints = tuple(summarize([each]) for each in points)
         return replace(trial, points=points, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
 
-    async def score(self, policy: Path, seed: int, episodes: int) -> float | None:
-        """The policy's name is its fitness."""
+    async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
+        """The policy's name is its fitness, and where the cart is in its episodes."""
         self._rung_fuse("score")
         await asyncio.sleep(0)
+        if trajectories is not None:
+            cart = {name: np.full(3, float(policy.stem)) for name in ("worst/cart_position", "best/cart_position")}
+            np.savez(trajectories, **cart)
         self.scored.append((float(policy.stem), seed, episodes))
         return float(policy.stem)
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,6 +105,10 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert parent.diagnosis is not None
     assert parent.diagnosis.fitness == 9.0
     assert parent.diagnosis.fitness_values == (5.0,) * 7  # of ten checkpoints those up to 70 %
+    # the episodes at that rung, in which the cart is where its score says
+    assert "Worst episode:\ntime [s]           0.02  0.04  0.06\ncart_position [m]  9  9  9" in parent.diagnosis.text
+    assert "Best episode:" in parent.diagnosis.text
+    assert not list(run.folder.rglob("midway-*"))
     assert trials.requests[0].pauses == (700,)  # nobody is stopped, so nobody pauses before
     assert [attempt.id for attempt in trained][:3] == ["2-03", "2-01", "2-02"]
     first = run.archive.attempt("1-01")
@@ -250,8 +255,9 @@ async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(make_
     class Unscored(RacedTrials):
         """No policy of the first three can be scored, at a rung or at the end."""
 
-        async def score(self, policy: Any, seed: int, episodes: int) -> float | None:
-            return None if policy.stem in ("5.0", "1.0", "6.0") else await super().score(policy, seed, episodes)
+        async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
+            unscored = policy.stem in ("5.0", "1.0", "6.0")
+            return None if unscored else await super().score(policy, seed, episodes, trajectories)
 
         async def run(self, request: TrialRequest) -> Trial:
             trial = await super().run(request)
