@@ -70,6 +70,9 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     messages = stored(folder)
     assert len(messages) == len(server.requests)
     assert {message["role"] for message in messages} == {"designer", "reviewer", "analyst"}
+    # who reads trainings is shown episodes of them, also where the next generation is designed before they have ended
+    read = [str(message["request"]) for message in messages if message["role"] == "analyst"]
+    assert all("Worst episode" in request and "Best episode" in request for request in read)
     assert "openai/test was asked" in " ".join(output.split())
     assert "at a cost that is not known" in " ".join(output.split())
     found = eureka.json("show", "latest")
