@@ -249,9 +249,8 @@ class TrainingWorker:
             return False
         try:
             await self._keep(job, snapshot, store)
-        except (
-            WorkerDiedError
-        ):  # no state is where it should be: the worker may have died over it, or go on with it itself
+        except WorkerDiedError:
+            # no state is where it should be: the worker may have died over it, or go on with it itself
             return self.jobs.get(name) is not job
         except EurekaError as error:  # a full disk: whoever waits for the training must hear of it
             if self.jobs.get(name) is job and not job.result.done():
