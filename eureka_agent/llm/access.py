@@ -79,6 +79,20 @@ def key_in(variable: str) -> str | None:
     return key or None
 
 
+def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
+    """The key for a model that is asked at `address`, None: at its provider's own. Raises SettingsError for a key that is needed and missing, and for an
+    address that is none."""
+    key = key_in(variable)
+    if key is None and needed:
+        raise SettingsError(
+            f"model {model!r} needs a key and {variable} is not set",
+            f"export {variable}=…, name a server of your own with --base-url, or use --model offline",
+        )
+    if address is not None:
+        usable_address(address)
+    return key
+
+
 def usable_address(address: str) -> str:
     """The address of a server. Raises SettingsError for what is none."""
     try:

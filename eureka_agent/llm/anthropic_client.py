@@ -14,9 +14,8 @@ from eureka_agent.llm.access import (
     NO_KEY,
     Access,
     ask_loopback_directly,
-    key_in,
+    checked_key,
     shown_address,
-    usable_address,
 )
 from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
 from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, Completion, CompletionRequest, FinishReason
@@ -40,15 +39,8 @@ class AnthropicModel:
     def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
         """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
-        key = key_in(KEY_VARIABLE)
         self.name = f"anthropic/{model}"
-        if key is None and address is None:
-            raise SettingsError(
-                f"model {self.name!r} needs a key and {KEY_VARIABLE} is not set",
-                f"export {KEY_VARIABLE}=…, name a server of your own with --base-url, or use --model offline",
-            )
-        if address is not None:
-            usable_address(address)
+        key = checked_key(self.name, KEY_VARIABLE, address, needed=address is None)
         self._model = model
         self._timeout = anthropic.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
         ask_loopback_directly()

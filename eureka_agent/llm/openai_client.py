@@ -15,9 +15,8 @@ from eureka_agent.llm.access import (
     NO_KEY,
     Access,
     ask_loopback_directly,
-    key_in,
+    checked_key,
     shown_address,
-    usable_address,
 )
 from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_in_body, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
@@ -37,15 +36,8 @@ class OpenAIModel:
         """The key is read from OPENAI_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         official = address is None or _is_openai(address)
-        key = key_in(KEY_VARIABLE)
         self.name = f"openai/{model}"
-        if key is None and official:
-            raise SettingsError(
-                f"model {self.name!r} needs a key and {KEY_VARIABLE} is not set",
-                f"export {KEY_VARIABLE}=…, name a server of your own with --base-url, or use --model offline",
-            )
-        if address is not None:
-            usable_address(address)
+        key = checked_key(self.name, KEY_VARIABLE, address, needed=official)
         self._model = model
         self._official = official
         self._by_responses = access.api == "responses" or (access.api == "auto" and official)
