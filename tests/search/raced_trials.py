@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,29 @@ class RacedTrials(TableTrials):
 
     def _points(self, env_steps: int, fitness: float) -> tuple[CurvePoint, ...]:
         return tuple(point(steps, fitness) for steps in range(100, env_steps + 1, 100))
+
+
+class Jittery(RacedTrials):
+    """Trainings that take their turns in an order of chance."""
+
+    def __init__(
+        self,
+        seed: int,
+        table: Mapping[str, float],
+        fuse: Fuse | None = None,
+        at_rungs: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(table, fuse, at_rungs)
+        self._random = random.Random(seed)
+
+    async def run(self, request: TrialRequest) -> Trial:
+        for _ in range(self._random.randrange(40)):
+            await asyncio.sleep(0)
+        return await super().run(request)
+
+    async def before_the_end(self, request: TrialRequest) -> None:
+        for _ in range(self._random.randrange(400)):
+            await asyncio.sleep(0)
 
 
 def restorable(run: Run) -> Run:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
 
 import pytest
-from raced_trials import RacedTrials, restorable
+from raced_trials import Jittery, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
@@ -17,7 +16,6 @@ from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.strategies.islands import Islands
 from eureka_agent.search.strategies.tree import Tree
-from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
 
@@ -44,27 +42,12 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
 
 
-class Jittery(RacedTrials):
-    """Trainings that take their turns in an order of chance, and end otherwise than they stood at the rung."""
-
-    def __init__(self, seed: int, fuse: Fuse | None = None) -> None:
-        super().__init__(AT_THE_END, fuse, AT_RUNGS)
-        self._random = random.Random(seed)
-
-    async def run(self, request: TrialRequest) -> Trial:
-        for _ in range(self._random.randrange(40)):
-            await asyncio.sleep(0)
-        return await super().run(request)
-
-    async def before_the_end(self, request: TrialRequest) -> None:
-        for _ in range(self._random.randrange(400)):
-            await asyncio.sleep(0)
-
-
 async def searched(run: Run, strategy: Strategy, jitter: int, fuse: Fuse | None = None) -> list[Row]:
     known = len(run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], fuse=fuse)
-    await ScriptedSearch(run, designer, Jittery(jitter, fuse), fuse=fuse, strategy=strategy).engine.search()
+    await ScriptedSearch(
+        run, designer, Jittery(jitter, AT_THE_END, fuse, AT_RUNGS), fuse=fuse, strategy=strategy
+    ).engine.search()
     return rows_of(run)
 
 

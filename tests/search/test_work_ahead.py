@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from raced_trials import RacedTrials, restorable
+from raced_trials import Jittery, RacedTrials, restorable
 from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
@@ -139,27 +138,10 @@ async def test_all_attempts_are_compared_at_the_last_rung_and_by_repeats_that_ar
     assert asked(search)[2:] == [["1-01"]] * 4 + [["3-01"]] * 2
 
 
-class Jittery(RacedTrials):
-    """Trainings that take their turns in an order of chance."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(FITNESS)
-        self._random = random.Random(seed)
-
-    async def run(self, request: TrialRequest) -> Any:
-        for _ in range(self._random.randrange(40)):
-            await asyncio.sleep(0)
-        return await super().run(request)
-
-    async def before_the_end(self, request: TrialRequest) -> None:
-        for _ in range(self._random.randrange(400)):
-            await asyncio.sleep(0)
-
-
 async def test_what_is_designed_does_not_depend_on_who_trains_faster(make_run: MakeRun) -> None:
     found = []
     for seed in range(8):
-        search = search_with(restorable(make_run(**SETTINGS)), Jittery(seed))
+        search = search_with(restorable(make_run(**SETTINGS)), Jittery(seed, FITNESS))
         await search.engine.search()
         found.append((search.designer.requests, rows(search.run)))
     assert all(other == found[0] for other in found[1:])
@@ -241,7 +223,7 @@ async def test_when_nothing_comes_of_a_generation_the_one_before_it_still_comes_
     """Its candidates are all that the run has to show, and a resumption would break them off again."""
     settings = {**SETTINGS, "iterations": 2, "racing": False, "revisions": 0, "retry_rounds": 0}
     run = restorable(make_run(**settings))
-    search = ScriptedSearch(run, ScriptedDesigner([*SCRIPT[:3], *[IMPORTING] * 3]), Jittery(1))
+    search = ScriptedSearch(run, ScriptedDesigner([*SCRIPT[:3], *[IMPORTING] * 3]), Jittery(1, FITNESS))
     with pytest.raises(SearchFailedError, match="every proposal of iteration 2 failed, in 1 round of 3"):
         await search.engine.search()
     assert [(row[0], row[1]) for row in rows(run)] == [
