@@ -159,6 +159,7 @@ async def test_three_exploits_are_warnings_of_one_line(description: TaskDescript
         (Cut("", FinishReason.REFUSED), "refused"),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 async def test_a_review_that_cannot_be_read_blocks_nothing(
     description: TaskDescription, reply: str | Cut, reason: str
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_reward_in_the_style_of_published_ones_passes_every_static_step() -> N
         ("x = " + "-" * 5000 + "1", "P104", None),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | None) -> None:
     tree, findings = parse(source)
     assert tree is None

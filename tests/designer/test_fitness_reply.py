@@ -104,6 +104,7 @@ def test_without_success_no_episode_counts_as_solved() -> None:
         ("", "F701", "it is empty"),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_what_is_not_there_is_said(text: str, code: str, part: str) -> None:
     found = parse_fitness_reply(text)
     assert found.words is None or not found.source

@@ -302,6 +302,7 @@ async def test_a_filter_before_the_model_is_a_refusal(
     ],
     ids=lambda answer: repr(answer.body[:14]),
 )
+@pytest.mark.usefixtures("no_collection")
 async def test_what_is_no_reply_is_said_to_be_none(
     wire: Wire, model_server: ModelServer, waits: Waits, answer: Answer
 ) -> None:
@@ -331,6 +332,7 @@ async def test_a_code_that_is_no_status_is_none(wire: Wire, model_server: ModelS
     assert len(model_server.requests) == 1
 
 
+@pytest.mark.usefixtures("no_collection")
 async def test_an_error_that_nobody_can_read_has_its_status(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:

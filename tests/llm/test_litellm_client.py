@@ -60,6 +60,7 @@ async def test_a_reply_comes_back_with_its_tokens(model_server: ModelServer, wai
     ],
     ids=["nested", "nested error", "odd code"],
 )
+@pytest.mark.usefixtures("no_collection")
 async def test_a_body_that_nobody_can_read_is_one_line(model_server: ModelServer, waits: Waits, answer: Raw) -> None:
     model_server.answers = [answer]
     await refused_by(opened(model_server, waits, "deepseek/tiny"))

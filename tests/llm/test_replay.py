@@ -93,6 +93,7 @@ async def test_a_long_difference_is_cut(recording: Recording) -> None:
     ],
     ids=lambda text: text[-20:],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text(text)

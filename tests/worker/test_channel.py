@@ -61,6 +61,7 @@ def test_lines_that_come_in_pieces_or_together_are_commands(pipes: Pipes) -> Non
         (b"[" * 10_000 + b"\n", "not a command"),
     ],
 )
+@pytest.mark.usefixtures("no_collection")
 def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(pipes: Pipes, line: bytes, said: str) -> None:
     pipes.write(line + CANCEL)
     with pytest.raises(ProtocolError) as caught:
