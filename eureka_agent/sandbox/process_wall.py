@@ -46,6 +46,39 @@ _KILL_ROUNDS = 20
 _PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 
 
+class ProcessHandle:
+    """A worker that is a child process of the driver's."""
+
+    def __init__(self, process: asyncio.subprocess.Process, stderr: Path) -> None:
+        """`stderr`: the file that its standard error goes to."""
+        self.process = process
+        self._stderr = stderr
+
+    @property
+    def returncode(self) -> int | None:
+        """See `WorkerHandle`."""
+        return self.process.returncode
+
+    async def write(self, data: bytes) -> None:
+        """See `WorkerHandle`."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        await self.process.stdin.drain()
+
+    async def read(self, most: int) -> bytes:
+        """See `WorkerHandle`."""
+        assert self.process.stdout is not None
+        return await self.process.stdout.read(most)
+
+    async def wait(self) -> int:
+        """See `WorkerHandle`."""
+        return await self.process.wait()
+
+    def last_words(self) -> str:
+        """See `WorkerHandle`."""
+        return tail(self._stderr)
+
+
 class ProcessWall:
     """Workers as plain child processes with limits."""
 
@@ -65,8 +98,9 @@ class ProcessWall:
     def __init__(self) -> None:
         self._marks: dict[int, str] = {}
 
-    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
+    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`."""
+        scratch = folder
         mark = secrets.token_hex(16)
         command = [
             *(
@@ -103,16 +137,17 @@ class ProcessWall:
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
             ) from None
         self._marks[process.pid] = mark
-        return process
+        return ProcessHandle(process, scratch / STDERR_NAME)
 
     async def kill(self, handle: WorkerHandle) -> None:
         """See `Wall.kill`. Also ends processes that left the worker's session."""
-        assert isinstance(handle, asyncio.subprocess.Process)
+        assert isinstance(handle, ProcessHandle)
+        process = handle.process
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(handle.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
-            handle.kill()
-        mark = self._marks.pop(handle.pid, None)
+            process.kill()
+        mark = self._marks.pop(process.pid, None)
         if mark is not None:
             _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more
         await handle.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,12 @@ class Limits:
     open_files: int = 1024
     file_bytes: int = 1 << 30
     """Largest file that it may write."""
+    scratch_bytes: int = 1 << 30
+    """What its scratch folder may hold, behind walls that can limit that."""
+    processes: int = 256
+    """Processes and threads at a time, behind walls that can limit them."""
+    readable: tuple[Path, ...] = ()
+    """Folders of the person's that it reads, under their own absolute paths: the environment's, where that is a folder."""
     cores: tuple[int, ...] = ()
     """CPU cores that it runs on; empty: all."""
     visible_gpu: str | None = None
@@ -42,18 +47,27 @@ def _half_of_memory() -> int:
 
 
 class WorkerHandle(Protocol):
-    """A started worker. `asyncio.subprocess.Process` is one."""
-
-    stdin: asyncio.StreamWriter | None
-    stdout: asyncio.StreamReader | None
+    """A started worker: two streams of bytes, and how it ended."""
 
     @property
     def returncode(self) -> int | None:
         """None while it runs; negative: the signal that ended it."""
         ...
 
+    async def write(self, data: bytes) -> None:
+        """Write to its standard input; waits while it reads too little. Raises ConnectionError once nobody reads there."""
+        ...
+
+    async def read(self, most: int) -> bytes:
+        """The next bytes of its standard output, at most so many; empty at the end."""
+        ...
+
     async def wait(self) -> int:
         """Its exit status, once it has ended."""
+        ...
+
+    def last_words(self) -> str:
+        """The last lines that it wrote to standard error, and what the wall itself knows of its end; empty when there is nothing."""
         ...
 
 
@@ -66,10 +80,11 @@ class Wall(Protocol):
     does_not_cover: tuple[str, ...]
     """What it is not kept from, one phrase each; shown to the person."""
 
-    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
-        """Start `python -m eureka_agent.worker` on an existing scratch folder, which is all that both sides share.
+    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
+        """Start `python -m eureka_agent.worker`.
 
-        Its standard error goes to `STDERR_NAME` in that folder. Raises WallError when it cannot be started.
+        `folder`: an existing empty folder of this worker's alone, gone when it is; whether the worker sees it depends on the wall. Nothing
+        passes between driver and worker but the two streams. Raises WallError when it cannot be started.
         """
         ...
 
