@@ -35,7 +35,7 @@ from _results import write_result
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.snapshot import save_snapshot
+from eureka_agent.training.snapshot import snapshot_bytes
 from eureka_agent.training.trainer import Trainer
 
 MEMBERS = 16
@@ -107,7 +107,7 @@ class Measured:
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
             for job in self.trainer.running():
-                save_snapshot(Path(folder) / f"{job}.safetensors", self.trainer.snapshot(job))
+                (Path(folder) / f"{job}.safetensors").write_bytes(snapshot_bytes(self.trainer.snapshot(job)))
             return (time.perf_counter() - began) / SearchSettings().snapshot_interval
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -17,9 +18,20 @@ from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.scratch import stderr_tail
+from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
-from eureka_agent.worker.messages import EVENT, Command, Event, Fault, Open, Opened, Shutdown
+from eureka_agent.worker.messages import (
+    EVENT,
+    MAX_FILE_BYTES,
+    MAX_LINE_BYTES,
+    Command,
+    Event,
+    Fault,
+    FileHeader,
+    Open,
+    Opened,
+    Shutdown,
+)
 
 START_SECONDS = 300.0
 """What a worker may take to import its libraries and open an environment, or to make it for trainings (a cold disk, a busy machine, kernels of a
@@ -30,39 +42,74 @@ _LOOK_SECONDS = 1.0
 _STANDSTILL_SECONDS = 0.5
 """Where a look ends so much too late, this process stood still: after Ctrl-Z, or with the whole machine."""
 _QUEUED_EVENTS = 1024
+_READ_BYTES = 1 << 18
+_WALL_FOLDER = "wall"
+"""Of a worker's folder the part that is for the wall."""
+_INBOX_FOLDER = "inbox"
+"""The part that no worker sees, unless nothing keeps it from the person's files."""
 
 
 def absolute_reference(environment: str) -> str:
-    """What `--env` said, a folder's path made absolute: a worker's working folder is its scratch folder."""
+    """What `--env` said, a folder's path made absolute: a worker's working folder is another one."""
+    folder = environment_folder(environment)
+    return environment if folder is None else str(folder)
+
+
+def environment_folder(environment: str) -> Path | None:
+    """The person's own folder that `--env` names; None for a built-in environment and for one without a folder."""
     built_in = (resource_folder("envs") / environment / "env.py").is_file()
     folder = Path(environment).expanduser()
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
-    return str(folder.resolve()) if is_folder and ":" not in environment else environment
+    return folder.resolve() if is_folder and ":" not in environment else None
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; the number where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class _ProtocolViolationError(Exception):
+    """What a worker wrote is no event."""
 
 
 class WorkerClient:
     """Commands in, events out, and the reason when it is over. A worker that breaks the protocol is killed."""
 
-    def __init__(self, wall: Wall, handle: WorkerHandle, scratch: Path) -> None:
+    def __init__(self, wall: Wall, handle: WorkerHandle, folder: Path) -> None:
         """See `start`."""
         self._wall = wall
         self._handle = handle
-        self.scratch = scratch
-        """Folder that both sides share; file names in messages are relative to it."""
+        self._folder = folder
+        self.inbox = Inbox(folder / _INBOX_FOLDER)
+        """Files that the worker sent. Those that an event names are there when it comes."""
+        self._given: set[str] = set()
+        self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
         """When the last event came, in `time.monotonic` seconds."""
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUED_EVENTS)
         self._violation = ""
+        self._failure: EurekaError | None = None
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, wall: Wall, scratch_root: Path, limits: Limits | None = None) -> WorkerClient:
-        """A worker with a new scratch folder under `scratch_root`. Raises EurekaError when it cannot be started."""
-        with storage_errors(scratch_root):
-            scratch_root.mkdir(parents=True, exist_ok=True)
-            scratch = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch_root)).resolve()
-        handle = await wall.start(scratch, limits or Limits())
-        return cls(wall, handle, scratch)
+    async def start(cls, wall: Wall, root: Path, limits: Limits | None = None, environment: str = "") -> WorkerClient:
+        """A worker with a new folder under `root`, which may read that of the `environment`. Raises EurekaError when it cannot be started."""
+        with storage_errors(root):
+            root.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix="worker-", dir=root)).resolve()
+            (folder / _WALL_FOLDER).mkdir()
+        limits = limits or Limits()
+        if (own := environment_folder(environment)) is not None:
+            limits = replace(limits, readable=(*limits.readable, own))
+        try:
+            handle = await wall.start(folder / _WALL_FOLDER, limits)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return cls(wall, handle, folder)
 
     @property
     def alive(self) -> bool:
@@ -71,13 +118,30 @@ class WorkerClient:
 
     async def send(self, command: Command) -> None:
         """Send one command. To a dead worker nothing is sent: `receive` says that it is dead."""
-        assert self._handle.stdin is not None
         with contextlib.suppress(ConnectionError):
-            self._handle.stdin.write(command.model_dump_json().encode() + b"\n")
-            await self._handle.stdin.drain()
+            await self._handle.write(command.model_dump_json().encode() + b"\n")
+
+    async def give(self, path: Path, name: str, once: bool = False) -> None:
+        """Send a file, which later commands call `name`. `once`: not where one of that name was sent before.
+
+        Raises EurekaError for a file that cannot be read or is too large.
+        """
+        if once and name in self._given:
+            return
+        with storage_errors(path.parent):
+            content = await asyncio.to_thread(path.read_bytes)
+        if len(content) > MAX_FILE_BYTES:
+            raise EurekaError(f"{str(path)!r} has {len(content)} bytes, expected at most {MAX_FILE_BYTES}", "")
+        header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
+        with contextlib.suppress(ConnectionError):
+            await self._handle.write(header + b"\n" + content)
+        self._given.add(name)
 
     async def receive(self, timeout_s: float | None = None) -> Event:
-        """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time."""
+        """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time.
+
+        Raises EurekaError where a file of the worker's could not be stored.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             began = time.monotonic()
@@ -98,6 +162,8 @@ class WorkerClient:
                     raise
         if event is None:
             self._events.put_nowait(None)  # for whoever asks again
+            if self._failure is not None:
+                raise self._failure
             ending = self.ending()
             last_words = "its last words are above; " if "\n" in ending else ""
             raise WorkerDiedError(
@@ -142,10 +208,10 @@ class WorkerClient:
         elif status is None:
             how = "closed its end"
         elif status < 0:
-            how = f"was ended by {signal.Signals(-status).name}"
+            how = f"was ended by {signal_name(-status)}"
         else:
             how = f"ended with exit status {status}"
-        tail = stderr_tail(self.scratch)
+        tail = self._handle.last_words()
         return f"{how}\n{tail}" if tail else how
 
     async def kill(self) -> None:
@@ -154,7 +220,7 @@ class WorkerClient:
         await self._end_reading()
 
     async def close(self) -> None:
-        """Ask it to end, wait a moment, then end it. Leaves no process and no scratch folder, whatever happens meanwhile."""
+        """Ask it to end, wait a moment, then end it. Leaves no process and no folder, whatever happens meanwhile."""
         try:
             if self.alive:
                 with contextlib.suppress(TimeoutError):
@@ -166,37 +232,62 @@ class WorkerClient:
 
     async def _end(self) -> None:
         await self.kill()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _end_reading(self) -> None:
         self._reader.cancel()
         await asyncio.wait({self._reader})
 
     async def _read(self) -> None:
-        assert self._handle.stdout is not None
         try:
-            while True:
-                try:
-                    line = await self._handle.stdout.readline()
-                except ValueError:  # the stream's limit
-                    self._violation = "an event is too long"
-                    break
-                if not line:
-                    break
-                try:
-                    event = EVENT.validate_json(line)
-                except ValidationError:
-                    self._violation = f"not an event: {line[:80]!r}"
-                    break
-                self.last_sign_of_life = time.monotonic()
-                await self._events.put(event)
-            if not self._violation:
+            try:
+                while (event := await self._next_event()) is not None:
+                    self.last_sign_of_life = time.monotonic()
+                    if isinstance(event, FileHeader):
+                        await self.inbox.receive(event, self._read_some)
+                    else:
+                        await self._events.put(event)
+            except _ProtocolViolationError as error:
+                self._violation = str(error)
+            except WorkerFileError as error:
+                self._violation = error.message
+            except EurekaError as error:  # a full disk
+                self._failure = error
+            if not self._violation and self._failure is None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FAREWELL_SECONDS):
                         await self._handle.wait()
             await self._wall.kill(self._handle)  # what will never speak again, and what it started
         finally:
             self._mark_end()
+
+    async def _next_event(self) -> Event | None:
+        """The next line as an event; None at the end."""
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > MAX_LINE_BYTES:
+                raise _ProtocolViolationError("an event is too long")
+            part = await self._handle.read(_READ_BYTES)
+            if not part:
+                return None
+            self._unread += part
+        if end > MAX_LINE_BYTES:
+            raise _ProtocolViolationError("an event is too long")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        try:
+            return EVENT.validate_json(line)
+        except ValidationError:
+            raise _ProtocolViolationError(f"not an event: {line[:80]!r}") from None
+
+    async def _read_some(self, most: int) -> bytes:
+        """At most so many of the bytes that come next; none at the end."""
+        if not self._unread:
+            self._unread += await self._handle.read(_READ_BYTES)
+        part = bytes(self._unread[:most])
+        del self._unread[:most]
+        return part
 
     def _mark_end(self) -> None:
         """Let `receive` know that nothing follows, also when nobody emptied the queue."""

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Finding, TaskDescription, WrittenFitness
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -104,18 +103,14 @@ class DryRunner:
             return answer
 
     async def _hand_over(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
-        """Names of the files in the worker's scratch folder, which gets those that it does not have yet."""
-        scratch = (await self._worker.ready()).scratch
+        """Names of the files as the worker knows them, which gets those that it does not have yet."""
+        client = await self._worker.ready()
         names = {name: f"episodes-{name}.npz" for name in episodes}
         for name, path in episodes.items():
-            if (scratch / names[name]).exists():
-                continue
             try:
-                content = await asyncio.to_thread(path.read_bytes)
-            except OSError as error:
-                raise EpisodesFileError(f"cannot read {str(path)!r}: {error.strerror}", "train it again") from None
-            with storage_errors(scratch):
-                await asyncio.to_thread((scratch / names[name]).write_bytes, content)
+                await client.give(path, names[name], once=True)
+            except EurekaError as error:
+                raise EpisodesFileError(error.message, "train it again") from None
         return tuple(names.values())
 
     async def close(self) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Evaluation, WrittenFitness
-from eureka_agent.sandbox.scratch import take_file
+from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.inbox import check_trajectories
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
@@ -215,14 +214,13 @@ class Evaluator:
         Raises WorkerDiedError, WorkerFaultError and other EurekaErrors for what concerns all.
         """
         client = await worker.ready()
-        scratch = client.scratch
         job = f"evaluation-{next(self._jobs)}"
         names = [f"{job}-{index}" for index in range(len(requests))]
         try:
             among = []
             for request, name in zip(requests, names, strict=True):
                 try:
-                    among.append((request, await asyncio.to_thread(_put_into, scratch, request, name)))
+                    among.append((request, await _give(client, request, name)))
                 except EurekaError as error:
                     request.fail(error)
             if not among:
@@ -241,21 +239,19 @@ class Evaluator:
                     continue
                 if request.trajectories is not None and policy.trajectories is not None and not request.score.done():
                     try:
-                        await asyncio.to_thread(take_file, scratch, policy.trajectories, request.trajectories)
+                        await client.inbox.take(policy.trajectories, request.trajectories, check_trajectories)
                     except EurekaError as error:
                         request.fail(error)
                 if not request.score.done():
                     request.score.set_result(score.evaluation)
         finally:
             for name in names:
-                (scratch / f"{name}.safetensors").unlink(missing_ok=True)
-                (scratch / f"{name}.npz").unlink(missing_ok=True)
+                client.inbox.drop(f"{name}.npz")
 
 
-def _put_into(scratch: Path, request: _Request, name: str) -> PolicyFile:
-    """Copy a policy to where a worker can read it. Raises EurekaError when it cannot be copied."""
-    policy = scratch / f"{name}.safetensors"
-    with storage_errors(scratch):
-        shutil.copyfile(request.policy, policy)
+async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFile:
+    """Send a policy to a worker. Raises EurekaError when it cannot be read."""
+    policy = f"{name}.safetensors"
+    await client.give(request.policy, policy)
     trajectories = None if request.trajectories is None else f"{name}.npz"
-    return PolicyFile(policy=policy.name, seed=request.seed, episodes=request.episodes, trajectories=trajectories)
+    return PolicyFile(policy=policy, seed=request.seed, episodes=request.episodes, trajectories=trajectories)

@@ -14,10 +14,13 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+
+from safetensors.numpy import load_file
 
 from eureka_agent.archive.baseline_cache import CACHE_FOLDER
 from eureka_agent.archive.database import storage_errors
@@ -26,9 +29,12 @@ from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Device, Hardware
-from eureka_agent.sandbox.wall import KERNELS_FOLDER, Limits, Wall
+from eureka_agent.sandbox.inbox import WorkerFileError, check_state
+from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import DAY_SECONDS, SearchSettings, TrainingSettings, training_part
-from eureka_agent.worker.messages import Fault, Prepare, Prepared
+from eureka_agent.worker.messages import KERNELS_FILE, Fault, Prepare, Prepared
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 
 
 async def with_kernels(
@@ -62,10 +68,10 @@ async def compile_kernels(
 
     Kernels do not depend on the number of simulations, so a single slot is prepared. Raises EurekaError with the worker's words.
     """
-    client = await WorkerClient.start(wall, scratch, device.limit(Limits()))
+    client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:
         await client.open(environment, task, device.name_within)
-        await client.send(Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS))
+        await client.send(Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS, kernels=True))
         try:
             event = await client.receive(START_SECONDS)
         except TimeoutError:
@@ -77,20 +83,25 @@ async def compile_kernels(
             raise EurekaError(event.message, event.hint)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
-        await asyncio.to_thread(_keep, client.scratch / KERNELS_FOLDER, entry)
+        packed = await client.inbox.take(KERNELS_FILE, entry.with_suffix(".safetensors"), check_state)
+        await asyncio.to_thread(_keep, packed, entry)
     finally:
         await client.close()
 
 
-def _keep(compiled: Path, entry: Path) -> None:
-    """Copy a worker's cache; an environment without kernels leaves an empty entry."""
+def _keep(packed: Path, entry: Path) -> None:
+    """Unpack a worker's cache; an environment without kernels leaves an empty entry. Raises WorkerFileError for a path that leads elsewhere."""
     with storage_errors(entry.parent):
-        entry.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=entry.parent))
         try:
-            if compiled.is_dir():
-                shutil.copytree(compiled, draft, dirs_exist_ok=True)
+            for name, content in load_file(packed).items():
+                if not _PLAIN_PATH.fullmatch(name):
+                    raise WorkerFileError(f"a worker sent a kernel named {name[:100]!r}", "report this")
+                path = draft / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.tobytes())
             if not entry.is_dir():  # nor has another search put it there
                 os.rename(draft, entry)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+            packed.unlink(missing_ok=True)

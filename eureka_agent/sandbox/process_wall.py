@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import site
 import subprocess
@@ -14,10 +13,8 @@ import sys
 from pathlib import Path
 
 import eureka_agent
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.wall import KERNELS_FOLDER, STDERR_NAME, Limits, WorkerHandle
-from eureka_agent.worker.messages import MAX_LINE_BYTES
+from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle, file_tail
 
 _PASSED_ON = (
     "PATH",
@@ -76,7 +73,7 @@ class ProcessHandle:
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        return tail(self._stderr)
+        return file_tail(self._stderr)
 
 
 class ProcessWall:
@@ -116,10 +113,8 @@ class ProcessWall:
             *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
             *("--file-bytes", str(limits.file_bytes)),
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
+            *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
-        if limits.kernels is not None:
-            with storage_errors(scratch):
-                await asyncio.to_thread(shutil.copytree, limits.kernels, scratch / KERNELS_FOLDER)
         try:
             with (scratch / STDERR_NAME).open("ab") as stderr:
                 process = await asyncio.create_subprocess_exec(
@@ -130,7 +125,6 @@ class ProcessWall:
                     env=_environment(scratch, mark, limits.visible_gpu),
                     cwd=scratch,
                     start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
-                    limit=MAX_LINE_BYTES,
                 )
         except OSError as error:
             raise WallError(
@@ -163,8 +157,6 @@ def _environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str,
         _MARK: mark,
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        # a folder of its own: what lies there is executed
-        "WARP_CACHE_PATH": str(scratch / KERNELS_FOLDER),
         # what the driver imports the worker finds too: this package where it is not installed, a person's own modules
         "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGE_PARENT, os.environ.get("PYTHONPATH")))),
         "PYTHONUSERBASE": site.getuserbase(),

@@ -1,7 +1,7 @@
 """Trainings on several workers: who trains where, and what happens when a worker dies.
 
-A worker that dies takes its neighbours' trainings with it. They are started again among others. The job whose reward was running when it
-died is suspected: it is started again in a worker of its own, so that it can do no more harm; when that one dies too, the job has failed.
+A worker that dies takes its trainings with it, and they are started again, each from its last saved state. A reward, which runs in a process of its own,
+does not end a worker; a job whose worker died twice has failed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from eureka_agent.worker.messages import Train
 __all__ = ["TrainingPool", "TrainingResult"]
 
 _MAX_RETRIES = 1
-"""Times that a job is started again after a death that no single job is suspected of."""
+"""Times that a job is started again after its worker died."""
 _MOST_DEATHS_AT_START = 2
 """In a row. The first is taken for an accident, such as a machine that was short of memory."""
 
@@ -73,10 +73,8 @@ class TrainingPool:
         self._on_resume = on_resume
         self._order = itertools.count(1)
         self._waiting: list[TrainingJob] = []
-        self._suspects: asyncio.Queue[TrainingJob] = asyncio.Queue()
         self._workers: list[TrainingWorker] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._quarantine: asyncio.Task[None] | None = None
         self._deaths_at_start = 0
         """Since a worker was last started."""
 
@@ -115,8 +113,6 @@ class TrainingPool:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        while not self._suspects.empty():
-            self._waiting.append(self._suspects.get_nowait())
         for entry in self._waiting:
             entry.result.cancel()
         self._waiting.clear()
@@ -194,59 +190,18 @@ class TrainingPool:
     # ── when a worker dies ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _start_again(self, worker: TrainingWorker, error: WorkerDiedError) -> None:
-        suspect = worker.suspect()
-        known = suspect in worker.jobs
         for name, entry in list(worker.jobs.items()):
             del worker.jobs[name]
             if entry.result.done():
                 continue
-            if not known and entry.retries >= _MAX_RETRIES:
+            if entry.retries >= _MAX_RETRIES:
                 _fail(entry, f"its worker died twice; the last time: {error.message}")
                 continue
             entry.retries += 1
             self._on_retry(name, error.message.splitlines()[0])
             self._take_up(entry)
-            if name == suspect:
-                self._suspects.put_nowait(entry)
-                if self._quarantine is None or self._quarantine.done():
-                    self._quarantine = self._in_background(self._train_suspects())
-            else:
-                self._waiting.append(entry)
+            self._waiting.append(entry)
         self._dispatch()
-
-    async def _train_suspects(self) -> None:
-        """Train suspected jobs one after the other, each in a worker of its own. One that waits at a pause may wait for the next one."""
-        while not self._suspects.empty():
-            entry = self._suspects.get_nowait()
-            if not entry.result.done():
-                next_may_start = asyncio.Event()
-                self._in_background(self._train_alone(entry, next_may_start.set))
-                await next_may_start.wait()
-
-    async def _train_alone(self, entry: TrainingJob, on_slot_free: Callable[[], None]) -> None:
-        """Train one job in a worker of its own. `on_slot_free` is called when it is over, and before that whenever it pauses."""
-        worker = TrainingWorker(self._setup, self._leases.take(), 1, self._on_progress)
-        serving = None
-        try:
-            await worker.start()
-            worker.reserve(entry)
-            await worker.give(entry)
-            serving = asyncio.create_task(worker.serve(on_slot_free))
-            both: set[asyncio.Future[Any]] = {serving, entry.result}
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if not entry.result.done():
-                serving.result()
-        except WorkerDiedError as error:
-            _fail(entry, f"two workers died over it; the last time: {error.message}")
-        except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: whoever waits must hear of it)
-            _raise_to([entry], error)
-        finally:
-            if serving is not None:
-                serving.cancel()
-                await asyncio.wait({serving})
-            await worker.close()
-            entry.result.cancel()  # nothing happens to one that is done
-            on_slot_free()
 
     # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
 

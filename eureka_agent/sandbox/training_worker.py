@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
-from eureka_agent.sandbox.scratch import ScratchFileError, job_under_way, take_file
+from eureka_agent.sandbox.inbox import WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
@@ -137,7 +135,8 @@ class TrainingWorker:
         """Start the process and make its population. Raises EurekaError for an environment that cannot be loaded."""
         setup = self._setup
         device = self.lease.device
-        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, device.limit(setup.limits))
+        limits = device.limit(setup.limits)
+        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, limits, setup.environment)
         await self._client.open(setup.environment, setup.task, device.name_within, fitness=setup.fitness)
         await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
         try:
@@ -164,8 +163,7 @@ class TrainingWorker:
         command = job.command
         if job.state is not None:
             name = f"resumed-{job.order[1]}.safetensors"
-            with storage_errors(self._client.scratch):
-                shutil.copyfile(job.state, self._client.scratch / name)
+            await self._client.give(job.state, name)
             command = command.model_copy(update={"snapshot": name})
         await self._client.send(command)
 
@@ -216,6 +214,8 @@ class TrainingWorker:
         if job is not None and job.on_pause is not None and event.job not in self._paused:
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
             self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
+        else:
+            self._drop(event.policy, event.snapshot)
 
     async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str) -> None:
         name = job.command.job
@@ -231,10 +231,11 @@ class TrainingWorker:
         if not self._active and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
+            self._drop(snapshot)
             return
         if not stop and self.free_slots < 0 and await self._hand_over(job, snapshot):
             return
-        (self._client.scratch / snapshot).unlink(missing_ok=True)
+        self._drop(snapshot)
         await self._client.send(Cancel(job=name) if stop else Proceed(job=name))
         if stop:
             self._finish(name, None, failure=("stopped", stop))
@@ -262,10 +263,6 @@ class TrainingWorker:
             await client.send(Cancel(job=name))
         return True
 
-    def suspect(self) -> str:
-        """Name of the job whose reward was running when the worker ended; empty when none was."""
-        return job_under_way(self._client.scratch) if self._client is not None else ""
-
     async def close(self) -> None:
         """End the process and give its device back."""
         for task in list(self._paused.values()):
@@ -291,21 +288,29 @@ class TrainingWorker:
         job, store = self.jobs.get(event.job), self._setup.snapshots
         if job is not None and store is not None and event.iterations == len(job.points):
             await self._keep(job, event.snapshot, store)
+        else:
+            self._drop(event.snapshot)
+
+    def _drop(self, *files: str) -> None:
+        """Forget files that nobody needs."""
+        if self._client is not None:
+            for name in files:
+                self._client.inbox.drop(name)
 
     async def _keep(self, job: TrainingJob, snapshot: str, store: SnapshotStore) -> None:
         """Store a state that the worker wrote. Its points go first: a state without them would be of no use."""
         assert self._client is not None
         store.put_points(job.command.job, job.points)
         try:
-            await asyncio.to_thread(take_file, self._client.scratch, snapshot, store.state_path(job.command.job))
-        except ScratchFileError as error:
+            await self._client.inbox.take(snapshot, store.state_path(job.command.job), check_state)
+        except WorkerFileError as error:
             raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
-        (self._client.scratch / snapshot).unlink(missing_ok=True)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None
         job = self.jobs.get(event.job)
         if job is None:  # taken back meanwhile
+            self._drop(*event.policies.values())
             return
         if event.outcome.best_checkpoint not in event.policies or len(event.policies) > MOST_POLICIES:
             raise WorkerDiedError(
@@ -324,10 +329,9 @@ class TrainingWorker:
         assert self._client is not None
         destination = self._setup.scratch_root / "policies" / f"{as_name}.safetensors"
         try:
-            await asyncio.to_thread(take_file, self._client.scratch, name, destination)
-        except ScratchFileError as error:
+            await self._client.inbox.take(name, destination, check_policy)
+        except WorkerFileError as error:
             raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
-        (self._client.scratch / name).unlink(missing_ok=True)
         return destination
 
     def _finish(

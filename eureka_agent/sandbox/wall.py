@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 STDERR_NAME = "worker.stderr"
-"""File in the scratch folder that a worker's standard error goes to."""
-KERNELS_FOLDER = "kernels"
-"""Folder in the scratch folder in which a worker keeps compiled kernels."""
+"""File in a worker's folder that its standard error goes to, behind walls that have none better."""
+TAIL_BYTES = 4096
+"""Of what a worker wrote to standard error."""
 _LEAST_MEMORY_BYTES = 2 << 30
 
 
@@ -34,7 +35,7 @@ class Limits:
     visible_gpu: str | None = None
     """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver sees."""
     kernels: Path | None = None
-    """Folder of compiled kernels, of which it gets a copy (`sandbox/kernels.py`)."""
+    """Folder of compiled kernels, which it may read and of which its cache is to be a copy (`sandbox/kernels.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:
@@ -44,6 +45,19 @@ def shared_limits(workers: int) -> Limits:
 
 def _half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def file_tail(path: Path) -> str:
+    """The last lines of a file, which a worker may have made anything of; empty when there are none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not block
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return ""
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            return file.read(TAIL_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 class WorkerHandle(Protocol):

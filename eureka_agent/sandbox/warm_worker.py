@@ -49,7 +49,7 @@ class WarmWorker:
         if self._client is not None and self._client.alive:
             return self._client
         await self.drop()
-        self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits)
+        self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits, self._environment)
         try:
             self.opened = await self._client.open(self._environment, self._task, fitness=self._fitness)
         except BaseException:  # also a cancellation: no half-open worker stays behind
@@ -60,7 +60,7 @@ class WarmWorker:
     async def ask(
         self, command: DryRun | ScoreTransitions | Evaluate, timeout_s: float, client: WorkerClient | None = None
     ) -> DryRunDone | Scored | Evaluated:
-        """Send a command to the live worker and wait for its answer. `client`: the one whose scratch has the files that the command names, and
+        """Send a command to the live worker and wait for its answer. `client`: the one that was given the files that the command names, and
         no other; None: any.
 
         Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault.

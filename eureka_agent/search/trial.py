@@ -16,7 +16,7 @@ from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.events import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.sandbox.evaluator import Evaluator
-from eureka_agent.sandbox.scratch import ScratchFileError
+from eureka_agent.sandbox.inbox import WorkerFileError
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.training_worker import PauseObserver
 from eureka_agent.search.scoring import episode_statistics
@@ -137,7 +137,7 @@ class TrialRunner:
         """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where its worst and best episode go."""
         try:
             return (await self._evaluator.evaluate(policy, seed, episodes, trajectories)).fitness_mean()
-        except (WorkerFaultError, WorkerDiedError, ScratchFileError):
+        except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
     def settle(self, request: TrialRequest) -> None:
@@ -150,7 +150,7 @@ class TrialRunner:
             evaluation = await self._evaluator.evaluate(
                 request.folder / POLICY, seed, self._episodes, request.folder / TRAJECTORIES
             )
-        except (WorkerFaultError, WorkerDiedError, ScratchFileError) as error:
+        except (WorkerFaultError, WorkerDiedError, WorkerFileError) as error:
             return replace(trial, failure=f"its policy could not be scored: {error.message}")
         return replace(trial, outcome=scored(outcome, evaluation, self._success_fitness), evaluation=evaluation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,15 +249,16 @@ class _Pass:
         return found
 
 
-def save_trajectories(path: Path, trajectories: dict[str, Trajectory]) -> None:
-    """Write trajectories as plain arrays, named `<episode>/<variable>`. Raises OSError."""
+def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
+    """Trajectories as an npz file of plain arrays, named `<episode>/<variable>`."""
     arrays = {f"{episode}/{name}": array for episode, values in trajectories.items() for name, array in values.items()}
-    with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
 
 
 def load_trajectories(path: Path) -> dict[str, Trajectory]:
-    """Read what `save_trajectories` wrote; nothing is unpickled. Raises RunFolderError for another file."""
+    """Read what `trajectories_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
     trajectories: dict[str, Trajectory] = {}
     try:
         with np.load(path, allow_pickle=False) as arrays:

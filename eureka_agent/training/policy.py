@@ -9,7 +9,7 @@ from typing import cast
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from eureka_agent.errors import RunFolderError
@@ -80,14 +80,19 @@ def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:
 
 
 def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a finished training's policy. `metadata` holds the trainer's `policy_metadata`, and whatever names the policy."""
+    """Write `policy_bytes` to a file. Raises OSError."""
+    path.write_bytes(policy_bytes(tensors, metadata))
+
+
+def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """A finished training's policy as a safetensors file. `metadata` holds the trainer's `policy_metadata`, and whatever names the policy."""
     if metadata.get("activation") not in _ACTIVATIONS:
         raise ValueError(
             f"policy metadata has activation {metadata.get('activation')!r}, expected one of {_ACTIVATIONS}"
         )
     policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
     layer_sizes = ",".join(str(size) for size in policy.layer_sizes)
-    save_file(dict(tensors), path, metadata={**metadata, "layer_sizes": layer_sizes})
+    return save(dict(tensors), metadata={**metadata, "layer_sizes": layer_sizes})
 
 
 def load_policy(path: Path, device: str = "cpu") -> Policy:

@@ -11,7 +11,7 @@ import math
 import traceback
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -19,11 +19,15 @@ from torch import Tensor
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import bind_arguments, device_of
-from eureka_agent.training.time_limit import TimeLimitError
+from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 FUNCTION_NAME = "compute_reward"
 LONGEST_NAME = 80
 """Characters of a component's name."""
+MOST_COMPONENTS = 100
+"""That a reward may have: each is a curve, and a row in tables and prompts."""
+Result = tuple[Tensor, dict[str, Tensor]]
+"""Total and components, of shape (batch,) each."""
 _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
 
 
@@ -36,8 +40,24 @@ class RewardContractError(EurekaError):
         self.code = code
 
 
+class Reward(Protocol):
+    """What a trainer needs of a reward, wherever its code runs."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Variable names and `previous_<variable>`."""
+        ...
+
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
+        """Start a call with values by argument name, shape of each (batch, *variable.shape); what is returned waits for its result.
+
+        The wait raises RewardContractError as `RewardFunction` does, and TimeLimitError where the call takes longer than `timeout_s`.
+        """
+        ...
+
+
 class RewardFunction:
-    """`compute_reward` of one source, called with the variables that it names."""
+    """`compute_reward` of one source, called with the variables that it names, in this process."""
 
     def __init__(
         self, function: Callable[..., Any], arguments: tuple[str, ...], filename: str, return_line: int
@@ -120,6 +140,16 @@ class RewardFunction:
         self.component_names = tuple(checked)
         return checked_total, checked
 
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
+        """See `Reward`. The call is made when its result is waited for."""
+
+        def call() -> Result:
+            # a reward finds torch as it does everywhere else
+            with time_limit(timeout_s), torch.inference_mode(False):
+                return self(values)
+
+        return call
+
     def _move_constants(self, device: torch.device) -> None:
         """A source's top level ran on the CPU; the tensors that it left there follow the arguments."""
         names = getattr(self._function, "__globals__", {})
@@ -138,6 +168,11 @@ class RewardFunction:
             raise self._violation(
                 f"the second value returned is {type(components).__name__}, expected a dict of tensors by name",
                 "return the components as `{'name': component}`",
+            )
+        if len(components) > MOST_COMPONENTS:
+            raise self._violation(
+                f"there are {len(components)} components, expected at most {MOST_COMPONENTS}",
+                "add up what belongs together",
             )
         return total, components
 
@@ -159,11 +194,8 @@ class RewardFunction:
     def _checked_component(self, name: object, value: object, batch: int, device: torch.device) -> Tensor:
         if not isinstance(name, str):
             raise self._violation(f"a component's name is {name!r}, expected a string", "use names such as 'forward'")
-        if len(name) > LONGEST_NAME or not name.isprintable():  # it stands in tables, reports and other models' prompts
-            raise self._violation(
-                f"a component's name is {name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line",
-                "use names such as 'forward'",
-            )
+        if fault := component_fault(name):
+            raise self._violation(*fault)
         if isinstance(value, (bool, int, float)):
             value = torch.tensor(float(value))
         if not isinstance(value, Tensor):
@@ -185,6 +217,14 @@ class RewardFunction:
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
         return RewardContractError("contract", f"line {self._return_line}: {message}", hint)
+
+
+def component_fault(name: str) -> tuple[str, str] | None:
+    """Message and hint for a component's name that cannot stand in tables, reports and other models' prompts; None for one that can."""
+    if len(name) <= LONGEST_NAME and name.isprintable():
+        return None
+    shown = f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
+    return f"a component's name is {shown}", "use names such as 'forward'"
 
 
 def _shape_hint(value: Tensor, batch: int) -> str:

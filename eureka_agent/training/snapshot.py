@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from eureka_agent.errors import RunFolderError
@@ -42,16 +42,16 @@ class Snapshot:
     """Of the best checkpoints so far, by their index."""
 
 
-def save_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot. Raises OSError."""
+def snapshot_bytes(snapshot: Snapshot) -> bytes:
+    """A snapshot as a safetensors file."""
     tensors = {f"{_STATE}{name}": value for name, value in snapshot.state.items()}
     for index, policy in snapshot.policies.items():
         tensors |= {f"{_POLICY}{index}.{name}": value for name, value in policy.items()}
-    save_file(tensors, path, {_KEY: snapshot.record.model_dump_json()})
+    return save(tensors, {_KEY: snapshot.record.model_dump_json()})
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read what `save_snapshot` wrote; nothing is unpickled. Raises RunFolderError for another file."""
+    """Read what `snapshot_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
     try:
         with safe_open(path, framework="pt") as file:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))

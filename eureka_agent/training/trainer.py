@@ -21,10 +21,10 @@ from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.curves import curve_points
 from eureka_agent.training.episodes import EpisodeTracker
 from eureka_agent.training.population import Population
-from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward import Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.snapshot import Snapshot, TrainingRecord
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.written_fitness import fitness_in_parts
 
 REWARD_TIMEOUT = 5.0
@@ -85,7 +85,7 @@ TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberPaused
 @dataclass
 class _Job:
     name: str
-    reward: RewardFunction
+    reward: Reward
     seed: int
     snapshot: Snapshot | None
     pauses: tuple[int, ...]
@@ -194,7 +194,7 @@ class Trainer:
     def submit(
         self,
         job: str,
-        reward: RewardFunction,
+        reward: Reward,
         seed: int,
         snapshot: Snapshot | None = None,
         pauses: Sequence[int] = (),
@@ -294,13 +294,17 @@ class Trainer:
         rewards = torch.zeros(rollout.terminated.shape, device=rollout.terminated.device)
         components: dict[int, dict[str, Tensor]] = {}
         failures: dict[int, _Failure] = {}
-        for slot, member in self._members.items():
+        waits = {}
+        for (
+            slot,
+            member,
+        ) in self._members.items():  # all at once: where they have processes of their own these work side by side
             reward = member.job.reward
             values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments}
+            waits[slot] = reward.begin(values, self._reward_timeout)
+        for slot, wait in waits.items():
             try:
-                # a reward finds torch as it does everywhere else
-                with time_limit(self._reward_timeout), torch.inference_mode(False):
-                    total, components[slot] = reward(values)
+                total, components[slot] = wait()
             except RewardContractError as error:
                 failures[slot] = _Failure(error.code, f"{error.message}; {error.hint}" if error.hint else error.message)
                 continue

@@ -5,24 +5,34 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 LOADING_SECONDS = 5.0
 """What its top level may take."""
 CALL_SECONDS = 10.0
 """What one call may take."""
+
+
+Loader = Callable[[str, Sequence[Variable]], Reward]
+"""A reward from its source. Raises RewardLoadError and TimeLimitError."""
+
+
+def load_here(source: str, variables: Sequence[Variable]) -> RewardFunction:
+    """A `Loader` for sources that may run in this process."""
+    with time_limit(LOADING_SECONDS):
+        return RewardFunction.from_source(source, variables)
 
 
 class WrittenFitnessError(EurekaError):
@@ -32,11 +42,10 @@ class WrittenFitnessError(EurekaError):
 class WrittenFitnessFunction:
     """The total of a reward's source, called like a task's own fitness: with variables by name, one value a step."""
 
-    def __init__(self, source: str, variables: Sequence[Variable]) -> None:
+    def __init__(self, source: str, variables: Sequence[Variable], load: Loader) -> None:
         """Raises WrittenFitnessError where the source does not load, or reads what is no public variable."""
         try:
-            with time_limit(LOADING_SECONDS):
-                self._reward = RewardFunction.from_source(source, variables)
+            self._reward = load(source, variables)
         except EurekaError as error:
             raise WrittenFitnessError(f"the written fitness cannot be loaded: {error.message}", error.hint) from None
         except TimeLimitError as error:
@@ -48,27 +57,26 @@ class WrittenFitnessFunction:
     def __call__(self, **values: Tensor) -> Tensor:
         """Fitness of every step. Shape: (batch,), float32. Raises WrittenFitnessError; whether it is finite is not looked at."""
         try:
-            # as in its dry run: generated code finds torch with its gradients there
-            with time_limit(CALL_SECONDS), torch.inference_mode(False):
-                return self._reward(values)[0]
-        except RewardContractError as error:
+            return self._reward.begin(values, CALL_SECONDS)()[0]
+        except (RewardContractError, RewardLoadError) as error:
             raise WrittenFitnessError(f"the written fitness fails: {error.message}", error.hint) from None
         except TimeLimitError as error:
             raise WrittenFitnessError(f"the written fitness fails: one call {error}") from None
 
 
 def with_written_fitness(
-    loaded: LoadedEnvironment, task_name: str | None, fitness: WrittenFitness
+    loaded: LoadedEnvironment, task_name: str | None, fitness: WrittenFitness, load: Loader = load_here
 ) -> LoadedEnvironment:
     """The environment with one of its tasks alone, whose metric is the written one. Its set-up and training budget stay.
 
+    `load`: has the source run where it may.
     Raises EnvironmentLoadError for a task that is not there, WrittenFitnessError for a fitness that cannot be loaded.
     """
     name, task = loaded.task(task_name)
     written = replace(
         task,
         sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.source, loaded.environment_class.all_variables()),
+        fitness=WrittenFitnessFunction(fitness.source, loaded.environment_class.all_variables(), load),
         fitness_doc=fitness.doc,
         fitness_unit=fitness.unit,
         fitness_reduction=fitness.reduction,

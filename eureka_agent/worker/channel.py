@@ -1,15 +1,19 @@
-"""The worker's end of the protocol: commands in by line, events out by line."""
+"""The worker's end of the protocol: commands in by line, events out by line, files in between."""
 
 from __future__ import annotations
 
 import os
 import select
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.worker.messages import COMMAND, MAX_LINE_BYTES, Command, Event
+from eureka_agent.worker.messages import COMMAND, MAX_LINE_BYTES, Command, Event, FileHeader
 
 _READ_BYTES = 1 << 16
 
@@ -18,27 +22,51 @@ class ProtocolError(EurekaError):
     """A line that is no command."""
 
 
-class Channel:
-    """JSON lines over two file descriptors, without threads, so that a training can look for commands between iterations."""
+@dataclass(frozen=True)
+class File:
+    """A file for the driver, sent before the event that names it."""
 
-    def __init__(self, input_descriptor: int, output_descriptor: int) -> None:
+    name: str
+    content: bytes
+
+
+@dataclass
+class _Incoming:
+    file: BinaryIO
+    missing: int
+    """Bytes that are still to come."""
+
+
+class Channel:
+    """JSON lines and files over two file descriptors, without threads, so that a training can look for commands between iterations."""
+
+    def __init__(self, input_descriptor: int, output_descriptor: int, folder: Path) -> None:
+        """`folder`: where files that come are put under their names."""
         self._input = input_descriptor
         self._output = output_descriptor
+        self._folder = folder
         self._buffer = bytearray()
         self._skipping = False
+        self._incoming: _Incoming | None = None
         self.closed = False
         """True once the driver closed its end."""
 
     def receive(self, timeout_s: float | None) -> Command | None:
-        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone.
+        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone. Files that come before it are in the folder then.
 
-        Raises ProtocolError for a line that is no command or is too long; the next call goes on behind that line.
+        Raises ProtocolError for a line that is no command or is too long; the next call goes on behind that line. Raises OSError where a file
+        cannot be written.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            line = self._take_line()
+            self._take_content()
+            line = None if self._incoming is not None else self._take_line()
             if line is not None:
-                return _parse(line)
+                command = _parse(line)
+                if not isinstance(command, FileHeader):
+                    return command
+                self._incoming = _Incoming((self._folder / command.name).open("wb"), command.size)
+                continue
             if self.closed:
                 return None
             remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -50,13 +78,35 @@ class Channel:
 
     def send(self, event: Event) -> None:
         """Write one event. Raises OSError when the driver is gone."""
-        data = memoryview(event.model_dump_json().encode() + b"\n")
-        while data:
-            data = data[os.write(self._output, data) :]
+        self._write([event.model_dump_json().encode(), b"\n"])
+
+    def send_file(self, file: File) -> None:
+        """Write a file. Raises OSError when the driver is gone."""
+        header = FileHeader(name=file.name, size=len(file.content))
+        self._write([header.model_dump_json().encode(), b"\n", file.content])
 
     def descriptors(self) -> tuple[int, int]:
         """Both file descriptors, for a fork that must not hold them."""
         return self._input, self._output
+
+    def _write(self, parts: Sequence[bytes]) -> None:
+        for part in parts:
+            data = memoryview(part)
+            while data:
+                data = data[os.write(self._output, data) :]
+
+    def _take_content(self) -> None:
+        """What the buffer holds of a file under way."""
+        incoming = self._incoming
+        if incoming is None:
+            return
+        part = self._buffer[: incoming.missing]
+        incoming.file.write(part)
+        del self._buffer[: len(part)]
+        incoming.missing -= len(part)
+        if not incoming.missing:
+            incoming.file.close()
+            self._incoming = None
 
     def _take_line(self) -> bytes | None:
         """A complete line from the buffer, without its end. Raises ProtocolError once for one that is too long."""
@@ -80,7 +130,7 @@ class Channel:
 
 
 def _too_long() -> ProtocolError:
-    return ProtocolError(f"a command is longer than {MAX_LINE_BYTES} bytes", "send files through the scratch folder")
+    return ProtocolError(f"a command is longer than {MAX_LINE_BYTES} bytes", "send what is large as a file")
 
 
 def _parse(line: bytes) -> Command:

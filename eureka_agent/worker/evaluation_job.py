@@ -13,8 +13,9 @@ from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, save_trajectories
+from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, trajectories_bytes
 from eureka_agent.training.policy import load_policy
+from eureka_agent.worker.channel import File
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
 
 MOST_ROWS = 512
@@ -24,8 +25,12 @@ MOST_RECORDED_BYTES = 256 << 20
 
 
 @torch.inference_mode()  # nothing here asks autograd
-def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, scratch: Path) -> Evaluated:
-    """Run the policies without noise for the episodes asked for, in as few passes as there is room for.
+def evaluate(
+    command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
+) -> tuple[list[File], Evaluated]:
+    """Run the policies, which are in `folder`, without noise for the episodes asked for, in as few passes as there is room for.
+
+    Returns the trajectories that were asked for, and the scores.
 
     What is wrong with one policy is its own score's fault. What nobody foresaw is raised: the policies can then be sent one by one.
     """
@@ -33,9 +38,10 @@ def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: s
     scores: dict[PolicyFile, PolicyScore] = {}
     for file in command.policies:
         try:
-            requests[file] = _load(file, loaded.environment_class, scratch)
+            requests[file] = _load(file, loaded.environment_class, folder)
         except EurekaError as error:
             scores[file] = PolicyScore(fault=error.message, hint=error.hint)
+    recorded: list[File] = []
     for files in _passes(requests, loaded.environment_class):
         among = [requests[file] for file in files]
         rows = sum(padded(request.episodes, loaded.environment_class.row_multiple) for request in among)
@@ -47,12 +53,12 @@ def evaluate(command: Evaluate, loaded: LoadedEnvironment, task: Task, device: s
         for file, (evaluation, trajectories) in zip(files, results, strict=True):
             scores[file] = _score(evaluation)
             if file.trajectories is not None and trajectories is not None:
-                save_trajectories(scratch / file.trajectories, trajectories)
-    return Evaluated(job=command.job, scores=tuple(scores[file] for file in command.policies))
+                recorded.append(File(file.trajectories, trajectories_bytes(trajectories)))
+    return recorded, Evaluated(job=command.job, scores=tuple(scores[file] for file in command.policies))
 
 
-def _load(file: PolicyFile, environment_class: type[VecTask], scratch: Path) -> PolicyRequest:
-    policy = load_policy(scratch / file.policy)
+def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
+    policy = load_policy(folder / file.policy)
     check_sizes(policy, environment_class)
     return PolicyRequest(policy, file.seed, file.episodes, record=file.trajectories is not None)
 

@@ -75,9 +75,17 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+_spared: set[int] = set()
+
+
+def spare(child: int) -> None:
+    """Have `kill_strays` leave a child alone."""
+    _spared.add(child)
+
+
 def kill_strays() -> None:
-    """Kill and collect every child of this process, and what they leave behind."""
-    while children := _children():
+    """Kill and collect every child of this process that is not spared, and what they leave behind."""
+    while children := [child for child in _children() if child not in _spared]:
         for child in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""The worker protocol: JSON lines in both directions, one message a line, validated on both sides.
+"""The worker protocol: JSON lines in both directions, one message a line, validated on both sides; files go between them as they are.
 
 The driver writes commands to the worker's standard input; the worker answers with events on the descriptor that was its standard output
-(its own prints go to standard error, so generated code cannot write into the protocol by printing). Files (policies, trajectories) travel through
-the worker's scratch folder and are named relative to it.
+(its own prints go to standard error, so generated code cannot write into the protocol by printing). A file (a policy, a saved state, episodes) is a
+`FileHeader` followed by its bytes; it comes before the message that names it. The two sides share no folder.
 """
 
 from __future__ import annotations
@@ -17,9 +17,22 @@ from eureka_agent.settings import TrainingSettings
 MAX_LINE_BYTES = 16 << 20
 """Longest line in either direction, which has room for 100,000 episodes; a longer one is a violation of the protocol."""
 
-CURRENT_JOB_FILE = "current_job"
-"""File in the scratch folder that holds the name of the job whose reward is running, padded with zero bytes; empty between rewards."""
-CURRENT_JOB_BYTES = 128
+MAX_FILE_BYTES = 256 << 20
+"""Largest file in either direction."""
+KERNELS_FILE = "kernels.safetensors"
+"""Compiled kernels: bytes (uint8) by their path in a cache folder."""
+FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+"""What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
+
+
+class FileHeader(Record):
+    """The line before a file's bytes. Not answered."""
+
+    type: Literal["file"] = "file"
+    name: str = Field(pattern=f"^{FILE_NAME_PATTERN}$")
+    size: int = Field(ge=0, le=MAX_FILE_BYTES)
+    """Bytes that follow the line's end."""
+
 
 # ── commands: driver → worker ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,7 +67,7 @@ class ScoreTransitions(Record):
     job: str
     source: str
     transitions: tuple[str, ...]
-    """Npz files of plain arrays named `<episode>/<variable>`, relative to the scratch folder. A name stands for the same content always."""
+    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once."""
     timeout_s: float
     trusted: bool = False
 
@@ -67,6 +80,8 @@ class Prepare(Record):
     slots: int
     snapshot_s: float
     """Time between two saved states of a training."""
+    kernels: bool = False
+    """Send the kernels that were compiled for it, as the file `KERNELS_FILE`, before the answer."""
 
 
 class Train(Record):
@@ -78,7 +93,7 @@ class Train(Record):
     seed: int
     trusted: bool = False
     snapshot: str | None = None
-    """Safetensors file that a `Saved` named, relative to the scratch folder: the training goes on from there."""
+    """Safetensors file as a `Saved` named one: the training goes on from there."""
     pauses: tuple[int, ...] = ()
     """Env steps at which it gives its slot back, says `Paused` and waits for `Proceed` or `Cancel`. Only where the environment is restorable."""
 
@@ -101,11 +116,11 @@ class PolicyFile(Record):
     """A policy to be scored."""
 
     policy: str
-    """Safetensors file, relative to the scratch folder. No two of a command have the same."""
+    """Safetensors file. No two of a command have the same."""
     seed: int
     episodes: int
     trajectories: str | None = None
-    """Where to write the worst and the best episode (npz, relative to the scratch folder); None: do not."""
+    """Name of the file for the worst and the best episode (npz); None: they are not wanted."""
 
 
 class Evaluate(Record):
@@ -126,7 +141,7 @@ class Shutdown(Record):
 
 
 Command = Annotated[
-    Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown,
+    FileHeader | Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown,
     Field(discriminator="type"),
 ]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
@@ -191,7 +206,7 @@ class Saved(Record):
     type: Literal["saved"] = "saved"
     job: str
     snapshot: str
-    """Safetensors file, relative to the scratch folder."""
+    """Safetensors file."""
     iterations: int
     """Made so far: as many points belong to it."""
 
@@ -203,7 +218,7 @@ class Paused(Record):
     job: str
     env_steps: int
     policy: str
-    """Safetensors file of the policy of that moment, relative to the scratch folder."""
+    """Safetensors file of the policy of that moment."""
     snapshot: str
     """Safetensors file of its state, likewise: what it can go on from elsewhere."""
 
@@ -213,7 +228,7 @@ class Trained(Record):
     job: str
     outcome: Outcome
     policies: dict[int, str]
-    """Safetensors files of the best checkpoints by their index, relative to the scratch folder; that of the outcome's is among them."""
+    """Safetensors files of the best checkpoints by their index; that of the outcome's is among them."""
 
 
 class TrainingFailed(Record):
@@ -253,7 +268,18 @@ class Fault(Record):
 
 
 Event = Annotated[
-    Opened | DryRunDone | Scored | Prepared | Progress | Saved | Paused | Trained | TrainingFailed | Evaluated | Fault,
+    FileHeader
+    | Opened
+    | DryRunDone
+    | Scored
+    | Prepared
+    | Progress
+    | Saved
+    | Paused
+    | Trained
+    | TrainingFailed
+    | Evaluated
+    | Fault,
     Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

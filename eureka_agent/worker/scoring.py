@@ -47,7 +47,7 @@ class StoredSteps:
 
 
 def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSteps:
-    """The steps of files that `save_trajectories` wrote. Raises RunFolderError for another file."""
+    """The steps of files that `trajectories_bytes` gave. Raises RunFolderError for another file."""
     files = [load_trajectories(path) for path in paths]
     every = [episode for file in files for episode in file.values()]
     values = {}
@@ -79,14 +79,14 @@ class Scorer:
         self,
         recorded: Mapping[str, Tensor],
         variables: Sequence[Variable],
-        scratch: Path,
+        folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`recorded`: by argument name. `protocol_descriptors` are closed in every child."""
+        """`recorded`: by argument name. `folder`: where the files of commands are; `protocol_descriptors` are closed in every child."""
         adopt_orphans()
         self._recorded = recorded
         self._variables = variables
-        self._scratch = scratch
+        self._folder = folder
         self._protocol_descriptors = protocol_descriptors
         # of all variables, whatever a reward reads: rewards are compared row by row
         self._extreme = extreme_states(recorded, tuple(recorded), {each.name: each for each in variables}).values
@@ -96,7 +96,7 @@ class Scorer:
     def run(self, command: ScoreTransitions) -> Scored:
         """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that holds no episodes."""
         if command.transitions != self._files:
-            self._stored = read_steps([self._scratch / name for name in command.transitions], self._variables)
+            self._stored = read_steps([self._folder / name for name in command.transitions], self._variables)
             self._files = command.transitions
 
         def score() -> bytes:

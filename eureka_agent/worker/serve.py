@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -11,14 +12,16 @@ import torch
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
-from eureka_agent.task import Task
+from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.training.written_fitness import with_written_fitness
-from eureka_agent.worker.channel import Channel, ProtocolError
+from eureka_agent.worker.channel import Channel, File, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
 from eureka_agent.worker.evaluation_job import evaluate
 from eureka_agent.worker.gpus import check_device, device_types, gpus_for
+from eureka_agent.worker.kernel_files import KERNELS_FOLDER, pack_kernels
 from eureka_agent.worker.messages import (
+    KERNELS_FILE,
     Cancel,
     Command,
     DryRun,
@@ -34,17 +37,26 @@ from eureka_agent.worker.messages import (
     Shutdown,
     Train,
 )
+from eureka_agent.worker.nursery import Nursery
+from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
 from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
 from eureka_agent.worker.training_job import Population
+
+_FITNESS_ROWS = 4096
+"""Steps that a written fitness has room for at first."""
 
 
 class Worker:
     """One environment and task, and what the driver asks to be done on them."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
+        """`scratch`: the only folder that it may write to, where files that come are put."""
+        torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
+        keep_freed_memory()
         self._channel = channel
         self._scratch = scratch
+        self._nursery = Nursery.start(channel.descriptors())  # before there is anything that a reward should not see
         self._device = "cpu"
         self._loaded: LoadedEnvironment | None = None
         self._task: Task | None = None
@@ -55,8 +67,6 @@ class Worker:
 
     def run(self) -> None:
         """Serve until `Shutdown`, until the driver closes its end, or until a training step fails for all members."""
-        torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
-        keep_freed_memory()
         while not self._channel.closed:
             training = self._population is not None and self._population.busy
             try:
@@ -71,13 +81,17 @@ class Worker:
             elif training and self._population is not None and not self._send(self._iterate(self._population)):
                 return
 
-    def _send(self, events: list[Event]) -> bool:
-        """Send events; False when one of them says that the worker cannot go on."""
-        for event in events:
-            self._channel.send(event)
+    def _send(self, answers: Sequence[Event | File]) -> bool:
+        """Send events and files; False when one of the events says that the worker cannot go on."""
+        for answer in answers:
+            if isinstance(answer, File):
+                self._channel.send_file(answer)
+            else:
+                self._channel.send(answer)
+        events = [answer for answer in answers if not isinstance(answer, File)]
         return not any(isinstance(event, Fault) and event.job is None for event in events)
 
-    def _iterate(self, population: Population) -> list[Event]:
+    def _iterate(self, population: Population) -> list[Event | File]:
         """One training iteration. A failure of the simulator leaves no member whole: it is said, and the worker ends."""
         try:
             return list(population.iterate())
@@ -86,16 +100,15 @@ class Worker:
         except Exception as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
             return [self._defect("training", None, error)]
 
-    def _answer(self, command: Command) -> list[Event]:
+    def _answer(self, command: Command) -> Sequence[Event | File]:
         """The events that answer a command. Whatever goes wrong with it, the worker goes on."""
         job = getattr(command, "job", None)
         try:
-            event = self._act(command)
+            return self._act(command)
         except EurekaError as error:
             return [Fault(job=job, message=error.message, hint=error.hint)]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
             return [self._defect(f"the command {command.type!r}", job, error)]
-        return [] if event is None else [event]
 
     def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
         """A fault for what nobody foresaw, with the place in the environment's folder where it is from there."""
@@ -104,21 +117,21 @@ class Worker:
         hint = "correct the environment" if place else "this is a defect of the program: please report it"
         return Fault(job=job, message=f"{what} failed: {place}{describe_error(error)}", hint=hint)
 
-    def _act(self, command: Command) -> Event | None:
+    def _act(self, command: Command) -> Sequence[Event | File]:
         if isinstance(command, Open):
-            return self._open(command)
+            return [self._open(command)]
         if self._loaded is None or self._task is None:
             raise EurekaError(f"{command.type!r} came before 'open'", "send 'open' first")
         if isinstance(command, DryRun):
-            return self._dry_runners(self._loaded, self._task)[0].run(command)
+            return [self._dry_runners(self._loaded, self._task)[0].run(command)]
         if isinstance(command, ScoreTransitions):
-            return self._dry_runners(self._loaded, self._task)[1].run(command)
+            return [self._dry_runners(self._loaded, self._task)[1].run(command)]
         if isinstance(command, Prepare):
             return self._prepare(self._loaded, self._task, command)
         if isinstance(command, Evaluate):
             if self._ran_generated_code:
                 raise EurekaError("this worker has loaded a reward: it does not score", "score in a worker of its own")
-            return evaluate(command, self._loaded, self._task, self._device, self._scratch)
+            return self._evaluate(self._loaded, self._task, command)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
         if isinstance(command, Proceed):
@@ -127,18 +140,23 @@ class Worker:
             self._population.cancel(command.job)
         if isinstance(command, Train):
             self._ran_generated_code = True
-            return self._population.submit(command)
-        return None
+            failure = self._population.submit(command)
+            return [] if failure is None else [failure]
+        return []
 
     def _open(self, command: Open) -> Opened:
         check_device(command.device)
         loaded = load_environment(command.environment)
         if command.fitness is not None:
-            loaded = with_written_fitness(loaded, command.task, command.fitness)
+            loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)
         name, task = loaded.task(command.task)
         self._loaded, self._task, self._device = loaded, task, command.device
         found = loaded.environment_class
         return Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
+
+    def _fitness_process(self, source: str, variables: Sequence[Variable]) -> RemoteReward:
+        """A written fitness is generated code as well."""
+        return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS)
 
     def _dry_runners(self, loaded: LoadedEnvironment, task: Task) -> tuple[DryRunner, Scorer]:
         if self._dry_runner is None or self._scorer is None:
@@ -152,10 +170,26 @@ class Worker:
             self._scorer = Scorer(recorded, variables, self._scratch, self._channel.descriptors())
         return self._dry_runner, self._scorer
 
-    def _prepare(self, loaded: LoadedEnvironment, task: Task, command: Prepare) -> Prepared:
+    def _evaluate(self, loaded: LoadedEnvironment, task: Task, command: Evaluate) -> list[Event | File]:
+        try:
+            files, evaluated = evaluate(command, loaded, task, self._device, self._scratch)
+        finally:
+            for policy in command.policies:
+                (self._scratch / policy.policy).unlink(missing_ok=True)
+        return [*files, evaluated]
+
+    def _prepare(self, loaded: LoadedEnvironment, task: Task, command: Prepare) -> list[Event | File]:
         if self._population is not None and self._population.busy:
             raise EurekaError("'prepare' came while a training runs", "wait for it, or cancel it")
         self._population = Population(
-            loaded, task, command.settings, command.slots, self._device, self._scratch, command.snapshot_s
+            loaded,
+            task,
+            command.settings,
+            command.slots,
+            self._device,
+            self._scratch,
+            command.snapshot_s,
+            self._nursery,
         )
-        return Prepared()
+        kernels = [File(KERNELS_FILE, pack_kernels(self._scratch / KERNELS_FOLDER))] if command.kernels else []
+        return [*kernels, Prepared()]

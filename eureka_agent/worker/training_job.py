@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from torch import Tensor
@@ -14,29 +14,16 @@ from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.task import Task
-from eureka_agent.training.policy import save_policy
-from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import Snapshot, load_snapshot, save_snapshot
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.policy import policy_bytes
+from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
+from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
-from eureka_agent.worker.current_job import CurrentJob
+from eureka_agent.worker.channel import File
 from eureka_agent.worker.messages import Event, Paused, Progress, Saved, Train, Trained, TrainingFailed
+from eureka_agent.worker.nursery import Nursery
+from eureka_agent.worker.remote_reward import RemoteReward
 
 PROGRESS_SECONDS = 0.5
-LOADING_SECONDS = 5.0
-"""What a reward's top level may take."""
-
-
-class MarkedReward(RewardFunction):
-    """A reward that leaves its job's name in the scratch folder while it runs."""
-
-    current_job: CurrentJob
-    job: str
-
-    def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """See `RewardFunction`."""
-        with self.current_job.marked(self.job):
-            return super().__call__(values)
 
 
 class Population:
@@ -49,17 +36,20 @@ class Population:
         settings: TrainingSettings,
         slots: int,
         device: str,
-        scratch: Path,
+        folder: Path,
         snapshot_s: float,
+        nursery: Nursery,
     ) -> None:
-        """Makes the trainer. Raises EurekaError for an environment that cannot be made."""
+        """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an environment that cannot be made."""
         self._variables = loaded.environment_class.all_variables()
-        self._scratch = scratch
+        self._folder = folder
+        self._nursery = nursery
+        self._rewards: dict[str, RemoteReward] = {}
+        self._rows = settings.num_envs * settings.horizon
         self._snapshot_s = snapshot_s
-        self._current_job = CurrentJob(scratch)
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
-        self._policies_written = self._snapshots_written = 0
+        self._files_made = 0
         self._trainer = Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device), task, settings, slots, device
         )
@@ -72,17 +62,27 @@ class Population:
     def submit(self, command: Train) -> TrainingFailed | None:
         """Queue a training; the failure when its source cannot even be loaded. Raises RunFolderError for a broken snapshot."""
         try:
-            with self._current_job.marked(command.job), time_limit(LOADING_SECONDS):
-                reward = MarkedReward.from_source(command.source, self._variables, allow_private=command.trusted)
+            reward = RemoteReward(self._nursery, command.source, self._variables, self._rows, command.trusted)
         except RewardLoadError as error:
             return TrainingFailed(job=command.job, code="contract", reason=error.message, env_steps=0)
         except TimeLimitError as error:
             return TrainingFailed(job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0)
-        snapshot = None if command.snapshot is None else load_snapshot(self._scratch / command.snapshot)
-        assert isinstance(reward, MarkedReward)
-        reward.current_job, reward.job = self._current_job, command.job
-        self._trainer.submit(command.job, reward, command.seed, snapshot, command.pauses)
+        try:
+            self._trainer.submit(command.job, reward, command.seed, self._snapshot(command), command.pauses)
+        except BaseException:
+            reward.close()
+            raise
+        self._rewards[command.job] = reward
         return None
+
+    def _snapshot(self, command: Train) -> Snapshot | None:
+        if command.snapshot is None:
+            return None
+        path = self._folder / command.snapshot
+        try:
+            return load_snapshot(path)
+        finally:
+            path.unlink(missing_ok=True)
 
     def proceed(self, job: str) -> None:
         """Let a paused training go on; nothing happens to one that does not wait."""
@@ -92,10 +92,18 @@ class Population:
         """Drop a training, queued, paused or running; nothing happens to one that is not there."""
         self._points.pop(job, None)
         self._trainer.cancel(job)
+        self._end(job)
 
-    def iterate(self) -> Iterator[Event]:
+    def _end(self, job: str) -> None:
+        """A training is over: so is its reward's process."""
+        reward = self._rewards.pop(job, None)
+        if reward is not None:
+            reward.close()
+
+    def iterate(self) -> Iterator[Event | File]:
         """Train one iteration of every member and say what came of it, progress at most every `PROGRESS_SECONDS`."""
         ended: list[Event] = []
+        files: list[File] = []
         for result in self._trainer.iterate():
             if isinstance(result, MemberProgress):
                 broken = _not_finite(result.point)
@@ -103,6 +111,7 @@ class Population:
                     self._points.setdefault(result.job, []).append(result.point)
                     continue
                 self._trainer.cancel(result.job)
+                self._end(result.job)
                 ended.append(
                     TrainingFailed(
                         job=result.job,
@@ -112,47 +121,50 @@ class Population:
                     )
                 )
             elif isinstance(result, MemberFinished):
-                policies = {checkpoint: self._written(policy) for checkpoint, policy in result.policies.items()}
+                self._end(result.job)
+                policies = {checkpoint: self._policy(policy, files) for checkpoint, policy in result.policies.items()}
                 ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
             elif isinstance(result, MemberPaused):
-                policy = self._written(result.policy)
-                snapshot = self._kept(result.snapshot)
+                policy = self._policy(result.policy, files)
+                snapshot = self._state(result.snapshot, files)
                 ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy, snapshot=snapshot))
             else:
+                self._end(result.job)
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
                 )
-        saved = self._saved()
+        saved = self._saved(files)
         # a job's points come before its end, and before a state that holds them
         if ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
             yield self._progress()
+        yield from files
         yield from saved
         yield from ended
 
-    def _written(self, policy: dict[str, Tensor]) -> str:
-        """Name of a new file with a policy."""
-        self._policies_written += 1
-        name = f"policy-{self._policies_written}.safetensors"
-        save_policy(self._scratch / name, policy, self._trainer.policy_metadata)
+    def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
+        """Name of a new file with a policy, which `files` gets."""
+        return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
+
+    def _state(self, snapshot: Snapshot, files: list[File]) -> str:
+        """Name of a new file with a state, which `files` gets."""
+        return self._file("snapshot", snapshot_bytes(snapshot), files)
+
+    def _file(self, kind: str, content: bytes, files: list[File]) -> str:
+        self._files_made += 1
+        name = f"{kind}-{self._files_made}.safetensors"
+        files.append(File(name, content))
         return name
 
-    def _saved(self) -> list[Saved]:
+    def _saved(self, files: list[File]) -> list[Saved]:
         """States of all running trainings, when it is time again."""
         if not self._trainer.restorable or time.monotonic() - self._last_snapshots < self._snapshot_s:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
         return [
-            Saved(job=job, snapshot=self._kept(snapshot), iterations=snapshot.record.iterations)
+            Saved(job=job, snapshot=self._state(snapshot, files), iterations=snapshot.record.iterations)
             for job, snapshot in snapshots.items()
         ]
-
-    def _kept(self, snapshot: Snapshot) -> str:
-        """Name of a new file with a state."""
-        self._snapshots_written += 1
-        name = f"snapshot-{self._snapshots_written}.safetensors"
-        save_snapshot(self._scratch / name, snapshot)
-        return name
 
     def _progress(self) -> Progress:
         points = {job: tuple(points) for job, points in self._points.items()}

@@ -14,7 +14,7 @@ from training_environments import Countdown, PointMass
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, save_trajectories
+from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, trajectories_bytes
 from eureka_agent.training.policy import Policy, clipped_gaussian_mean, load_policy, save_policy
 
 
@@ -88,7 +88,7 @@ def test_trajectories_are_plain_arrays_on_disk(tmp_path: Path) -> None:
         Countdown([2, 4]), COUNT_TASK, Policy(policy_tensors(1, 1), "elu", {}), 2, record=True
     )
     assert trajectories is not None
-    save_trajectories(path, trajectories)
+    path.write_bytes(trajectories_bytes(trajectories))
     with np.load(path, allow_pickle=False) as arrays:
         assert arrays["best/count"].tolist() == [1, 2, 3, 4]
     assert load_trajectories(path)["worst"]["fitness"].tolist() == [1.0, 2.0]

@@ -14,7 +14,7 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import Snapshot, load_snapshot, save_snapshot
+from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer, TrainerEvent
 
 MakeTrainer = Callable[..., Trainer]
@@ -43,7 +43,7 @@ def paused_at(event: TrainerEvent) -> int:
 def interrupted(trainer: Trainer, job: str, iterations: int, path: Path) -> tuple[list[TrainerEvent], Snapshot]:
     """The job's events of the first iterations, and its state after them as a file brings it back."""
     events = [event for _ in range(iterations) for event in trainer.iterate() if event.job == job]
-    save_snapshot(path, trainer.snapshot(job))
+    path.write_bytes(snapshot_bytes(trainer.snapshot(job)))
     return events, load_snapshot(path)
 
 

@@ -23,7 +23,7 @@ from eureka_agent.task import Task
 from eureka_agent.training.evaluation import evaluate_policy
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, save_snapshot
+from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
 
 pytestmark = pytest.mark.slow
@@ -140,7 +140,7 @@ def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: 
     broken.submit("reference", subject.reward(), 7)
     for _ in range(3):
         broken.iterate()
-    save_snapshot(tmp_path / "snapshot", broken.snapshot("reference"))
+    (tmp_path / "snapshot").write_bytes(snapshot_bytes(broken.snapshot("reference")))
     after.submit("other", subject.reward("sparse"), 1)
     after.submit("reference", subject.reward(), 7, load_snapshot(tmp_path / "snapshot"))
     events = run(after)["reference"]

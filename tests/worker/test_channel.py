@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from eureka_agent.worker.channel import Channel, ProtocolError
-from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, Shutdown
+from eureka_agent.worker.channel import Channel, File, ProtocolError
+from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, FileHeader, Shutdown
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 
 
 class Pipes:
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         commands, self.driver_writes = os.pipe()
         self.driver_reads, events = os.pipe()
-        self.channel = Channel(commands, events)
+        self.folder = folder
+        self.channel = Channel(commands, events, folder)
         self._open = {commands, self.driver_writes, self.driver_reads, events}
 
     def write(self, data: bytes) -> None:
@@ -33,8 +35,8 @@ class Pipes:
 
 
 @pytest.fixture
-def pipes() -> Iterator[Pipes]:
-    pipes = Pipes()
+def pipes(tmp_path: Path) -> Iterator[Pipes]:
+    pipes = Pipes(tmp_path)
     yield pipes
     pipes.close()
 
@@ -99,3 +101,35 @@ def test_an_event_is_one_line_whatever_it_says(pipes: Pipes) -> None:
     data = os.read(pipes.driver_reads, 1 << 16)
     assert data.count(b"\n") == 1
     assert EVENT.validate_json(data) == event
+
+
+def header(name: str, size: int) -> bytes:
+    return FileHeader(name=name, size=size).model_dump_json().encode() + b"\n"
+
+
+def test_a_file_is_in_the_folder_when_the_command_behind_it_comes(pipes: Pipes) -> None:
+    content = bytes(range(256)) * 2 + CANCEL  # newlines and commands among its bytes are its own
+    data = header("state", len(content)) + content + header("empty", 0) + CANCEL
+    for begin in range(0, len(data), 100):
+        assert pipes.channel.receive(0.0) is None
+        pipes.write(data[begin : begin + 100])
+    assert pipes.channel.receive(0.0) == Cancel(job="a")
+    assert (pipes.folder / "state").read_bytes() == content
+    assert (pipes.folder / "empty").read_bytes() == b""
+    assert pipes.channel.receive(0.0) is None
+
+
+def test_a_file_named_by_a_path_is_no_command(pipes: Pipes) -> None:
+    pipes.write(b'{"type": "file", "name": "../a", "size": 1}\n' + CANCEL)
+    with pytest.raises(ProtocolError, match="name"):
+        pipes.channel.receive(0.0)
+    assert pipes.channel.receive(0.0) == Cancel(job="a")
+
+
+def test_a_file_goes_out_behind_its_header(pipes: Pipes) -> None:
+    pipes.channel.send_file(File("policy-1", b"12\n45"))
+    pipes.channel.send(Fault(job=None, message="x"))
+    line, rest = os.read(pipes.driver_reads, 1 << 16).split(b"\n", 1)
+    assert EVENT.validate_json(line) == FileHeader(name="policy-1", size=5)
+    assert rest[:5] == b"12\n45"
+    assert isinstance(EVENT.validate_json(rest[5:]), Fault)

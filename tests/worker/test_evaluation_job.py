@@ -27,7 +27,11 @@ def hopper() -> LoadedEnvironment:
 
 
 def ask(loaded: LoadedEnvironment, scratch: Path, *files: PolicyFile) -> Evaluated:
-    return evaluate(Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch)
+    """The answer; the files that came with it are in the folder."""
+    recorded, answer = evaluate(Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch)
+    for file in recorded:
+        (scratch / file.name).write_bytes(file.content)
+    return answer
 
 
 def test_a_bad_file_fails_alone(hopper: LoadedEnvironment, tmp_path: Path) -> None:
@@ -75,7 +79,7 @@ def test_a_fitness_that_is_not_finite_is_said_of_its_policy(tmp_path: Path) -> N
     command = Evaluate(
         job="job", policies=tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good"))
     )
-    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path).scores
+    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path)[1].scores
     assert broken.fault == "the task's fitness is NaN or infinite in 5 of 5 evaluated episodes"
     assert good.evaluation is not None
 

@@ -14,7 +14,7 @@ from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.training.evaluation import save_trajectories
+from eureka_agent.training.evaluation import trajectories_bytes
 from eureka_agent.worker.scoring import MOST_STEPS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,17 +34,15 @@ async def dry_runner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
 
 def episodes_file(path: Path, worst: list[float], best: list[float]) -> Path:
     """Two episodes with these values of `pole_upright`, and actions of the step's number."""
-    save_trajectories(
-        path,
-        {
-            name: {
-                "pole_upright": np.array(values, dtype=np.float32),
-                "actions": np.arange(len(values), dtype=np.float32).reshape(-1, 1),
-                "fitness": np.array(values, dtype=np.float32),
-            }
-            for name, values in (("worst", worst), ("best", best))
-        },
-    )
+    episodes = {
+        name: {
+            "pole_upright": np.array(values, dtype=np.float32),
+            "actions": np.arange(len(values), dtype=np.float32).reshape(-1, 1),
+            "fitness": np.array(values, dtype=np.float32),
+        }
+        for name, values in (("worst", worst), ("best", best))
+    }
+    path.write_bytes(trajectories_bytes(episodes))
     return path
 
 

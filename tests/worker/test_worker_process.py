@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import (
@@ -19,6 +20,7 @@ from eureka_agent.worker.messages import (
     Evaluate,
     Event,
     Fault,
+    FileHeader,
     Open,
     Opened,
     PolicyFile,
@@ -61,6 +63,10 @@ class RawWorker:
     def read(self) -> Event:
         assert self.process.stdout is not None
         return EVENT.validate_json(self.process.stdout.readline())
+
+    def read_file(self, size: int) -> bytes:
+        assert self.process.stdout is not None
+        return self.process.stdout.read(size)
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +117,15 @@ def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None
     assert worker.ask(Prepare(settings=SETTINGS, slots=1, snapshot_s=60.0)) == Prepared()
     progress = worker.ask(Train(job="prints", source=PRINTS, seed=0))
     assert isinstance(progress, Progress)
+    sent = worker.read()
+    assert isinstance(sent, FileHeader)
+    assert load(worker.read_file(sent.size))["log_std"].shape == (1,)
     trained = worker.read()
     assert isinstance(trained, Trained)
     answer = worker.ask(Evaluate(job="score", policies=(PolicyFile(policy=trained.policies[0], seed=0, episodes=1),)))
     assert isinstance(answer, Fault)
     assert "has loaded a reward" in answer.message
-    assert '{"type": "prepared"}' in worker.log.read_text()
+    assert "prepared" not in worker.log.read_text()  # what a reward prints in training goes nowhere
 
 
 def test_it_ends_when_the_driver_closes_its_end(worker: RawWorker) -> None:

@@ -1,0 +1,141 @@
+"""Files that a worker sent: bounded when they come, looked at before anybody reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import zipfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+from safetensors import SafetensorError, safe_open
+
+from eureka_agent.archive.database import storage_errors
+from eureka_agent.errors import EurekaError
+from eureka_agent.worker.messages import FileHeader
+
+MOST_BYTES = 1 << 30
+"""That one worker may have sent and nobody has taken yet."""
+MOST_FILES = 1000
+MOST_ARRAY_BYTES = 512 << 20
+"""That the arrays of one npz file may take in memory."""
+MOST_ARRAYS = 2000
+_CHUNK_BYTES = 1 << 20
+_DO_NOT_TRUST = "do not trust what this worker wrote"
+
+
+class WorkerFileError(EurekaError):
+    """A file that a worker named and did not send, or that is not what it should be."""
+
+
+class Inbox:
+    """What one worker has sent, in a folder that it does not see, under names of the driver's own."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: is made when the first file comes."""
+        self._folder = folder
+        self._files: dict[str, Path] = {}
+        self._sizes: dict[str, int] = {}
+        self._received = 0
+
+    async def receive(self, header: FileHeader, read: Callable[[int], Awaitable[bytes]]) -> None:
+        """Store the file that follows a header. `read`: gives at most so many of the next bytes, none at the end of the stream.
+
+        Raises WorkerFileError where there would be too much, EurekaError for a full disk. At the end of the stream the file is dropped.
+        """
+        self.drop(header.name)
+        if len(self._files) >= MOST_FILES or sum(self._sizes.values()) + header.size > MOST_BYTES:
+            raise WorkerFileError(
+                f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes, that nobody asked for",
+                _DO_NOT_TRUST,
+            )
+        self._received += 1
+        path = self._folder / f"{self._received}"
+        with storage_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                missing = header.size
+                while missing:
+                    part = await read(min(missing, _CHUNK_BYTES))
+                    if not part:
+                        path.unlink()
+                        return
+                    file.write(part)
+                    missing -= len(part)
+        self._files[header.name], self._sizes[header.name] = path, header.size
+
+    async def take(self, name: str, destination: Path, check: Callable[[Path], None]) -> Path:
+        """Move a file to where it is to stay, in one step, once `check` has found nothing wrong with it. Returns `destination`.
+
+        Raises WorkerFileError for one that was not sent and for what `check` raises; EurekaError when it cannot be put there.
+        """
+        path = self._files.pop(name, None)
+        self._sizes.pop(name, None)
+        if path is None:
+            raise WorkerFileError(f"a worker named the file {name[:100]!r} and did not send it", _DO_NOT_TRUST)
+        await asyncio.to_thread(_move_checked, path, destination, check)
+        return destination
+
+    def drop(self, name: str) -> None:
+        """Forget a file, if it is there."""
+        path = self._files.pop(name, None)
+        self._sizes.pop(name, None)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
+    try:
+        check(path)
+        with storage_errors(destination.parent):
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            draft = destination.with_name(f".{destination.name}.draft-{os.getpid()}")
+            shutil.move(path, draft)  # perhaps from another file system
+            os.replace(draft, destination)  # a file that is there is whole
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def check_state(path: Path) -> None:
+    """Raises WorkerFileError for what is no safetensors file. Its header is bounded by the format."""
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (OSError, SafetensorError) as error:
+        raise WorkerFileError(f"a worker sent a broken safetensors file: {error}", _DO_NOT_TRUST) from None
+
+
+def check_policy(path: Path) -> None:
+    """Raises WorkerFileError for what is no safetensors file of float32 tensors."""
+    check_state(path)
+    with safe_open(path, framework="numpy") as file:
+        strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
+    if strange:
+        raise WorkerFileError(
+            f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers", _DO_NOT_TRUST
+        )
+
+
+def check_trajectories(path: Path) -> None:
+    """Raises WorkerFileError for what is no npz file of plain arrays, or would take more than `MOST_ARRAY_BYTES` in memory."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
+                raise WorkerFileError(
+                    f"a worker sent {len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}",
+                    _DO_NOT_TRUST,
+                )
+            for member in members:
+                with archive.open(member) as file:  # reads no more than the size that is declared
+                    version = npy.read_magic(file)
+                    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                    shape, _, kind = read_header(file)
+                    if kind.hasobject or kind.itemsize * np.prod(shape, dtype=object) > member.file_size:
+                        raise ValueError(f"{member.filename[:100]!r} holds objects, or less than it says")
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise WorkerFileError(f"a worker sent a broken npz file: {error}", _DO_NOT_TRUST) from None

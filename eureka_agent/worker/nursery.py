@@ -1,0 +1,146 @@
+"""The process from which the processes of rewards are forked: it has torch and nothing that any of them should not see.
+
+A reward in the trainer's own process could change its neighbours' weights, torch itself, or the fitness. A fork of the trainer could still read
+them. So the worker forks a *nursery* once, before it knows of any environment or reward; that forks a process for each reward, at the price of a
+fork (some milliseconds) instead of an import of torch (seconds), and keeps the fork's memory shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import mmap
+import os
+import signal
+import socket
+import struct
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+
+from eureka_agent.errors import WorkerDiedError
+from eureka_agent.worker.limits import data_bytes_in_use, die_with, limit_resources, spare
+from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
+from eureka_agent.worker.reward_process import serve_reward
+
+EXTRA_DATA_BYTES = 1 << 30
+"""Memory that a reward may take on top of what torch has."""
+_MOST_DESCRIPTORS = 1 << 16
+_CHANNEL = 3
+"""Descriptor of a reward's way to its trainer."""
+_NUMBER = struct.Struct("!q")
+
+
+class Nursery:
+    """The worker's end."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        """See `start`."""
+        self._pid = pid
+        self._control = control
+
+    @classmethod
+    def start(cls, close_descriptors: Sequence[int]) -> Nursery:
+        """Fork the nursery. `close_descriptors`: those of the protocol, which no reward may have."""
+        ours, theirs = socket.socketpair()
+        worker = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _in_a_fork(lambda: _serve(worker, ours, theirs, close_descriptors))
+        theirs.close()
+        spare(pid)
+        return cls(pid, ours)
+
+    def fork(self, channel: socket.socket, memory: int, size: int) -> int:
+        """A new process that gets `channel`, on which it is sent a `Load`, and the shared memory of `size` bytes behind the descriptor `memory`.
+
+        Returns its process id. Raises WorkerDiedError where the nursery is no more.
+        """
+        with self._expecting_life():
+            socket.send_fds(self._control, [_NUMBER.pack(size)], [channel.fileno(), memory])
+            return self._number()
+
+    def end(self, pid: int) -> int:
+        """Kill a process of a reward's, if it still runs. Returns its exit status, or the negative number of the signal that ended it."""
+        with self._expecting_life():
+            self._control.sendall(_NUMBER.pack(-pid))
+            return self._number()
+
+    def close(self) -> None:
+        """End the nursery and all processes that came from it."""
+        self._control.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    def _number(self) -> int:
+        data = self._control.recv(_NUMBER.size, socket.MSG_WAITALL)
+        if len(data) < _NUMBER.size:
+            raise BrokenPipeError
+        number: int = _NUMBER.unpack(data)[0]
+        return number
+
+    @contextlib.contextmanager
+    def _expecting_life(self) -> Iterator[None]:
+        try:
+            yield
+        except ConnectionError:
+            raise WorkerDiedError("the process that starts those of rewards has ended", "") from None
+
+
+def _in_a_fork(work: Callable[[], None]) -> None:
+    """Whatever happens, never return into the code that forked."""
+    try:
+        work()
+    except NoAnswerError:  # the trainer is gone, or needs it no more
+        pass
+    except Exception:  # noqa: BLE001  (a defect of ours)
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _serve(worker: int, ours: socket.socket, control: socket.socket, close_descriptors: Sequence[int]) -> None:
+    die_with(worker)
+    ours.close()
+    for descriptor in close_descriptors:
+        os.close(descriptor)
+    nursery = os.getpid()
+    children: set[int] = set()
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, _NUMBER.size, 2)
+        if len(data) < _NUMBER.size:  # the worker is gone
+            for child in children:
+                _end(child)
+            return
+        (number,) = _NUMBER.unpack(data)
+        if number <= 0:
+            children.discard(-number)
+            answer = _end(-number)
+        else:
+            answer = os.fork()
+            if answer == 0:
+                channel, memory = descriptors
+                _in_a_fork(functools.partial(_become_reward, nursery, channel, memory, number))
+            children.add(answer)
+            for descriptor in descriptors:
+                os.close(descriptor)
+        control.sendall(_NUMBER.pack(answer))
+
+
+def _end(pid: int) -> int:
+    """Kill and collect a child. It has its number until then, so no other process is meant."""
+    os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
+    die_with(nursery)
+    shared = mmap.mmap(memory, size)
+    load = Load.model_validate_json(receive(socket.socket(fileno=os.dup(channel))))
+    # from here on it holds one descriptor that leads anywhere: the one on which its trainer waits for answers
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(_CHANNEL):
+        os.dup2(nowhere, descriptor)
+    os.dup2(channel, _CHANNEL)
+    os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
+    limit_resources(data_bytes=data_bytes_in_use() + EXTRA_DATA_BYTES, open_files=16, file_bytes=0)
+    serve_reward(socket.socket(fileno=_CHANNEL), shared, load)

@@ -1,0 +1,228 @@
+"""A reward in a process of its own, as its trainer calls it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.training.binding import variable_of
+from eureka_agent.training.reward import MOST_COMPONENTS, RewardContractError, component_fault
+from eureka_agent.training.time_limit import TimeLimitError
+from eureka_agent.worker.nursery import Nursery
+from eureka_agent.worker.reward_messages import (
+    ANSWER,
+    MAX_MESSAGE_BYTES,
+    Answer,
+    ArgumentPlace,
+    Called,
+    Failed,
+    Load,
+    Loaded,
+    NoAnswerError,
+    receive,
+    send,
+    send_call,
+)
+from eureka_agent.worker.reward_process import tensor_at
+
+LOADING_SECONDS = 5.0
+"""What a reward's top level may take."""
+_ALIGNMENT = 64
+_FLOAT_BYTES = 4
+
+
+class RemoteReward:
+    """What `eureka_agent.training.reward.RewardFunction` is, without any of the reward's code in this process."""
+
+    def __init__(
+        self, nursery: Nursery, source: str, variables: Sequence[Variable], rows: int, allow_private: bool = False
+    ) -> None:
+        """Start its process and load the source there. `rows`: steps of a call, as far as is known; more are possible.
+
+        Raises RewardLoadError as `RewardFunction.from_source` does, and TimeLimitError where its top level takes longer than
+        `LOADING_SECONDS`.
+        """
+        self._nursery = nursery
+        self._source = source
+        self._variables = tuple(variables)
+        self._allow_private = allow_private
+        self._process = self._start(rows)
+        self.arguments = self._load(self._process)
+        """Variable names and `previous_<variable>`, in the function's order."""
+        self._allowed = frozenset(self.arguments)
+
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+        """Have it calculate, and return at once; what is returned waits for total and components.
+
+        `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and each component have shape (batch,), float32, on
+        the values' device. The wait raises RewardContractError as a `RewardFunction` does, also for a process that has ended or answers
+        nonsense, and TimeLimitError after `timeout_s`.
+        """
+        first = values[self.arguments[0]]
+        rows = len(first)
+        if rows > self._process.load.rows:
+            self._restart(rows)
+        process = self._process
+        for name in self.arguments:
+            place = process.places[name]
+            tensor_at(process.memory, place.offset, (rows, *place.shape)).copy_(values[name])
+        with contextlib.suppress(OSError):  # it has ended, which the wait finds out
+            send_call(process.channel, rows)
+        return lambda: self._result(process, rows, first.device, timeout_s)
+
+    def close(self) -> None:
+        """End its process. Nothing happens the second time."""
+        self._process.close()
+
+    def _result(
+        self, process: _Process, rows: int, device: torch.device, timeout_s: float
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        answer = self._answer(process, timeout_s)
+        if isinstance(answer, Failed):
+            raise RewardContractError(
+                "contract" if answer.code == "contract" else "raised", answer.message, answer.hint
+            )
+        if not isinstance(answer, Called):
+            raise self._nonsense()
+        for name in answer.components:
+            if fault := component_fault(name):
+                raise RewardContractError("contract", *fault)
+        results = [
+            tensor_at(process.memory, process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)).to(
+                device, copy=True
+            )
+            for index in range(1 + len(answer.components))
+        ]
+        return results[0], dict(zip(answer.components, results[1:], strict=True))
+
+    def _answer(self, process: _Process, timeout_s: float) -> Answer:
+        """Raises TimeLimitError, and RewardContractError for a process that has ended or speaks nonsense. It is ended then."""
+        try:
+            if process.status is not None:
+                raise NoAnswerError
+            return ANSWER.validate_json(receive(process.channel, timeout_s, MAX_MESSAGE_BYTES))
+        except TimeoutError:
+            process.close()
+            raise TimeLimitError(timeout_s) from None
+        except NoAnswerError:
+            raise RewardContractError(
+                "raised",
+                f"the process that ran it {_how_it_ended(process.close())}",
+                "compute with torch alone: do not end the process or touch memory",
+            ) from None
+        except ValidationError:
+            process.close()
+            raise self._nonsense() from None
+
+    def _nonsense(self) -> RewardContractError:
+        return RewardContractError(
+            "contract", "the process that ran it gave no answer that can be read", "compute with torch alone"
+        )
+
+    def _restart(self, rows: int) -> None:
+        """A process with room for more steps. What the old one remembered a reward is not to remember."""
+        self._process.close()
+        self._process = self._start(rows)
+        if frozenset(self._load(self._process)) != self._allowed:
+            raise self._nonsense()
+
+    def _load(self, process: _Process) -> tuple[str, ...]:
+        try:
+            answer = self._answer(process, LOADING_SECONDS)
+        except RewardContractError as error:
+            raise RewardLoadError(error.message, error.hint) from None
+        if isinstance(answer, Failed):
+            process.close()
+            raise RewardLoadError(answer.message, answer.hint)
+        known = {variable.name: variable for variable in self._variables}
+        if isinstance(answer, Loaded) and answer.arguments and len(set(answer.arguments)) == len(answer.arguments):
+            read = [known.get(variable_of(name)) for name in answer.arguments]
+            if all(variable is not None and (self._allow_private or not variable.private) for variable in read):
+                return answer.arguments
+        process.close()
+        raise RewardLoadError(self._nonsense().message, "compute with torch alone")
+
+    def _start(self, rows: int) -> _Process:
+        places, end = [], 0
+        for variable in self._variables:
+            for name in (variable.name, PREVIOUS_PREFIX + variable.name):
+                places.append(ArgumentPlace(name=name, shape=variable.shape, offset=end))
+                end = _aligned(end + _FLOAT_BYTES * rows * math.prod(variable.shape))
+        load = Load(
+            source=self._source,
+            trusted=self._allow_private,
+            private=tuple(variable.name for variable in self._variables if variable.private),
+            arguments=tuple(places),
+            results=end,
+            rows=rows,
+        )
+        # what is not written to takes no memory
+        size = end + _FLOAT_BYTES * rows * (1 + MOST_COMPONENTS)
+        return _Process.start(self._nursery, load, size)
+
+
+@dataclass
+class _Process:
+    nursery: Nursery
+    pid: int
+    channel: socket.socket
+    memory: mmap.mmap
+    load: Load
+    places: dict[str, ArgumentPlace]
+    status: int | None = None
+
+    @classmethod
+    def start(cls, nursery: Nursery, load: Load, size: int) -> _Process:
+        ours, theirs = socket.socketpair()
+        descriptor = _shared_memory(size)
+        try:
+            pid = nursery.fork(theirs, descriptor, size)
+            memory = mmap.mmap(descriptor, size)
+        finally:
+            theirs.close()
+            os.close(descriptor)
+        process = cls(nursery, pid, ours, memory, load, {place.name: place for place in load.arguments})
+        with contextlib.suppress(OSError):  # it has ended, which the wait for its answer finds out
+            send(ours, load.model_dump_json().encode())
+        return process
+
+    def close(self) -> int:
+        """End it. Returns its exit status, or the negative number of the signal that ended it."""
+        if self.status is None:
+            self.channel.close()
+            self.status = self.nursery.end(self.pid)
+        return self.status
+
+
+def _shared_memory(size: int) -> int:
+    """A descriptor of memory that two processes can share."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("reward")
+    else:  # macOS
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.truncate(descriptor, size)
+    return descriptor
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _how_it_ended(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended by itself with exit status {status}"

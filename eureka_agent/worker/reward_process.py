@@ -1,0 +1,65 @@
+"""The process of one reward: it loads a source, and calculates what its trainer puts into the shared memory. Nothing else is in it."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import socket
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.worker.reward_messages import Answer, ArgumentPlace, Called, Failed, Load, Loaded, receive, send
+
+
+def serve_reward(channel: socket.socket, memory: mmap.mmap, load: Load) -> None:
+    """Load the reward, then answer calls until the trainer is gone, which raises NoAnswerError. Generated code runs here."""
+    reward = _loaded(load)
+    if isinstance(reward, Failed):
+        _answer(channel, reward)
+        return
+    places = {place.name: place for place in load.arguments}
+    used = [places[name] for name in reward.arguments]
+    _answer(channel, Loaded(arguments=reward.arguments))
+    while True:
+        rows = json.loads(receive(channel))
+        _answer(channel, _call(reward, memory, load, used, rows))
+
+
+def _loaded(load: Load) -> RewardFunction | Failed:
+    variables = [
+        Variable(place.name, place.shape, "1", "-", "", private=place.name in load.private)
+        for place in load.arguments
+        if not place.name.startswith(PREVIOUS_PREFIX)
+    ]
+    try:
+        return RewardFunction.from_source(load.source, variables, allow_private=load.trusted)
+    except RewardLoadError as error:
+        return Failed(code="load", message=error.message, hint=error.hint)
+
+
+def _call(
+    reward: RewardFunction, memory: mmap.mmap, load: Load, used: Sequence[ArgumentPlace], rows: int
+) -> Called | Failed:
+    values = {place.name: tensor_at(memory, place.offset, (rows, *place.shape)) for place in used}
+    try:
+        total, components = reward(values)
+    except RewardContractError as error:
+        return Failed(code="contract" if error.code == "contract" else "raised", message=error.message, hint=error.hint)
+    for index, result in enumerate((total, *components.values())):
+        tensor_at(memory, load.results + 4 * load.rows * index, (rows,)).copy_(result)
+    return Called(components=tuple(components))
+
+
+def tensor_at(memory: mmap.mmap, offset: int, shape: tuple[int, ...]) -> Tensor:
+    """A float32 tensor in the shared memory, which it keeps open."""
+    size = torch.Size(shape).numel()
+    return torch.frombuffer(memory, dtype=torch.float32, count=size, offset=offset).view(shape)
+
+
+def _answer(channel: socket.socket, answer: Answer) -> None:
+    send(channel, answer.model_dump_json().encode())

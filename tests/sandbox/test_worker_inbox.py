@@ -1,0 +1,197 @@
+"""What a worker sends: bounded, named by plain names, and looked at before anybody reads it."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import struct
+import zipfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from safetensors.numpy import save
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.sandbox import inbox as inboxes
+from eureka_agent.sandbox.inbox import Inbox, WorkerFileError, check_policy, check_state, check_trajectories
+from eureka_agent.worker.messages import EVENT, MAX_FILE_BYTES, FileHeader
+
+
+def pieces(content: bytes, size: int = 7) -> Callable[[int], Awaitable[bytes]]:
+    """A stream that gives a few bytes at a time."""
+    stream = io.BytesIO(content)
+
+    async def read(most: int) -> bytes:
+        return stream.read(min(most, size))
+
+    return read
+
+
+async def sent(inbox: Inbox, content: bytes, name: str = "a.bin") -> None:
+    await inbox.receive(FileHeader(name=name, size=len(content)), pieces(content))
+
+
+def nothing_wrong(path: Path) -> None:
+    pass
+
+
+async def test_a_file_is_taken_whole_and_once(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    await sent(inbox, b"x" * 1000)
+    taken = await inbox.take("a.bin", tmp_path / "out" / "copy", nothing_wrong)
+    assert taken.read_bytes() == b"x" * 1000
+    with pytest.raises(WorkerFileError, match=r"named the file 'a.bin' and did not send it"):
+        await inbox.take("a.bin", tmp_path / "again", nothing_wrong)
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
+async def test_a_later_file_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    await sent(inbox, b"first")
+    await sent(inbox, b"second")
+    assert (await inbox.take("a.bin", tmp_path / "copy", nothing_wrong)).read_bytes() == b"second"
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
+async def test_half_a_file_is_none(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    await inbox.receive(FileHeader(name="a.bin", size=100), pieces(b"too short"))
+    with pytest.raises(WorkerFileError, match="did not send it"):
+        await inbox.take("a.bin", tmp_path / "copy", nothing_wrong)
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
+async def test_what_fails_its_check_is_nowhere(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    await sent(inbox, b"no tensors")
+    with pytest.raises(WorkerFileError, match="broken safetensors"):
+        await inbox.take("a.bin", tmp_path / "copy", check_state)
+    assert not (tmp_path / "copy").exists()
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
+async def test_what_nobody_takes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "MOST_BYTES", 10)
+    monkeypatch.setattr(inboxes, "MOST_FILES", 3)
+    inbox = Inbox(tmp_path / "inbox")
+    await sent(inbox, b"12345", "a")
+    await sent(inbox, b"1234567890", "a")  # in the place of the other
+    with pytest.raises(WorkerFileError, match="or 10 bytes, that nobody asked for"):
+        await sent(inbox, b"1", "b")
+    inbox.drop("a")
+    for name in "bcd":
+        await sent(inbox, b"1", name)
+    with pytest.raises(WorkerFileError, match="more than 3 files"):
+        await sent(inbox, b"1", "e")
+
+
+async def test_a_file_that_cannot_be_stored_is_an_error_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EurekaError, match="Not a directory"):
+        await sent(Inbox(tmp_path / "file" / "inbox"), b"1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../secret", "/etc/passwd", "a/b", "a\\b", ".hidden", "a\0", "a\n", "x" * 101, "a b", "-rf", "ä"],
+)
+def test_a_name_that_is_more_than_a_plain_one_is_no_file(name: str) -> None:
+    with pytest.raises(ValidationError):
+        EVENT.validate_json(json.dumps({"type": "file", "name": name, "size": 1}))
+
+
+@pytest.mark.parametrize("size", [-1, MAX_FILE_BYTES + 1, 10**30, 0.5, "many"])
+def test_a_size_that_is_none_is_no_file(size: object) -> None:
+    with pytest.raises(ValidationError):
+        EVENT.validate_json(json.dumps({"type": "file", "name": "a", "size": size}))
+
+
+def test_a_policy_is_of_float32_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "policy"
+    path.write_bytes(save({"policy.0.weight": np.zeros((2, 3), np.float32)}))
+    check_policy(path)
+    path.write_bytes(save({"policy.0.weight": np.zeros((2, 3), np.int64)}))
+    with pytest.raises(WorkerFileError, match=r"whose 'policy.0.weight' is no tensor of float32"):
+        check_policy(path)
+
+
+def header_of(tensor: object) -> bytes:
+    text = json.dumps({"a": tensor}).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff" * 8,
+        struct.pack("<Q", 1 << 60),
+        pickle.dumps({"a": 1}),
+        header_of({"dtype": "F32", "shape": [10**10], "data_offsets": [0, 4 * 10**10]}),  # 40 GB that are not there
+        header_of({"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}),
+        header_of({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}) + b"1234",
+        header_of("text"),
+    ],
+)
+def test_what_is_no_safetensors_file_is_not_taken(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(content)
+    for check in (check_state, check_policy):
+        with pytest.raises(WorkerFileError, match="broken safetensors file"):
+            check(path)
+
+
+def test_plain_arrays_pass(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.npz"
+    np.savez_compressed(path, **{"worst/actions": np.ones((40, 2), np.float32), "best/actions": np.ones(3)})
+    check_trajectories(path)
+
+
+def test_a_pickle_in_disguise_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.npz"
+    np.savez(path, allow_pickle=True, a=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(WorkerFileError, match="holds objects"):
+        check_trajectories(path)
+    path.write_bytes(pickle.dumps([1]))
+    with pytest.raises(WorkerFileError, match="broken npz"):
+        check_trajectories(path)
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as file:
+        for _ in range(600):
+            file.write(bytes(1 << 20))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(WorkerFileError, match=r"1 arrays of 629145600 bytes, expected at most 2000 of 536870912"):
+        check_trajectories(path)
+
+
+def npy_of(shape: str, content: bytes = b"") -> bytes:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(10 + len(header) + 1) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize(
+    "member", [npy_of("(10000000000,)", b"1234"), npy_of("(2**62, 8)"), b"", b"no array", npy_of("'a'")]
+)
+def test_arrays_that_are_larger_than_what_is_there_are_refused(tmp_path: Path, member: bytes) -> None:
+    path = tmp_path / "episodes.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", member)
+    with pytest.raises(WorkerFileError, match="broken npz"):
+        check_trajectories(path)
+
+
+def test_too_many_arrays_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for index in range(2001):
+            archive.writestr(f"{index}.npy", b"")
+    with pytest.raises(WorkerFileError, match="2001 arrays"):
+        check_trajectories(path)
