@@ -27,9 +27,27 @@ def _processes_of(scratch: Path) -> list[int]:
     return found
 
 
+def _workers_of(scratch: Path) -> list[int]:
+    """The same without those that a worker started."""
+    found = _processes_of(scratch)
+    parents = {}
+    for process in found:
+        try:
+            parents[process] = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+    return [process for process, parent in parents.items() if parent not in found]
+
+
+@pytest.fixture
+def workers_of() -> Callable[[Path], list[int]]:
+    """Process ids of the workers under a scratch folder."""
+    return _workers_of
+
+
 @pytest.fixture
 def processes_of() -> Callable[[Path], list[int]]:
-    """Process ids of the workers under a scratch folder."""
+    """Process ids of the workers under a scratch folder, and of all that they started."""
     return _processes_of
 
 

@@ -190,14 +190,14 @@ def test_a_worker_sees_its_own_gpu_alone_by_the_name_that_the_driver_was_given(
 
 
 async def test_a_worker_is_pinned_with_all_its_threads_and_sees_one_gpu(
-    tmp_path: Path, processes_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, workers_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
     core = min(os.sched_getaffinity(0))
     client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(core,), visible_gpu="6"))
     try:
         await client.open("cartpole", None)
-        (worker,) = processes_of(tmp_path)
+        (worker,) = workers_of(tmp_path)
         threads = [int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()]
         assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset({core})}
         assert b"CUDA_VISIBLE_DEVICES=6" in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
@@ -205,11 +205,11 @@ async def test_a_worker_is_pinned_with_all_its_threads_and_sees_one_gpu(
         await client.close()
 
 
-async def test_a_core_that_is_gone_leaves_a_worker_unpinned(tmp_path: Path, processes_of: ProcessesOf) -> None:
+async def test_a_core_that_is_gone_leaves_a_worker_unpinned(tmp_path: Path, workers_of: ProcessesOf) -> None:
     client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(100_000,)))
     try:
         await client.open("cartpole", None)
-        (worker,) = processes_of(tmp_path)
+        (worker,) = workers_of(tmp_path)
         assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
     finally:
         await client.close()
@@ -226,9 +226,7 @@ async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
-    tmp_path: Path, processes_of: ProcessesOf
-) -> None:
+async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(tmp_path: Path, workers_of: ProcessesOf) -> None:
     settings = TrainingSettings(env_steps=1500 * 128, num_envs=16, horizon=8, hidden_sizes=(16,), epochs=1)
     good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
     both_train, retried = asyncio.Event(), list[str]()
@@ -253,7 +251,7 @@ async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
     )
 
     def cores() -> dict[int, set[int]]:
-        return {process: os.sched_getaffinity(process) for process in processes_of(tmp_path)}
+        return {process: os.sched_getaffinity(process) for process in workers_of(tmp_path)}
 
     try:
         trainings = [asyncio.create_task(pool.train(name, good, 0)) for name in ("first", "second")]

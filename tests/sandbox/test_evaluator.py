@@ -51,20 +51,20 @@ async def scores(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> list
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_long_queue_gets_a_second_worker_and_a_short_one_does_not(
-    tmp_path: Path, policy: Path, scores: list[Evaluation], processes_of: ProcessesOf
+    tmp_path: Path, policy: Path, scores: list[Evaluation], processes_of: ProcessesOf, workers_of: ProcessesOf
 ) -> None:
     evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2)
     try:
         # the first evaluations wait for one worker and are over long before another one could be there
         few = await asyncio.gather(*(evaluator.evaluate(policy, seed, 4) for seed in range(SEEDS)))
-        assert len(processes_of(tmp_path)) == 1
+        assert len(workers_of(tmp_path)) == 1
         assert few == scores
         # many take longer than a start, but however many there are, no third worker
         amount = 100 + 3 * int(evaluator._start_s / evaluator._evaluation_s)
         many = await asyncio.gather(
             *(evaluator.evaluate(policy, number % SEEDS, 4, tmp_path / f"{number}.npz") for number in range(amount))
         )
-        assert len(processes_of(tmp_path)) == 2
+        assert len(workers_of(tmp_path)) == 2
         assert many == [scores[number % SEEDS] for number in range(amount)]
     finally:
         await evaluator.close()
@@ -74,19 +74,19 @@ async def test_a_long_queue_gets_a_second_worker_and_a_short_one_does_not(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_killed_worker_costs_no_score(
-    tmp_path: Path, policy: Path, scores: list[Evaluation], processes_of: ProcessesOf
+    tmp_path: Path, policy: Path, scores: list[Evaluation], workers_of: ProcessesOf
 ) -> None:
     evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2)
     try:
         evaluator.warm_up()
         first = await evaluator.evaluate(policy, 0, 4)
-        (worker,) = processes_of(tmp_path)
+        (worker,) = workers_of(tmp_path)
         evaluations = [asyncio.create_task(evaluator.evaluate(policy, seed, 4)) for seed in range(SEEDS)]
         await asyncio.sleep(0)
         os.kill(worker, signal.SIGKILL)
         assert await asyncio.gather(*evaluations) == scores
         assert first == scores[0]
-        assert worker not in processes_of(tmp_path)
+        assert worker not in workers_of(tmp_path)
     finally:
         await evaluator.close()
 

@@ -14,7 +14,7 @@ from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import CPU, Device, Hardware
 from eureka_agent.sandbox.kernels import compile_kernels, with_kernels
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import KERNELS_FOLDER, Limits
+from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.worker.messages import Prepare, Prepared, Progress, Train
 
@@ -54,13 +54,13 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
     assert list(scratch.iterdir()) == []
     clients = [await WorkerClient.start(ProcessWall(), scratch, Limits(kernels=entry)) for _ in range(2)]
     try:
-        first, second = (client.scratch / KERNELS_FOLDER for client in clients)
         for client in clients:
             await client.open(hopper, "run")
             await client.send(
                 Prepare(settings=SETTINGS, slots=3, snapshot_s=60.0)
             )  # more simulations than were compiled for
             assert isinstance(await client.receive(START_SECONDS), Prepared)
+        first, second = sorted(scratch.glob("worker-*/wall/kernels"))
         await clients[0].send(Train(job="a", source=REWARD, seed=1))
         assert isinstance(await clients[0].receive(START_SECONDS), Progress)
         assert machine_code(first) == machine_code(second) == kept

@@ -30,14 +30,14 @@ def large_pages_can_be_had() -> bool:
 
 
 @pytest.mark.slow
-async def test_it_stays_under_its_bounds(tmp_path: Path, processes_of: Callable[[Path], list[int]]) -> None:
+async def test_it_stays_under_its_bounds(tmp_path: Path, workers_of: Callable[[Path], list[int]]) -> None:
     # the limit of a worker on a small machine, which counts what is reserved and not what is used
     limits = Limits(memory_bytes=2 << 30)
     pool = TrainingPool(ProcessWall(), "ant", "run", SETTINGS, 16, 1, tmp_path, limits=limits, snapshot_s=0.1)
     try:
         results = await asyncio.gather(*(pool.train(f"ant-{seed}", REWARD, seed) for seed in range(16)))
         assert [result.failure_reason for result in results] == [""] * 16
-        (worker,) = processes_of(tmp_path)
+        (worker,) = workers_of(tmp_path)
         status = Path(f"/proc/{worker}/status").read_text().splitlines()
         (peak,) = [line for line in status if line.startswith("VmHWM:")]
         assert int(peak.split()[1]) < MOST_RESIDENT_KIB

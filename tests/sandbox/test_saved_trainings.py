@@ -76,7 +76,7 @@ async def undisturbed(tmp_path: Path) -> tuple[object, ...]:
 
 
 async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_state(
-    tmp_path: Path, undisturbed: tuple[object, ...], processes_of: ProcessesOf
+    tmp_path: Path, undisturbed: tuple[object, ...], workers_of: ProcessesOf
 ) -> None:
     store = SnapshotStore(tmp_path)
     watched = Watched(tmp_path / "workers", store)
@@ -84,7 +84,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
         training = asyncio.create_task(watched.pool.train("job", REWARD, 5))
         async with asyncio.timeout(60):
             await watched.halfway.wait()
-        (worker,) = processes_of(tmp_path / "workers")
+        (worker,) = workers_of(tmp_path / "workers")
         os.kill(worker, signal.SIGKILL)
         result = await training
         assert numbers(result) == undisturbed

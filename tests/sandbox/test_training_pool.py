@@ -191,13 +191,13 @@ async def test_what_a_reward_prints_does_not_reach_the_protocol(pool: TrainingPo
 
 
 async def test_a_process_that_a_reward_left_behind_ends_with_the_pool(
-    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+    tmp_path: Path, processes_of: Callable[[Path], list[int]], workers_of: Callable[[Path], list[int]]
 ) -> None:
     pool = make_pool(tmp_path, slots=1)
     try:
         result = await pool.train("leaves", LEAVES_A_PROCESS, 0)
         assert result.outcome is not None
-        assert len(processes_of(tmp_path)) == 2
+        assert len(workers_of(tmp_path)) == 2
     finally:
         await pool.close()
     assert processes_of(tmp_path) == []
@@ -284,14 +284,14 @@ async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: Train
 
 
 async def test_jobs_are_spread_over_the_workers_before_any_takes_two(
-    tmp_path: Path, good_reward: str, processes_of: Callable[[Path], list[int]]
+    tmp_path: Path, good_reward: str, workers_of: Callable[[Path], list[int]]
 ) -> None:
     pool = make_pool(tmp_path, slots=4, workers=2)
     workers_seen: set[int] = set()
 
     async def train(job: str) -> TrainingResult:
         result = await pool.train(job, good_reward, 0)
-        workers_seen.update(processes_of(tmp_path))
+        workers_seen.update(workers_of(tmp_path))
         return result
 
     try:

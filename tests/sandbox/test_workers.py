@@ -17,9 +17,9 @@ from eureka_agent.errors import EurekaError, WallError, WorkerDiedError
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.worker.messages import MAX_LINE_BYTES, DryRun, Prepared
+from eureka_agent.worker.messages import DryRun, Prepared
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
@@ -33,14 +33,14 @@ class ScriptWall(ProcessWall):
         self._script = textwrap.dedent(script)
 
     async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", self._script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={"HOME": str(scratch)},
             start_new_session=True,
-            limit=MAX_LINE_BYTES,
         )
+        return ProcessHandle(process, scratch / "no such file")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path
 
 
 async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
-    tmp_path: Path, processes_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, processes_of: ProcessesOf, workers_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("SOME_TOKEN_NOBODY_THOUGHT_OF", "hush")
     client = await WorkerClient.start(ProcessWall(), tmp_path)
     try:
-        (worker,) = processes_of(tmp_path)
+        (worker,) = workers_of(tmp_path)
         environment = Path(f"/proc/{worker}/environ").read_bytes()
         assert b"sk-very-secret" not in environment
         assert b"hush" not in environment
@@ -117,8 +117,8 @@ def test_workers_die_with_a_driver_that_is_killed_whatever_they_are_at(
     tmp_path: Path, processes_of: ProcessesOf, wait_until: WaitUntil
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
-        # the worker, which waits for its fork and reads no command, and the fork in its endless loop
-        assert wait_until(lambda: len(processes_of(tmp_path)) == 2, 60.0)
+        # the worker, which waits for its fork and reads no command, its nursery, and the fork in its endless loop
+        assert wait_until(lambda: len(processes_of(tmp_path)) == 3, 60.0)
         driver.send_signal(signal.SIGKILL)
     assert wait_until(lambda: not processes_of(tmp_path), 5.0)
 
@@ -196,11 +196,11 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
 
 
 async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
-    tmp_path: Path, processes_of: Callable[[Path], list[int]]
+    tmp_path: Path, processes_of: ProcessesOf, workers_of: ProcessesOf
 ) -> None:
     client = await WorkerClient.start(ProcessWall(), tmp_path)
     await client.open("cartpole", "balance")
-    (process,) = processes_of(tmp_path)
+    (process,) = workers_of(tmp_path)
     os.kill(process, signal.SIGSTOP)
     # more than the pipe and its buffer take
     sending = asyncio.create_task(client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0)))
