@@ -1,0 +1,1 @@
+"""Filters of system calls: numbers, an assembler, the kernel's door, Docker's profile format. Standard library only, for both sides."""

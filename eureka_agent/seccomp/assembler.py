@@ -1,0 +1,126 @@
+"""Rules about system calls, assembled into the classic BPF program that the kernel runs before each one.
+
+A filter that is entered by another architecture's system calls would compare the wrong numbers, so that ends the process, whatever the rules say.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eureka_agent.seccomp.system_calls import KNOWN_NAMES, Architecture
+
+ALLOW = 0x7FFF0000
+KILL_PROCESS = 0x80000000
+_ERRNO = 0x00050000
+MOST_INSTRUCTIONS = 4096
+"""What the kernel accepts in one program."""
+
+_LOAD_WORD, _AND, _JUMP, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
+_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
+_WORD = 0xFFFFFFFF
+_LONGEST_CONDITIONAL_JUMP = 255
+
+
+def refuse(number: int = errno.EPERM) -> int:
+    """The action that makes a system call fail with this error number."""
+    if not 0 < number < 4096:
+        raise ValueError(f"{number!r} is no error number, expected 1 to 4095")
+    return _ERRNO | number
+
+
+@dataclass(frozen=True)
+class Test:
+    """`argument & mask == value`, on all 64 bits of the register.
+
+    The kernel may look at its lower half alone. A list of what is allowed then refuses some calls that it need not refuse, and lets none through.
+    """
+
+    __test__ = False  # no class of tests, whatever pytest makes of the name
+
+    argument: int
+    """Its index, from 0."""
+    value: int
+    mask: int = (1 << 64) - 1
+
+    def __post_init__(self) -> None:
+        """Refuses what no register can hold."""
+        if not 0 <= self.argument < 6 or not 0 <= self.value <= self.mask < 1 << 64 or self.value & ~self.mask:
+            raise ValueError(f"{self!r}: expected an argument of 0 to 5 and a value within its mask of 64 bits")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What happens to a system call whose arguments pass all tests. Several rules of one name: the first that fits holds."""
+
+    name: str
+    tests: tuple[Test, ...] = field(default=())
+    action: int = ALLOW
+
+
+def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) -> bytes:
+    """The program: an array of `struct sock_filter`.
+
+    `default`: the action for a system call that no rule fits. Names that this architecture has not are left out. Raises ValueError for a name that no
+    architecture has, and for a program that the kernel would not take.
+    """
+    by_number: dict[int, list[Rule]] = {}
+    for rule in rules:
+        if rule.name not in KNOWN_NAMES:
+            raise ValueError(f"{rule.name!r} is no system call that is known here")
+        if rule.name in architecture.numbers:
+            by_number.setdefault(architecture.numbers[rule.name], []).append(rule)
+
+    program = [
+        _instruction(_LOAD_WORD, _ARCHITECTURE_OFFSET),
+        _instruction(_JUMP_IF_EQUAL, architecture.audit_number, 1, 0),
+        _instruction(_RETURN, KILL_PROCESS),
+        _instruction(_LOAD_WORD, _NUMBER_OFFSET),
+    ]
+    if architecture.foreign_from is not None:
+        program += [
+            _instruction(_JUMP_IF_GREATER_OR_EQUAL, architecture.foreign_from, 0, 1),
+            _instruction(_RETURN, KILL_PROCESS),
+        ]
+    for number in sorted(by_number):
+        body = _body(by_number[number], default)
+        if len(body) <= _LONGEST_CONDITIONAL_JUMP:
+            program.append(_instruction(_JUMP_IF_EQUAL, number, 0, len(body)))
+        else:
+            program += [_instruction(_JUMP_IF_EQUAL, number, 1, 0), _instruction(_JUMP, len(body))]
+        program += body
+    program.append(_instruction(_RETURN, default))
+    if len(program) > MOST_INSTRUCTIONS:
+        raise ValueError(f"the filter has {len(program)} instructions, expected at most {MOST_INSTRUCTIONS}")
+    return b"".join(program)
+
+
+def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
+    """What is run once the number fits: it always returns, as the number is no longer in the accumulator."""
+    body: list[bytes] = []
+    for rule in rules:
+        halves = [half for test in rule.tests for half in _halves(test)]
+        lengths = [2 if mask == _WORD else 3 for _, mask, _ in halves]
+        for index, (offset, mask, value) in enumerate(halves):
+            body.append(_instruction(_LOAD_WORD, offset))
+            if mask != _WORD:
+                body.append(_instruction(_AND, mask))
+            # past the other halves and the return
+            body.append(_instruction(_JUMP_IF_EQUAL, value, 0, sum(lengths[index + 1 :]) + 1))
+        body.append(_instruction(_RETURN, rule.action))
+        if not rule.tests:
+            return body
+    return [*body, _instruction(_RETURN, default)]
+
+
+def _halves(test: Test) -> list[tuple[int, int, int]]:
+    """Offset, mask and value of each 32-bit half that the test looks at; both architectures keep the lower half first."""
+    low = _ARGUMENTS_OFFSET + 8 * test.argument
+    halves = [(low, test.mask & _WORD, test.value & _WORD), (low + 4, test.mask >> 32, test.value >> 32)]
+    return [half for half in halves if half[1]]
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

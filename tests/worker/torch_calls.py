@@ -1,0 +1,134 @@
+"""A broad list of what a reward may compute: every public function of torch that takes tensors, tried with a few kinds of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eureka_agent.critic.vocabulary import FUNCTIONAL_RANDOM, METHODS_REFUSED, TORCH_REFUSED
+
+MODULES = ("torch", "torch.special", "torch.linalg", "torch.nn.functional", "torch.fft", "torch.Tensor")
+_LEFT_OUT = {
+    *TORCH_REFUSED,
+    *METHODS_REFUSED,
+    *FUNCTIONAL_RANDOM,
+    # random, or other memory at each call
+    *("quantize_per_tensor_dynamic", "choose_qparams_optimized", "fractional_max_pool2d", "fractional_max_pool3d"),
+    # they change what comes after them, or ask somebody to continue
+    *("set_default_device", "set_warn_always", "share_memory_", "refine_names", "resize", "resize_", "resize_as_"),
+    *("dropout_", "alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_", "rrelu_", "native_dropout"),
+}
+
+
+def arguments() -> Iterator[tuple[Any, ...]]:
+    """Kinds of arguments, from the plainest on."""
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.rand(24, 3, generator=generator), torch.rand(24, 3, generator=generator) + 0.5
+    square = torch.rand(5, 4, 4, generator=generator) + 4 * torch.eye(4)
+    index = torch.tensor([0, 2, 1])
+    picture, kernel = torch.rand(2, 3, 9, 9, generator=generator), torch.rand(5, 3, 3, 3, generator=generator)
+    line, line_kernel = torch.rand(2, 3, 20, generator=generator), torch.rand(5, 3, 4, generator=generator)
+    yield from ((x,), (x, y), (x, -1), (x, 2.0), (x, y, 0.5), (x > 0.5, x, y), (x, 0.1, 0.9), (x, 0, 1))
+    yield from ((square,), (square, square), (square, square[:, :, 0]), (square[0],), (square[0], square[0]))
+    yield from ((x[:, 0],), (x[:, 0], y[:, 0]), ((x, y),), ([x, y], -1), (x, 0, index), (x, index), (x, (-1, 3)))
+    yield from ((picture, kernel), (line, line_kernel), (picture, 2), (line, 2), (x, y.T), (x.long(), y.long()))
+    yield from ((x, y[:3]), (5,), ((3, 2),), (0.0, 1.0, 5), (x.to(torch.complex64),), (x.bfloat16(), y.bfloat16().T))
+    yield from ((x.double(),), (x.double(), y.double()), (x.half(),), (x > 0.5,), (x, "mean"), (x, [0, 1]), (x, y, y))
+
+
+def broad_list() -> dict[str, Callable[[], Any]]:
+    """By name: every public function of `MODULES` with every kind of arguments. Many of them raise."""
+    calls = {}
+    for module in MODULES:
+        place: Any = torch
+        for part in module.split(".")[1:]:
+            place = getattr(place, part)
+        for name in dir(place):
+            if name.startswith("_") or name in _LEFT_OUT or not callable(getattr(place, name)):
+                continue
+            if isinstance(getattr(place, name), type):
+                continue
+            for number, given in enumerate(arguments()):
+                calls[f"{module}.{name}/{number}"] = _call(getattr(place, name), given)
+    return calls | _by_hand()
+
+
+def _call(function: Callable[..., Any], given: tuple[Any, ...]) -> Callable[[], Any]:
+    return lambda: function(*(each.clone() if isinstance(each, Tensor) else each for each in given))
+
+
+def _by_hand() -> dict[str, Callable[[], Any]]:
+    """What the signatures above do not fit."""
+    functional = torch.nn.functional
+
+    def inputs() -> tuple[Tensor, Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(4)
+        x, y = torch.randn(40, 3, generator=generator), torch.randn(40, 3, generator=generator)
+        q = functional.normalize(torch.randn(40, 4, generator=generator), dim=-1)
+        return x, y, q
+
+    def of(function: Callable[[Tensor, Tensor, Tensor], Any]) -> Callable[[], Any]:
+        return lambda: function(*inputs())
+
+    def gradient() -> Tensor:
+        x = inputs()[0].requires_grad_()
+        with torch.enable_grad():
+            return torch.autograd.grad(x.tanh().square().sum(), x)[0]
+
+    def scripted() -> Tensor:
+        return torch.func.vmap(lambda row: row.square().sum())(inputs()[0])
+
+    return {
+        "einsum": of(lambda x, y, q: torch.einsum("bi,bi->b", x, y)),
+        "einsum of three": of(lambda x, y, q: torch.einsum("bi,bj,bk->bijk", x, y, q)),
+        "cross": of(lambda x, y, q: torch.cross(x, y, dim=-1)),
+        "atan2": of(lambda x, y, q: torch.atan2(x[:, 0], y[:, 0])),
+        "quantile": of(lambda x, y, q: torch.quantile(x, 0.3, dim=-1)),
+        "quaternion to matrix": of(lambda x, y, q: torch.stack([1 - 2 * q[:, 2] ** 2, 2 * q[:, 0] * q[:, 1]], dim=-1)),
+        "norms": of(lambda x, y, q: torch.linalg.vector_norm(x - y, ord=1, dim=-1)),
+        "svd": of(lambda x, y, q: torch.linalg.svdvals(x)),
+        "where": of(lambda x, y, q: torch.where(x > 0, x, torch.tensor(0.0))),
+        "one hot": of(lambda x, y, q: functional.one_hot(x[:, 0].abs().long(), 10)),
+        "huber": of(lambda x, y, q: functional.huber_loss(x, y, reduction="none", delta=0.5)),
+        "layer norm": of(lambda x, y, q: functional.layer_norm(x, (3,))),
+        "linear": of(lambda x, y, q: functional.linear(x, y)),
+        "module": of(lambda x, y, q: torch.nn.Softplus()(x)),
+        "attention": of(lambda x, y, q: functional.scaled_dot_product_attention(x[None], y[None], y[None])),
+        "large product": of(lambda x, y, q: (torch.ones(500, 40) @ x).T @ torch.ones(500, 300)),
+        "many rows": of(lambda x, y, q: torch.exp(-torch.linspace(0, 1, 400_000).square()).cumsum(0)),
+        "sorted rows": of(lambda x, y, q: torch.linspace(0, 30, 300_000).sin().sort().values),
+        "statistics": of(lambda x, y, q: torch.stack([x.std(-1), x.var(-1), x.median(-1).values, x.mode(-1).values])),
+        "random numbers": lambda: torch.rand(5, generator=torch.Generator().manual_seed(1)),
+        "sparse": of(lambda x, y, q: torch.sparse.mm(x.to_sparse(), y.T)),
+        "gradient": gradient,
+        "vmap": scripted,
+        "numpy": of(lambda x, y, q: torch.from_numpy(x.numpy() * 2)),
+        "text": of(lambda x, y, q: f"{x} {y[0]:} {q[0, 0]:.3f} {x.bool()} {x.dtype} {x.to(torch.complex64)}"),
+        "scalars": of(lambda x, y, q: torch.tensor(x.tolist()) + x.sum().item()),
+    }
+
+
+def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, str]:
+    """By name: the result to the last bit, or the error."""
+    found = {}
+    for name, call in calls.items():
+        try:
+            found[name] = _text(call())
+        except Exception as error:  # noqa: BLE001  (whatever they raise, inside and outside should agree)
+            found[name] = f"{type(error).__name__}: {str(error)[:200]}"
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Tensor):
+        plain = value.detach()
+        if plain.layout is not torch.strided or plain.is_quantized:
+            return f"{plain.layout} {plain.dtype} {tuple(plain.shape)}"
+        double = plain.to(torch.complex128) if plain.is_complex() else plain.double()
+        return f"{plain.dtype} {tuple(plain.shape)} {hash(double.contiguous().resolve_conj().resolve_neg().numpy().tobytes())}"
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(_text(each) for each in value)}]"
+    return value if isinstance(value, str) else type(value).__name__
