@@ -12,8 +12,10 @@ import contextlib
 import ctypes
 import errno
 import functools
+import importlib
 import os
-import sys
+import traceback
+import warnings
 from pathlib import Path
 
 import torch
@@ -47,6 +49,33 @@ _FREELY_ALLOWED = (
     *("exit", "exit_group"),
 )
 
+_LOADED_LATE = (
+    # of torch: what printing, indexing and mapping look for at the first use
+    *(
+        "torch._subclasses.schema_check_mode",
+        "functorch.dim._getsetitem",
+        "torch.autograd._functions",
+        "torch.func",
+        "torch.fft",
+    ),
+    *("torch.nn.functional", "torch.special", "torch.linalg", "torch.distributions", "torch.nn.utils.parametrize"),
+    # of Python: what a source of a model tends to import, and what tells of its errors
+    *(
+        "__future__",
+        "abc",
+        "cmath",
+        "collections.abc",
+        "copy",
+        "dataclasses",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+    ),
+    *("itertools", "json", "logging", "math", "numbers", "numpy", "operator", "random", "re", "statistics", "string"),
+    *("textwrap", "time", "traceback", "typing", "linecache", "tokenize", "warnings", "encodings.idna", "unicodedata"),
+)
+
 
 def confine_computation() -> str | None:
     """Filter this process. None when it is confined; else why the system cannot do it. Raises OSError when it can and did not.
@@ -67,6 +96,40 @@ def confine_computation() -> str | None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) failed")
     kernel.apply(computation_filter(architecture, os.getpid()))
     return None
+
+
+@functools.cache
+def warm_up() -> None:
+    """In the process that the others are forked from, the first time that it is called: what Python and torch load only when it is first used is loaded, as later it cannot be.
+
+    Begins no thread. Whatever else a reward imports then fails as if it were not there.
+    """
+    kernel.why_not()
+    for module in _LOADED_LATE:
+        with contextlib.suppress(ImportError):  # a part of torch that another version of it has not
+            importlib.import_module(module)
+    x = torch.linspace(0.5, 2.0, 12).reshape(4, 3)
+    square = x.T @ x + torch.eye(3)
+    with torch.enable_grad():
+        weights = x.clone().requires_grad_()
+        torch.autograd.grad(weights.tanh().square().sum(), weights)
+    torch.einsum("bi,bi->b", x, x)
+    torch.linalg.inv(square), torch.linalg.svdvals(square), torch.linalg.eigh(square)
+    torch.quantile(x, 0.5, dim=-1), torch.fft.rfft(x), torch.special.erf(x), torch.sort(x)
+    torch.nn.functional.conv1d(x[None], torch.ones(1, 4, 2))  # reads /proc/cpuinfo
+    (
+        torch.ones(64, 64) @ torch.ones(64, 64),
+        torch.ones(4, 4, dtype=torch.bfloat16) @ torch.ones(4, 4, dtype=torch.bfloat16),
+    )
+    torch.func.vmap(torch.sum)(x)
+    repr(x), f"{x[0, 0]:.3f}", repr(x > 1), repr(x.to(torch.complex64))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("once", stacklevel=1)
+    try:
+        x[9]
+    except IndexError:
+        traceback.format_exc()
 
 
 def computation_filter(architecture: Architecture, process: int) -> bytes:

@@ -1,10 +1,11 @@
-"""Dry runs: each in a fork of the warm process, with limits of its own, so a job costs milliseconds and can do no harm here."""
+"""Dry runs: each in a confined fork of the warm process, with limits of its own, so a job costs milliseconds and can do no harm here."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import resource
 import select
 import signal
 import time
@@ -18,6 +19,7 @@ from torch import Tensor
 from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
+from eureka_agent.worker.confinement import confine_computation, warm_up
 from eureka_agent.worker.limits import adopt_orphans, data_bytes_in_use, die_with, kill_strays, limit_resources
 from eureka_agent.worker.messages import DryRun, DryRunDone
 
@@ -45,6 +47,7 @@ class DryRunner:
     ) -> None:
         """`protocol_descriptors` are closed in every child: generated code must not speak for the worker."""
         adopt_orphans()
+        warm_up()
         self._recorded = recorded
         self._variables = variables
         self._protocol_descriptors = protocol_descriptors
@@ -65,7 +68,10 @@ class DryRunner:
 def run_in_child(
     work: Callable[[], bytes], timeout_s: float, extra_data_bytes: int, close_descriptors: Sequence[int]
 ) -> ChildEnd:
-    """The bytes that `work` returns in a fork of this process, which is killed with all its children when its time is over."""
+    """The bytes that `work` returns in a confined fork of this process, which is killed with all its children when its time is over.
+
+    Before: `warm_up()`.
+    """
     reading, writing = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -80,6 +86,8 @@ def run_in_child(
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
+            os.closerange(3, writing)  # whatever else the worker has open
+            os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
             limit_resources(
                 data_bytes=data_bytes_in_use() + extra_data_bytes,
                 cpu_seconds=math.ceil(timeout_s) + 1,
@@ -87,6 +95,7 @@ def run_in_child(
                 file_bytes=0,
             )
             torch.manual_seed(0)
+            confine_computation()
             unwritten = memoryview(work())
             while unwritten:
                 unwritten = unwritten[os.write(writing, unwritten) :]

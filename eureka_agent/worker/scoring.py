@@ -16,6 +16,7 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.worker.confinement import warm_up
 from eureka_agent.worker.dry_run import EXTRA_DATA_BYTES, run_in_child
 from eureka_agent.worker.limits import adopt_orphans
 from eureka_agent.worker.messages import Scored, ScoreTransitions
@@ -84,6 +85,7 @@ class Scorer:
     ) -> None:
         """`recorded`: by argument name. `folder`: where the files of commands are; `protocol_descriptors` are closed in every child."""
         adopt_orphans()
+        warm_up()
         self._recorded = recorded
         self._variables = variables
         self._folder = folder
