@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from os import uname
@@ -34,7 +35,7 @@ ioprio_set 251 30, kcmp 312 272, kexec_file_load 320 294, kexec_load 246 104, ke
 landlock_add_rule 445 445, landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -,
 lgetxattr 192 9, link 86 -, linkat 265 37, listen 50 201, listmount 458 458, listxattr 194 11, llistxattr 195 12,
 lookup_dcookie 212 18, lremovexattr 198 15, lseek 8 62, lsetxattr 189 6, lsm_get_self_attr 459 459,
-lsm_list_modules 461 461, lsm_set_self_attr 460 460, lstat 6 -, madvise 28 233, map_shadow_stack 453 -,
+lsm_list_modules 461 461, lsm_set_self_attr 460 460, lstat 6 -, madvise 28 233, map_shadow_stack 453 453,
 mbind 237 235, membarrier 324 283, memfd_create 319 279, memfd_secret 447 447, migrate_pages 256 238,
 mincore 27 232, mkdir 83 -, mkdirat 258 34, mknod 133 -, mknodat 259 33, mlock 149 228, mlock2 325 284,
 mlockall 151 230, mmap 9 222, modify_ldt 154 -, mount 165 40, mount_setattr 442 442, move_mount 429 429,
@@ -102,6 +103,7 @@ ARCHITECTURES = (X86_64, AARCH64)
 KNOWN_NAMES = frozenset(X86_64.numbers) | frozenset(AARCH64.numbers)
 
 
+@functools.cache
 def current_architecture() -> Architecture | None:
     """That of this process; None where there is no table for it."""
     if sys.platform != "linux" or sys.maxsize <= 1 << 32:

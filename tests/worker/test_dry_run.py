@@ -125,8 +125,12 @@ async def test_what_is_odd_but_not_wrong_is_a_warning(dry_runner: DryRunner, bod
 
 
 async def test_fifty_dry_runs_are_fast_and_leave_no_process(dry_runner: DryRunner, scratch: Path) -> None:
-    forks = "if os.fork() == 0:\n        os.setsid()\n        os.close(4)\n        time.sleep(60)\n    return pole_upright, {'a': pole_upright}"
-    await dry_runner.dry_run(HEAD + forks)
+    forks = (
+        "if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return pole_upright, {'a': pole_upright}"
+    )
+    error = the_only_error(await dry_runner.dry_run(HEAD + forks))
+    assert (error.code, error.line) == ("D302", 3)
+    assert "PermissionError" in error.message
     began = time.monotonic()
     for _ in range(50):
         assert await dry_runner.dry_run(HEAD + "return pole_upright, {'a': pole_upright}") == ()
@@ -144,5 +148,6 @@ def _holds(path: Path, text: bytes) -> bool:
 
 async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -> None:
     path = tmp_path / "written"
-    await dry_runner.dry_run(HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}")
-    assert not path.exists() or path.stat().st_size == 0
+    source = HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}"
+    assert "PermissionError" in the_only_error(await dry_runner.dry_run(source)).message
+    assert not path.exists()

@@ -19,7 +19,19 @@ _LEFT_OUT = {
     *("quantize_per_tensor_dynamic", "choose_qparams_optimized", "fractional_max_pool2d", "fractional_max_pool3d"),
     *("new", "fbgemm_pack_gemm_matrix_fp16"),
     # for compilers: the first call imports sympy, which takes a second and 50 MB, so that it is not imported beforehand
-    *("broadcast_shapes", "dim_order", "max_unpool1d", "max_unpool2d", "sym_not", "unravel_index"),
+    *(
+        "broadcast_shapes",
+        "dim_order",
+        "max_unpool1d",
+        "max_unpool2d",
+        "sym_not",
+        "binary_cross_entropy",
+        "unravel_index",
+    ),
+    # seconds for one call, from random starts
+    "lobpcg",
+    # its last bits depend on where in memory the numbers lie
+    "lstsq",
     # oneDNN compiles as it runs
     "to_mkldnn",
     # they change what comes after them, or ask somebody to continue
@@ -52,7 +64,9 @@ def broad_list() -> dict[str, Callable[[], Any]]:
                 continue
             if isinstance(getattr(place, name), type):
                 continue
-            for number, given in enumerate(arguments()):
+            kinds = list(arguments())
+            # methods are mostly the same functions
+            for number, given in enumerate(kinds[:4] if module in ("torch.Tensor", "torch.fft") else kinds):
                 calls[f"{module}.{name}/{number}"] = _call(getattr(place, name), given)
     return calls | _by_hand()
 
