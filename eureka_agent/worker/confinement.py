@@ -87,7 +87,7 @@ def confine_computation() -> str | None:
     if reason is not None or architecture is None:
         return reason or "no seccomp"
     # what it compiles as it runs could not be executed; its fallbacks and the other libraries are compiled already
-    torch.backends.mkldnn.enabled = False
+    torch.backends.mkldnn.set_flags(False)
     torch.set_num_threads(1)
     with contextlib.suppress(OSError):  # where memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -1,0 +1,79 @@
+"""Docker's profiles of system calls, as far as this project's own uses the format, for walls without Docker.
+
+Stricter than Docker in one thing: what it does not understand is an error, and so is a name that no architecture has.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.errors import WallError
+from eureka_agent.resources import resource_folder
+from eureka_agent.seccomp.assembler import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
+from eureka_agent.seccomp.system_calls import Architecture
+
+_TOP = {"defaultAction", "defaultErrnoRet", "archMap", "syscalls"}
+_ENTRY = {"names", "action", "args", "errnoRet", "comment"}
+_ALL_BITS = (1 << 64) - 1
+
+
+def worker_profile() -> Path:
+    """The profile around a whole worker; Docker reads the same file."""
+    return resource_folder("sandboxes") / "seccomp.json"
+
+
+def compile_profile(path: Path, architecture: Architecture) -> bytes:
+    """The filter that a profile stands for. Raises WallError for a file that is none, or says something unknown here."""
+    try:
+        profile = json.loads(path.read_text())
+        _only(profile, _TOP)
+        names = {entry["architecture"] for entry in profile["archMap"]}
+        if any(entry.get("subArchitectures") for entry in profile["archMap"]):
+            raise ValueError("subArchitectures are not known here")
+        if architecture.docker_name not in names:
+            raise ValueError(f"nothing for {architecture.docker_name}, only for {', '.join(sorted(names))}")
+        default = _action(profile["defaultAction"], profile.get("defaultErrnoRet"))
+        rules = [rule for entry in profile["syscalls"] for rule in _rules(entry)]
+        return assemble(rules, default, architecture)
+    except OSError as error:
+        raise WallError(
+            f"cannot read the profile {str(path)!r}: {error.strerror}", "install the package again"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise WallError(f"not a profile of system calls: {str(path)!r}: {what}", "install the package again") from None
+
+
+def _rules(entry: Mapping[str, Any]) -> list[Rule]:
+    _only(entry, _ENTRY)
+    tests = tuple(_test(each) for each in entry.get("args", ()))
+    action = _action(entry["action"], entry.get("errnoRet"))
+    return [Rule(name, tests, action) for name in entry["names"]]
+
+
+def _test(each: Mapping[str, Any]) -> Test:
+    _only(each, {"index", "value", "valueTwo", "op"})
+    if each["op"] == "SCMP_CMP_EQ":
+        return Test(each["index"], each["value"], _ALL_BITS)
+    if each["op"] == "SCMP_CMP_MASKED_EQ":
+        return Test(each["index"], each["valueTwo"], each["value"])
+    raise ValueError(f"op {each['op']!r} is not known here, expected SCMP_CMP_EQ or SCMP_CMP_MASKED_EQ")
+
+
+def _action(name: str, error_number: int | None) -> int:
+    if name == "SCMP_ACT_ALLOW":
+        return ALLOW
+    if name == "SCMP_ACT_ERRNO":
+        return refuse(errno.EPERM if error_number is None else error_number)
+    if name == "SCMP_ACT_KILL_PROCESS":
+        return KILL_PROCESS
+    raise ValueError(f"action {name!r} is not known here, expected SCMP_ACT_ALLOW, _ERRNO or _KILL_PROCESS")
+
+
+def _only(mapping: Mapping[str, Any], known: set[str]) -> None:
+    if unknown := sorted(set(mapping) - known):
+        raise ValueError(f"{unknown[0]!r} is not known here")
