@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--cpu-seconds", type=int, help="RLIMIT_CPU")
     parser.add_argument("--open-files", type=int, help="RLIMIT_NOFILE")
     parser.add_argument("--file-bytes", type=int, help="RLIMIT_FSIZE")
+    parser.add_argument("--processes", type=int, help="RLIMIT_NPROC; where it counts those of its own namespace alone")
     parser.add_argument("--cores", help="CPU cores to run on, comma-separated")
     arguments = parser.parse_args()
 
@@ -36,6 +37,7 @@ def main() -> None:
         cpu_seconds=arguments.cpu_seconds,
         open_files=arguments.open_files,
         file_bytes=arguments.file_bytes,
+        processes=arguments.processes,
     )
     if arguments.kernels is not None:
         shutil.copytree(arguments.kernels, arguments.scratch / KERNELS_FOLDER)

@@ -20,6 +20,7 @@ def limit_resources(
     cpu_seconds: int | None = None,
     open_files: int | None = None,
     file_bytes: int | None = None,
+    processes: int | None = None,
 ) -> None:
     """Lower this process's limits, for itself and all that it starts; None leaves one as it is. No core files in any case.
 
@@ -34,6 +35,8 @@ def limit_resources(
         _lower(resource.RLIMIT_NOFILE, open_files)
     if file_bytes is not None:
         _lower(resource.RLIMIT_FSIZE, file_bytes)
+    if processes is not None:
+        _lower(resource.RLIMIT_NPROC, processes)
 
 
 def die_with(parent: int) -> None:

@@ -1,0 +1,258 @@
+"""The bubblewrap wall: namespaces of its own, a root made of read-only folders, a filter of system calls. For machines without an engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import site
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import eureka_agent
+from eureka_agent.errors import WallError
+from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
+from eureka_agent.sandbox.process_wall import ProcessHandle, _environment
+from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle
+from eureka_agent.seccomp import kernel
+from eureka_agent.seccomp.profile import compile_profile, worker_profile
+from eureka_agent.seccomp.system_calls import current_architecture
+
+SCRATCH = Path("/scratch")
+"""The worker's own folder, as it sees it."""
+_TEMPORARY_BYTES = 64 << 20
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+_HARDWARE = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+"""What the processor can do: without it torch takes the plainest one and is slower."""
+_PROBE_SECONDS = 20.0
+_PACKAGE = Path(eureka_agent.__file__).resolve().parent
+
+
+class BubblewrapHandle(ProcessHandle):
+    """A worker behind `bwrap`, which is a child process of the driver's and ends with its last words."""
+
+    def __init__(self, process: asyncio.subprocess.Process, stderr: Path, group: ControlGroup | None) -> None:
+        """`group`: removed when it is over."""
+        super().__init__(process, stderr)
+        self.group = group
+
+
+class BubblewrapWall:
+    """Workers in namespaces of their own."""
+
+    name = "bubblewrap"
+    covers: tuple[str, ...] = (
+        "reading your files, but for the environment's folder and the modules that Python finds",
+        "writing anywhere but to a scratch folder in memory, of limited size",
+        "the network, and sockets of every kind",
+        "API keys and other environment variables",
+        "other processes: a worker sees and signals its own alone",
+        "system calls that a worker has no use for, and new namespaces",
+        "memory, CPU time of dry runs, file sizes and open files",
+        "worker processes that hang, crash or outlive the search",
+    )
+
+    def __init__(self) -> None:
+        self._grouped = os.geteuid() == 0 and _can_group()
+        missing: tuple[str, ...] = ()
+        if not self._grouped:
+            missing = ("the memory of all of a worker's processes together: each has a limit of its own",)
+            if os.geteuid() == 0:
+                missing += ("the number of processes: that limit does not hold for root",)
+        self.does_not_cover: tuple[str, ...] = (*missing, "defects of the kernel, which it shares with everything else")
+
+    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
+        """See `Wall.start`. The worker sees nothing of `folder`, which holds its last words."""
+        environment = _environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
+        worker = [
+            *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),
+            *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
+            *("--file-bytes", str(limits.file_bytes), "--processes", str(limits.processes)),
+            *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
+            *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
+        ]
+        stderr_path = folder / STDERR_NAME
+        group = await asyncio.to_thread(ControlGroup.make, limits) if self._grouped else None
+        try:
+            with sandboxed(worker, limits) as (command, descriptors), stderr_path.open("ab") as stderr:
+                if group is not None:
+                    command = ["/bin/sh", "-c", ENTER, "sh", *command]
+                    environment["EUREKA_GROUPS"] = ":".join(map(str, group.folders))
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    env=environment,  # of bwrap too: its own is for the worker to read in /proc
+                    cwd="/",
+                    pass_fds=descriptors,
+                    start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
+                )
+        except OSError as error:
+            if group is not None:
+                group.remove()
+            raise WallError(
+                f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
+            ) from None
+        return BubblewrapHandle(process, stderr_path, group)
+
+    async def kill(self, handle: WorkerHandle) -> None:
+        """See `Wall.kill`. What bwrap started is in a process namespace that ends with it."""
+        assert isinstance(handle, BubblewrapHandle)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(handle.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            handle.process.kill()
+        await handle.wait()  # until nobody holds its pipes any more
+        if handle.group is not None:
+            await asyncio.to_thread(handle.group.remove)
+
+
+def why_not() -> str | None:
+    """None where this wall works; else the reason and the next step, in one line. Really starts a Python behind it."""
+    if sys.platform != "linux":
+        return "bubblewrap is a program for Linux"
+    if (reason := kernel.why_not()) is not None:
+        return reason
+    try:
+        with sandboxed([sys.executable, "-I", "-S", "-c", "pass"], Limits()) as (command, descriptors):
+            ended = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=_environment(SCRATCH, "probe", None),
+                cwd="/",
+                pass_fds=descriptors,
+                timeout=_PROBE_SECONDS,
+                check=False,
+            )
+    except WallError as error:
+        return f"{error.message}; {error.hint}"
+    except subprocess.TimeoutExpired:
+        return f"bwrap did not start a program within {_PROBE_SECONDS:g} s"
+    except OSError as error:
+        return f"bwrap cannot be started: {error.strerror}"
+    if ended.returncode == 0:
+        return None
+    said = " ".join(ended.stderr.decode(errors="replace").split())[-300:] or f"exit status {ended.returncode}"
+    return f"{said}; {_next_step(said)}"
+
+
+def _next_step(said: str) -> str:
+    if "Unknown option" in said:
+        return "install bubblewrap 0.8 or newer"
+    if "namespace" in said or "uid map" in said or "Operation not permitted" in said or "Permission denied" in said:
+        return "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or use another sandbox"
+    return "try it by hand: bwrap --unshare-all --ro-bind / / true"
+
+
+def _binary() -> str:
+    found = shutil.which("bwrap")
+    if found is None:
+        raise WallError("there is no program bwrap", "install the package bubblewrap, or use another sandbox")
+    return found
+
+
+@contextlib.contextmanager
+def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """The command that runs a program behind the wall, and the descriptors that it has to inherit.
+
+    The limits that a worker sets for itself and a control group are not in it. Raises WallError where there is no `bwrap`.
+    """
+    binary = _binary()
+    architecture = current_architecture()
+    if architecture is None:
+        raise WallError(str(kernel.why_not()), "use another sandbox")
+    profile = _in_memory(compile_profile(worker_profile(), architecture))
+    try:
+        options = [*_options(limits), "--seccomp", str(profile)]
+        # not in the command line, which the worker reads in /proc: they name the person's folders
+        arguments = _in_memory(b"".join(os.fsencode(option) + b"\0" for option in options))
+        try:
+            yield [binary, "--args", str(arguments), "--", *program], (arguments, profile)
+        finally:
+            os.close(arguments)
+    finally:
+        os.close(profile)
+
+
+def _in_memory(data: bytes) -> int:
+    descriptor = os.memfd_create("bwrap")
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _options(limits: Limits) -> list[str]:
+    options = [
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--cap-drop",
+        "ALL",
+        "--die-with-parent",
+        "--new-session",
+    ]
+    options += ["--uid", "65534", "--gid", "65534", "--hostname", "worker", "--proc", "/proc", "--dev", "/dev"]
+    # before what may lie below it
+    options += ["--size", str(_TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
+    for name in _SYSTEM:
+        if Path(name).is_symlink():
+            options += ["--symlink", os.readlink(name), name]
+        elif Path(name).is_dir():
+            options += ["--ro-bind", name, name]
+    for path in (*_SYSTEM_FILES, *_HARDWARE):
+        options += ["--ro-bind-try", path, path]
+    for folder in _outermost(_python_folders(), limits.readable, () if limits.kernels is None else (limits.kernels,)):
+        options += ["--ro-bind", str(folder), str(folder)]
+    if limits.visible_gpu != "":
+        for device in sorted(Path("/dev").glob("nvidia*")):
+            options += ["--dev-bind-try", str(device), str(device)]
+    options += ["--size", str(limits.scratch_bytes), "--perms", "0700", "--tmpfs", str(SCRATCH)]
+    # what holds all of this is itself a file system in memory, without a limit
+    return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
+
+
+def _outermost(*groups: Iterable[Path]) -> list[Path]:
+    """The folders that lie in no other one of them, nor in the system's; parents first."""
+    chosen = [Path("/usr")]
+    for folder in sorted({folder.absolute() for group in groups for folder in group if folder.exists()}):
+        if not any(folder.is_relative_to(other) for other in chosen):
+            chosen.append(folder)
+    return chosen[1:]
+
+
+def _python_folders() -> Iterator[Path]:
+    """Where the worker's Python, its libraries and the modules that it finds lie; of this package's own neighbours the environments alone."""
+    yield from (Path(prefix) for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
+    yield Path(os.path.realpath(sys.executable)).parent
+    yield _PACKAGE
+    yield resource_folder("envs")
+    # what a person adds; in site-packages .pth files add the folders that come behind it
+    packages = [
+        index for index, entry in enumerate(sys.path) if entry in (*site.getsitepackages(), site.getusersitepackages())
+    ]
+    entries = sys.path[packages[0] :] if packages else []
+    for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
+        entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
+    home = Path.home()
+    for entry in filter(os.path.isabs, entries):
+        # a whole home folder is none of modules
+        if Path(entry) != _PACKAGE.parent and not home.is_relative_to(entry):
+            yield Path(entry)
+
+
+def _can_group() -> bool:
+    group = ControlGroup.make(Limits())
+    if group is None:
+        return False
+    group.remove()
+    return True
