@@ -107,9 +107,8 @@ class BubblewrapWall:
         """See `Wall.kill`. What bwrap started is in a process namespace that ends with it."""
         assert isinstance(handle, BubblewrapHandle)
         with contextlib.suppress(ProcessLookupError):
+            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
             os.killpg(handle.process.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            handle.process.kill()
         await handle.wait()  # until nobody holds its pipes any more
         if handle.group is not None:
             await asyncio.to_thread(handle.group.remove)

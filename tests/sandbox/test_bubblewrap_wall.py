@@ -1,0 +1,436 @@
+"""The bubblewrap wall, from inside: what code there sees, writes and starts. Real sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from eureka_agent.errors import WallError
+from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, BubblewrapHandle, BubblewrapWall, sandboxed, why_not
+from eureka_agent.sandbox.process_wall import _environment
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
+
+REASON = why_not()
+REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
+pytestmark = pytest.mark.skipif(REASON is not None and not REQUIRED, reason=f"no bubblewrap: {REASON}")
+SECRET = "sk-a-secret-of-the-person"
+GROUPED = BubblewrapWall()._grouped if REASON is None else False
+LIMITS = Limits(memory_bytes=3 << 30, scratch_bytes=8 << 20, processes=64)
+
+
+@pytest.fixture(autouse=True)
+def there() -> None:
+    if REASON is not None:
+        pytest.fail(f"bubblewrap is required here: {REASON}")
+
+
+def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
+    """What a program behind the wall prints as JSON."""
+    with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (command, descriptors):
+        ended = subprocess.run(
+            command,
+            env=_environment(SCRATCH, "test", None),
+            capture_output=True,
+            text=True,
+            pass_fds=descriptors,
+            cwd="/",
+            timeout=60,
+        )
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+# ── what is seen ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "private").write_text(SECRET)
+    checkout = Path(__file__).resolve().parents[2]
+    paths = [
+        tmp_path,
+        tmp_path / "private",
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/hostname",
+        "/etc/ssh",
+        "/var",
+        "/boot",
+        "/run",
+        "/mnt",
+        "/sys/kernel",
+    ]
+    paths += [
+        "/sys/fs",
+        "/dev/mem",
+        "/dev/kmsg",
+        "/dev/fuse",
+        "/dev/vda",
+        "/dev/net",
+        Path(__file__),
+        checkout / "pyproject.toml",
+        checkout / ".git",
+        checkout / "docs",
+    ]
+    paths += [entry for entry in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(entry)]
+    paths += [resource_folder("prompts")]
+    code = "import json, os, sys; print(json.dumps([path for path in sys.argv[1:] if os.path.lexists(path)]))"
+    assert inside(code, LIMITS, *map(str, paths)) == []
+    assert [path for path in paths if os.path.lexists(path)] != []
+
+
+def test_neither_environment_nor_command_lines_tell_of_the_person(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    monkeypatch.setenv("NOBODY_THOUGHT_OF_IT", SECRET)
+    found = inside(
+        """
+        import glob, json, os
+        texts = [repr(dict(os.environ))]
+        for path in glob.glob("/proc/[0-9]*/*"):
+            if path.endswith(("/environ", "/cmdline")):
+                try:
+                    texts.append(open(path, errors="replace").read())
+                except OSError:
+                    pass
+        print(json.dumps("\\n".join(texts)))
+        """,
+        Limits(readable=(tmp_path,)),
+    )
+    assert "PATH" in found
+    assert SECRET not in found
+    assert str(tmp_path) not in found
+
+
+def test_it_sees_its_own_processes_alone() -> None:
+    found = inside(
+        """
+        import json, os
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        def kills(pid):
+            try:
+                os.kill(pid, 0)
+                return True
+            except OSError:
+                return False
+        print(json.dumps([pids, os.getppid(), [pid for pid in range(1, 40000) if kills(pid)]]))
+        """
+    )
+    assert len(found[0]) <= 3
+    assert set(found[2]) == set(found[0])
+
+
+def test_there_is_no_network_and_no_socket() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        found = inside(
+            """
+            import json, socket, sys
+            def error_of(work):
+                try:
+                    work()
+                    return 0
+                except OSError as error:
+                    return error.errno
+            families = [error_of(lambda: socket.socket(family)) for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, 40)]
+            devices = [line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line]
+            print(json.dumps([families, error_of(lambda: socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)), devices]))
+            """,
+            LIMITS,
+            str(listening.getsockname()[1]),
+        )
+    assert found[0] == [1, 1, 1, 1]
+    assert found[1] != 0
+    assert set(found[2]) <= {"lo"}
+
+
+def test_it_has_no_powers_and_gets_none() -> None:
+    found = inside(
+        """
+        import ctypes, json, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        status = {line.partition(":")[0]: line.partition(":")[2].strip() for line in open("/proc/self/status")}
+        print(json.dumps([status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"], libc.unshare(0x10000000), os.getuid(), os.uname().nodename]))
+        """
+    )
+    assert [int(found[0], 16), int(found[1], 16), *found[2:]] == [0, 0, "1", "2", -1, 65534, "worker"]
+
+
+# ── what is written ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_the_scratch_and_temporary_folders_can_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "env.py").write_text("original")
+    found = inside(
+        """
+        import json, os, sys
+        written = []
+        for top in ["/", *sys.argv[1:]]:
+            for folder, folders, files in os.walk(top):
+                if folder.startswith("/proc") or folder.count("/") > 5:
+                    folders.clear()
+                    continue
+                try:
+                    open(os.path.join(folder, "new"), "w").close()
+                    written.append(folder)
+                except OSError:
+                    pass
+        try:
+            open(sys.argv[1] + "/env.py", "w").close()
+            written.append("env.py")
+        except OSError:
+            pass
+        print(json.dumps(sorted(set(written))))
+        """,
+        Limits(readable=(tmp_path,)),
+        str(tmp_path),
+    )
+    # the folders that lead to one below /tmp are in the worker's own /tmp
+    assert set(found) - {str(folder) for folder in tmp_path.parents} == {"/scratch"}
+    assert "/tmp" in found
+    assert not (tmp_path.parent / "new").exists()
+    assert (tmp_path / "env.py").read_text() == "original"
+    assert list(tmp_path.iterdir()) == [tmp_path / "env.py"]
+
+
+def test_the_scratch_folder_is_full_at_its_size() -> None:
+    code = """
+        import json
+        sizes = []
+        for folder in ("/scratch", "/tmp"):
+            size = 0
+            with open(folder + "/large", "wb", buffering=0) as file:
+                try:
+                    while size < 1 << 30:
+                        size += file.write(bytes(1 << 20))
+                except OSError as error:
+                    sizes.append([size, error.errno])
+        print(json.dumps(sizes))
+        """
+    assert inside(code) == [[8 << 20, 28], [64 << 20, 28]]
+
+
+def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_path: Path) -> None:
+    seen, unseen = tmp_path / "seen", tmp_path / "unseen"
+    for folder in (seen, unseen):
+        folder.mkdir()
+        (folder / "file").write_text("text")
+    code = "import json, os, sys; print(json.dumps([os.path.exists(each + '/file') for each in sys.argv[1:]]))"
+    assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [True, False]
+
+
+# ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+HOSTILE = '''"""An environment whose module tries what its argument says, before anything else: it is not confined as a reward is."""
+import json, os, sys, threading, time
+{body}
+'''
+
+
+class Talk:
+    """A worker by its raw streams."""
+
+    def __init__(self, handle: WorkerHandle) -> None:
+        self.handle = handle
+        self._buffer = b""
+
+    async def ask(self, **command: Any) -> dict[str, Any]:
+        await self.handle.write(json.dumps(command).encode() + b"\n")
+        return await asyncio.wait_for(self.answer(), 60)
+
+    async def answer(self) -> dict[str, Any]:
+        while b"\n" not in self._buffer:
+            data = await self.handle.read(1 << 16)
+            assert data, f"the worker ended: {self.handle.last_words()}"
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        found = json.loads(line)
+        assert isinstance(found, dict)
+        return found
+
+
+def processes_behind_a_wall() -> set[int]:
+    """Of this test's process, by the home folder that they have."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"HOME={SCRATCH}".encode() in entry.read_bytes().split(b"\0"):
+                found.add(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest_asyncio.fixture
+async def started(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    wall = BubblewrapWall()
+    handles: list[WorkerHandle] = []
+
+    async def start(limits: Limits = LIMITS) -> Talk:
+        folder = tmp_path / f"worker-{len(handles)}"
+        folder.mkdir()
+        handles.append(await wall.start(folder, limits))
+        return Talk(handles[-1])
+
+    yield start
+    for handle in handles:
+        await wall.kill(handle)
+
+
+async def test_a_worker_opens_dry_runs_and_trains(started: Callable[..., Any], tmp_path: Path) -> None:
+    before = processes_behind_a_wall()
+    talk = await started(Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20))
+    opened = await talk.ask(type="open", environment="cartpole", task="balance")
+    assert opened["type"] == "opened"
+    dry = await talk.ask(type="dry_run", job="dry", source=REWARD, timeout_s=20.0)
+    assert (dry["type"], dry["findings"]) == ("dry_run_done", [])
+    settings = {"env_steps": 128, "num_envs": 8, "horizon": 16, "hidden_sizes": [16], "epochs": 1, "checkpoints": 1}
+    assert (await talk.ask(type="prepare", settings=settings, slots=1, snapshot_s=60.0))["type"] == "prepared"
+    assert (await talk.ask(type="train", job="training", source=REWARD, seed=0))["type"] == "progress"
+    assert talk.handle.returncode is None
+    # its folder has its last words alone
+    assert [path.name for path in (tmp_path / "worker-0").iterdir()] == ["worker.stderr"]
+    running = processes_behind_a_wall() - before
+    assert len(running) >= 2
+
+    began = time.monotonic()
+    await BubblewrapWall().kill(talk.handle)
+    assert time.monotonic() - began < 5.0
+    assert not processes_behind_a_wall() & running
+    assert talk.handle.returncode == -signal.SIGKILL
+    assert isinstance(talk.handle, BubblewrapHandle)
+    assert talk.handle.group is None or not any(folder.exists() for folder in talk.handle.group.folders)
+
+
+def hostile_environment(folder: Path, body: str) -> Path:
+    folder.mkdir()
+    (folder / "env.py").write_text(HOSTILE.format(body=textwrap.dedent(body)))
+    (folder / "tasks").mkdir()
+    return folder
+
+
+async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:
+    if os.geteuid() == 0 and not GROUPED:
+        pytest.skip("as root the number of processes is limited by a control group alone, and none can be made here")
+    body = """
+        count = 0
+        try:
+            while count < 5000:
+                if os.fork() == 0:
+                    time.sleep(600)
+                count += 1
+        except OSError as error:
+            raise RuntimeError(f"stopped after {count} by {type(error).__name__}")
+        """
+    folder = hostile_environment(tmp_path / "bomb", body)
+    talk = await started(Limits(memory_bytes=3 << 30, processes=64, readable=(folder,)))
+    answer = await talk.ask(type="open", environment=str(folder), task="any")
+    assert answer["type"] == "fault"
+    said = json.dumps(answer)
+    assert "BlockingIOError" in said
+    assert int(said.split("stopped after ")[1].split()[0]) < 64
+
+
+async def test_the_memory_of_many_processes_together_is_limited(started: Callable[..., Any], tmp_path: Path) -> None:
+    if not GROUPED:
+        pytest.skip("no control group can be made here")
+    body = """
+        for _ in range(8):
+            if os.fork() == 0:
+                held = bytearray(256 << 20)
+                for place in range(0, len(held), 4096):
+                    held[place] = 1
+                time.sleep(600)
+        ended = [os.waitstatus_to_exitcode(os.wait()[1])]
+        raise RuntimeError(f"ended by {ended}")
+        """
+    folder = hostile_environment(tmp_path / "eats", body)
+    talk = await started(Limits(memory_bytes=1 << 30, readable=(folder,)))
+    await talk.handle.write(json.dumps({"type": "open", "environment": str(folder), "task": "any"}).encode() + b"\n")
+    # the kernel ends one of them, or the worker itself
+    data = await asyncio.wait_for(talk.handle.read(1 << 16), 60)
+    assert not data or b"ended by [-9]" in data
+
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall
+from eureka_agent.sandbox.wall import Limits
+
+async def main():
+    handle = await BubblewrapWall().start(Path(sys.argv[1]), Limits(memory_bytes=3 << 30))
+    await handle.write(b'{"type": "open", "environment": "cartpole", "task": "balance"}\\n')
+    await handle.read(100)
+    print("opened", flush=True)
+    await handle.wait()
+
+asyncio.run(main())
+"""
+
+
+def test_it_dies_with_a_driver_that_is_killed(tmp_path: Path) -> None:
+    before = processes_behind_a_wall()
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"opened\n"
+        running = processes_behind_a_wall() - before
+        assert len(running) >= 2
+        driver.kill()
+    deadline = time.monotonic() + 10
+    while processes_behind_a_wall() & running:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# ── where it does not work ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_program_is_a_reason_with_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "install the package bubblewrap" in str(why_not())
+    with pytest.raises(WallError, match="bwrap"), sandboxed(["true"], LIMITS):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("bwrap: Creating new namespace failed: Operation not permitted", "user namespaces"),
+        ("bwrap: setting up uid map: Permission denied", "user namespaces"),
+        ("bwrap: Unknown option --disable-userns", "0.8 or newer"),
+        ("", "exit status 1"),
+    ],
+)
+def test_what_bwrap_says_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, step: str) -> None:
+    """A program of this name that fails as the real one does on other machines."""
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    reason = str(why_not())
+    assert said in reason
+    assert step in reason
+    assert "\n" not in reason
+
+
+def test_what_it_says_of_itself_fits_this_machine() -> None:
+    wall = BubblewrapWall()
+    assert any("kernel" in phrase for phrase in wall.does_not_cover)
+    assert any("memory of all" in phrase for phrase in wall.does_not_cover) is not GROUPED
