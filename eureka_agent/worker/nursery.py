@@ -18,9 +18,10 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 
 from eureka_agent.errors import WorkerDiedError
+from eureka_agent.worker.confinement import confine_computation, warm_up
 from eureka_agent.worker.limits import data_bytes_in_use, die_with, limit_resources, spare
 from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
-from eureka_agent.worker.reward_process import serve_reward
+from eureka_agent.worker.reward_process import SharedTensors, serve_reward
 
 EXTRA_DATA_BYTES = 1 << 30
 """Memory that a reward may take on top of what torch has."""
@@ -103,6 +104,7 @@ def _serve(worker: int, ours: socket.socket, control: socket.socket, close_descr
     ours.close()
     for descriptor in close_descriptors:
         os.close(descriptor)
+    warm_up()
     nursery = os.getpid()
     children: set[int] = set()
     while True:
@@ -134,7 +136,7 @@ def _end(pid: int) -> int:
 
 def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     die_with(nursery)
-    shared = mmap.mmap(memory, size)
+    shared = SharedTensors(mmap.mmap(memory, size))
     load = Load.model_validate_json(receive(socket.socket(fileno=os.dup(channel))))
     # from here on it holds one descriptor that leads anywhere: the one on which its trainer waits for answers
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -143,4 +145,6 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
     limit_resources(data_bytes=data_bytes_in_use() + EXTRA_DATA_BYTES, open_files=16, file_bytes=0)
-    serve_reward(socket.socket(fileno=_CHANNEL), shared, load)
+    trainer = socket.socket(fileno=_CHANNEL)
+    confine_computation()
+    serve_reward(trainer, shared, load)

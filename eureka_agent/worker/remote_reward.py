@@ -36,7 +36,7 @@ from eureka_agent.worker.reward_messages import (
     send,
     send_call,
 )
-from eureka_agent.worker.reward_process import tensor_at
+from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
 """What a reward's top level may take."""
@@ -78,7 +78,7 @@ class RemoteReward:
         process = self._process
         for name in self.arguments:
             place = process.places[name]
-            tensor_at(process.memory, place.offset, (rows, *place.shape)).copy_(values[name])
+            process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
         with contextlib.suppress(OSError):  # it has ended, which the wait finds out
             send_call(process.channel, rows)
         return lambda: self._result(process, rows, first.device, timeout_s)
@@ -101,7 +101,7 @@ class RemoteReward:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         results = [
-            tensor_at(process.memory, process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)).to(
+            process.memory.at(process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)).to(
                 device, copy=True
             )
             for index in range(1 + len(answer.components))
@@ -179,7 +179,7 @@ class _Process:
     nursery: Nursery
     pid: int
     channel: socket.socket
-    memory: mmap.mmap
+    memory: SharedTensors
     load: Load
     places: dict[str, ArgumentPlace]
     status: int | None = None
@@ -190,7 +190,7 @@ class _Process:
         descriptor = _shared_memory(size)
         try:
             pid = nursery.fork(theirs, descriptor, size)
-            memory = mmap.mmap(descriptor, size)
+            memory = SharedTensors(mmap.mmap(descriptor, size))
         finally:
             theirs.close()
             os.close(descriptor)

@@ -16,7 +16,7 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.reward_messages import Answer, ArgumentPlace, Called, Failed, Load, Loaded, receive, send
 
 
-def serve_reward(channel: socket.socket, memory: mmap.mmap, load: Load) -> None:
+def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
     """Load the reward, then answer calls until the trainer is gone, which raises NoAnswerError. Generated code runs here."""
     reward = _loaded(load)
     if isinstance(reward, Failed):
@@ -43,22 +43,33 @@ def _loaded(load: Load) -> RewardFunction | Failed:
 
 
 def _call(
-    reward: RewardFunction, memory: mmap.mmap, load: Load, used: Sequence[ArgumentPlace], rows: int
+    reward: RewardFunction, memory: SharedTensors, load: Load, used: Sequence[ArgumentPlace], rows: int
 ) -> Called | Failed:
-    values = {place.name: tensor_at(memory, place.offset, (rows, *place.shape)) for place in used}
+    values = {place.name: memory.at(place.offset, (rows, *place.shape)) for place in used}
     try:
         total, components = reward(values)
     except RewardContractError as error:
         return Failed(code="contract" if error.code == "contract" else "raised", message=error.message, hint=error.hint)
     for index, result in enumerate((total, *components.values())):
-        tensor_at(memory, load.results + 4 * load.rows * index, (rows,)).copy_(result)
+        memory.at(load.results + 4 * load.rows * index, (rows,)).copy_(result)
     return Called(components=tuple(components))
 
 
-def tensor_at(memory: mmap.mmap, offset: int, shape: tuple[int, ...]) -> Tensor:
-    """A float32 tensor in the shared memory, which it keeps open."""
-    size = torch.Size(shape).numel()
-    return torch.frombuffer(memory, dtype=torch.float32, count=size, offset=offset).view(shape)
+class SharedTensors:
+    """float32 tensors in a memory that trainer and process share."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._made: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+
+    def at(self, offset: int, shape: tuple[int, ...]) -> Tensor:
+        """The one that begins at `offset` bytes. Calls have mostly the same number of steps, so it is made once."""
+        tensor = self._made.get((offset, shape))
+        if tensor is None:
+            size = torch.Size(shape).numel()
+            tensor = torch.frombuffer(self._memory, dtype=torch.float32, count=size, offset=offset).view(shape)
+            self._made[offset, shape] = tensor
+        return tensor
 
 
 def _answer(channel: socket.socket, answer: Answer) -> None:
