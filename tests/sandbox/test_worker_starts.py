@@ -1,4 +1,4 @@
-"""Workers that die at their start, and several rewards that are suspected at a time."""
+"""Workers that die at their start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
@@ -39,60 +38,6 @@ class DeadlyWall(ProcessWall):
 
 def make_pool(wall: ProcessWall, scratch: Path, workers: int, **rest: object) -> TrainingPool:
     return TrainingPool(wall, "cartpole", "balance", SETTINGS, 2, workers, scratch, **rest)  # type: ignore[arg-type]
-
-
-def kills_its_first_worker(mark: Path) -> str:
-    """A reward that nothing is wrong with where the file `mark` is there."""
-    return f"""import os
-def compute_reward(pole_upright):
-    if not os.path.exists({str(mark)!r}):
-        open({str(mark)!r}, "w").close()
-        os._exit(3)
-    return pole_upright, {{"upright": pole_upright}}
-"""
-
-
-@pytest.mark.slow
-async def test_a_suspect_that_waits_at_a_pause_keeps_no_other_from_training(tmp_path: Path) -> None:
-    pool = make_pool(ProcessWall(), tmp_path / "scratch", 2)
-    both = asyncio.Barrier(2)
-
-    async def race(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        await both.wait()  # as at a rung: nobody goes on before all have come
-        return ""
-
-    try:
-        results = await asyncio.wait_for(
-            asyncio.gather(
-                *(
-                    pool.train(job, kills_its_first_worker(tmp_path / job), 0, pauses=(640,), on_pause=race)
-                    for job in "ab"
-                )
-            ),
-            60,
-        )
-    finally:
-        await pool.close()
-    assert [result.failure_reason for result in results] == ["", ""]
-    assert results[0].points == results[1].points
-
-
-@pytest.mark.slow
-async def test_closing_the_pool_cancels_suspects_that_have_not_been_tried(tmp_path: Path) -> None:
-    """Each ends its first worker; whichever is tried again first does not come to an end by itself."""
-    retried: list[str] = []
-    pool = make_pool(ProcessWall(), tmp_path / "scratch", 2, on_retry=lambda job, reason: retried.append(job))
-
-    def endless(job: str) -> str:
-        return kills_its_first_worker(tmp_path / job).replace("    return", "    while True:\n        pass\n    return")
-
-    trainings = [asyncio.create_task(pool.train(job, endless(job), 0)) for job in "ab"]
-    while len(retried) < 2:
-        await asyncio.sleep(0.01)
-    await pool.close()
-    done, waiting = await asyncio.wait(trainings, timeout=5)
-    assert not waiting
-    assert all(training.cancelled() for training in done)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
