@@ -66,6 +66,8 @@ class BubblewrapWall:
             missing = ("the memory of all of a worker's processes together: each has a limit of its own",)
             if os.geteuid() == 0:
                 missing += ("the number of processes: that limit does not hold for root",)
+            elif not _counts_by_namespace():
+                missing += ("the number of processes: that limit would count all of yours",)
         self.does_not_cover: tuple[str, ...] = (*missing, "defects of the kernel, which it shares with everything else")
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
@@ -74,7 +76,8 @@ class BubblewrapWall:
         worker = [
             *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),
             *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
-            *("--file-bytes", str(limits.file_bytes), "--processes", str(limits.processes)),
+            *("--file-bytes", str(limits.file_bytes)),
+            *(("--processes", str(limits.processes)) if _counts_by_namespace() else ()),
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
@@ -255,3 +258,9 @@ def _can_group() -> bool:
         return False
     group.remove()
     return True
+
+
+def _counts_by_namespace() -> bool:
+    """Whether the kernel counts the processes of a user namespace apart from all others of the same person: since Linux 5.14."""
+    major, minor = (int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
+    return (major, minor) >= (5, 14)

@@ -76,7 +76,7 @@ vfork 58 -, vhangup 153 58, vmsplice 278 75, vserver 236 -, wait4 61 260, waitid
 """Name, number on x86_64, number on aarch64; "-" where that has none. Numbers are the kernel's promise: they never change."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Architecture:
     """What a filter has to know of a processor."""
 

@@ -14,6 +14,7 @@ import errno
 import functools
 import importlib
 import os
+import struct
 import traceback
 import warnings
 from pathlib import Path
@@ -26,6 +27,9 @@ from eureka_agent.seccomp.system_calls import Architecture, current_architecture
 
 _PR_SET_DUMPABLE = 4
 _PROT_EXEC = 0x4
+_NUMBER = struct.Struct("=I")
+_ANY_PROCESS = 0x7EADBEEF
+"""In the place of the number of a process, which is never that large."""
 _ADVICE = (0, 1, 2, 3, 4, 8, 14, 15)
 """What allocators say of their memory: normal to "not needed", free, huge pages or none. Not that a page of the machine's is broken."""
 
@@ -104,7 +108,9 @@ def warm_up() -> None:
 
     Begins no thread. Whatever else a reward imports then fails as if it were not there.
     """
-    kernel.why_not()
+    architecture = current_architecture()
+    if kernel.why_not() is None and architecture is not None:
+        _filter_of_any(architecture)
     for module in _LOADED_LATE:
         with contextlib.suppress(ImportError):  # a part of torch that another version of it has not
             importlib.import_module(module)
@@ -134,7 +140,13 @@ def warm_up() -> None:
 
 def computation_filter(architecture: Architecture, process: int) -> bytes:
     """The program for a process of this number, which may send signals to itself alone."""
-    own = Test(0, process)
+    return _filter_of_any(architecture).replace(_NUMBER.pack(_ANY_PROCESS), _NUMBER.pack(process))
+
+
+@functools.cache
+def _filter_of_any(architecture: Architecture) -> bytes:
+    """Assembled once, before the forks: it would take each of them a millisecond."""
+    own = Test(0, _ANY_PROCESS)
     not_executable = Test(2, 0, _PROT_EXEC)
     return assemble(
         [
@@ -150,7 +162,7 @@ def computation_filter(architecture: Architecture, process: int) -> bytes:
             Rule("tgkill", (own,)),
             # looking at its own limits, without new ones
             Rule("getrlimit"),
-            *(Rule("prlimit64", (Test(0, each), Test(2, 0))) for each in (0, process)),
+            *(Rule("prlimit64", (Test(0, each), Test(2, 0))) for each in (0, _ANY_PROCESS)),
             # a C library that is told that this one is missing takes `clone`, which fails as it should
             Rule("clone3", action=refuse(errno.ENOSYS)),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import faulthandler
 import json
 import os
 import signal
@@ -18,14 +19,16 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import bpf_machine
 import pytest
 import torch
 import torch_calls
 
 from eureka_agent.resources import resource_folder
 from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.system_calls import current_architecture
-from eureka_agent.worker.confinement import _FREELY_ALLOWED, confine_computation, warm_up
+from eureka_agent.seccomp.assembler import ALLOW, refuse
+from eureka_agent.seccomp.system_calls import ARCHITECTURES, Architecture, current_architecture
+from eureka_agent.worker.confinement import _FREELY_ALLOWED, computation_filter, confine_computation, warm_up
 
 pytestmark = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
 HIGH = 1 << 32
@@ -43,6 +46,7 @@ def in_fork(work: Callable[[], object], confined: bool = True) -> str:
     child = os.fork()
     if child == 0:
         try:
+            faulthandler.disable()  # which would write of signals that are meant
             os.close(reading)
             if confined:
                 assert confine_computation() is None
@@ -192,6 +196,20 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
 
     assert json.loads(in_fork(probe)) == []
     assert len(numbers) > 500
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda architecture: architecture.machine)
+@pytest.mark.parametrize("process", [1, 4242, 4_194_304])
+def test_its_own_number_is_in_the_filter_wherever_a_process_is_meant(architecture: Architecture, process: int) -> None:
+    program = computation_filter(architecture, process)
+    for name in ("kill", "tkill", "tgkill"):
+        number = architecture.numbers[name]
+        assert bpf_machine.run(program, architecture.audit_number, number, (process, 0, 0)) == ALLOW
+        for other in (process + 1, 0, (1 << 64) - process, process | HIGH, 0x7EADBEEF):
+            assert bpf_machine.run(program, architecture.audit_number, number, (other, 0, 0)) == refuse(errno.EPERM)
+    number = architecture.numbers["prlimit64"]
+    for asked, expected in ((process, ALLOW), (0, ALLOW), (process + 1, refuse(errno.EPERM))):
+        assert bpf_machine.run(program, architecture.audit_number, number, (asked, 7, 0, 1)) == expected
 
 
 def test_clone3_is_said_to_be_missing_so_that_libraries_fall_back() -> None:
