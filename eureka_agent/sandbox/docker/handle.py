@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -147,7 +148,7 @@ class DockerHandle:
                 await self._part()
         finally:
             self._end_output()
-        for look_s in (*_LOOKS_S, *iter(lambda: 1.0, None)):  # it may have closed its output and live on
+        for look_s in itertools.chain(_LOOKS_S, itertools.repeat(1.0)):  # it may have closed its output and live on
             await asyncio.sleep(look_s)
             ending = await self._look()
             if ending is not None:
