@@ -71,6 +71,8 @@ class DockerHandle:
         self._ended_output = False
         self._stderr = bytearray()
         self._flooded = False
+        self._discards = False
+        self._killing: asyncio.Future[None] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._pump: asyncio.Task[None] | None = None
@@ -127,11 +129,18 @@ class DockerHandle:
             self._ending = ending
             self._over.set()
 
+    def discard(self) -> None:
+        """Read on, but keep no more output: the engine does not end a container before somebody has taken what that has written."""
+        self._discards = True
+        self._read_out.set()
+
     async def finish(self) -> None:
         """Let go of the socket. What has come and was not read can still be read."""
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait({self._pump})
+        tasks = {task for task in (self._pump, self._killing) if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         self._close()
 
     def _close(self) -> None:
@@ -172,15 +181,16 @@ class DockerHandle:
                     complained += len(data)
                     self._stderr += data
                     del self._stderr[:-STDERR_KEPT_BYTES]
-            if complained > STDERR_FLOOD_BYTES:
+            if complained > STDERR_FLOOD_BYTES and self._killing is None:
                 self._flooded = True
-                await self._kill()
-                return
+                self._killing = asyncio.ensure_future(self._kill())  # while this reads on: see `discard`
 
     async def _put(self, data: bytes) -> None:
-        while len(self._output) >= _WAITING_BYTES:
+        while len(self._output) >= _WAITING_BYTES and not self._discards:
             self._read_out.clear()
             await self._read_out.wait()
+        if self._discards:
+            return
         self._output += data
         self._changed.set()
 

@@ -109,6 +109,7 @@ class DockerWall:
         memory_bytes = self._containers.get(name)
         if memory_bytes is None:
             return
+        handle.discard()
         try:
             async with asyncio.timeout(_KILL_SECONDS):
                 ending = await self._engine.run(self._kill, name, memory_bytes)
@@ -173,8 +174,12 @@ class DockerWall:
             gpus=_gpus_of_the_driver() if self._engine.has_gpus else (),
         )
         client = self._engine.client
-        container = client.containers.create(**container_options(name, limits, surroundings))
+        container = client.containers.create(**self._options(name, limits, surroundings))
         return client.api.attach_socket(container.id, _ATTACHED)
+
+    def _options(self, name: str, limits: Limits, surroundings: Surroundings) -> dict[str, Any]:
+        """For tests, which have another program run in the same container."""
+        return container_options(name, limits, surroundings)
 
 
 def _seccomp_profile() -> str | None:
