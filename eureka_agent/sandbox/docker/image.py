@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -166,14 +167,12 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
     packages = len(recipe.pins)
     say(f"building the image of the sandbox, {recipe.tag} ({packages} packages); this happens once ...")
     folder = own_wheelhouse() if wheelhouse is None else wheelhouse
-    if wheelhouse is None:
-        fill(folder, recipe.pins, recipe.requirements)
-    wheels, pip = choose(folder, recipe.pins, recipe.requirements)
-    base = recipe.base_identity
-    if recipe.base == HOST_BASE:
-        base = base_tag(recipe.base_identity, recipe.pins)
-        if not has_image(engine, base):
-            _import_base(engine, base, recipe.pins)
+    with ThreadPoolExecutor(1) as other:  # pip is busy with itself, the engine with the base
+        making = other.submit(_base, engine, recipe)
+        if wheelhouse is None:
+            fill(folder, recipe.pins, recipe.requirements)
+        wheels, pip = choose(folder, recipe.pins, recipe.requirements)
+        base = making.result()
     context = [
         Entry("Dockerfile", data=recipe.dockerfile.encode(), mode=0o644),
         Entry("build/install.py", data=recipe.install.encode(), mode=0o644),
@@ -184,23 +183,29 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
     if recipe.requirements:
         context.append(Entry("build/requirements.txt", data=recipe.requirements.encode(), mode=0o644))
     with engine_errors(engine.host), cache_errors(), _slow_client(engine) as client:
-        try:
-            answers = client.build(
-                fileobj=_Readable(tar_stream(context)),
-                custom_context=True,
-                buildargs={"BASE_IMAGE": base},
-                tag=recipe.tag,
-                network_mode="none",
-                labels={IMAGE_LABEL: "image"},
-                decode=True,
-                rm=True,
-                forcerm=True,
-                pull=False,
-            )
-            _follow(answers, recipe)
-        finally:
-            # the stage that installed is as large as the image, and the next build shares nothing with it
-            client.prune_images({"dangling": True, "label": f"{IMAGE_LABEL}=build"})
+        answers = client.build(
+            fileobj=_Readable(tar_stream(context)),
+            custom_context=True,
+            buildargs={"BASE_IMAGE": base},
+            tag=recipe.tag,
+            network_mode="none",
+            labels={IMAGE_LABEL: "image"},
+            decode=True,
+            rm=True,
+            forcerm=True,
+            pull=False,
+        )
+        _follow(answers, recipe)
+
+
+def _base(engine: Engine, recipe: Recipe) -> str:
+    """Name or id of the base image, which is made where it is this machine's own and missing."""
+    if recipe.base != HOST_BASE:
+        return recipe.base_identity
+    tag = base_tag(recipe.base_identity, recipe.pins)
+    if not has_image(engine, tag):
+        _import_base(engine, tag, recipe.pins)
+    return tag
 
 
 def _import_base(engine: Engine, tag: str, pins: tuple[str, ...]) -> None:

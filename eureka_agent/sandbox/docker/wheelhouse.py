@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -22,6 +23,8 @@ _PIP_SECONDS = 3600.0
 _TORCH_INDEX = "https://download.pytorch.org/whl/"
 """Where wheels with a local version such as `+cpu` come from, when what the person's pip is set to has them not."""
 _LAST_LINES = 5
+_PIPS = 2
+"""At the same time: what one does is mostly to read indices in Python."""
 
 
 def own_wheelhouse() -> Path:
@@ -45,8 +48,14 @@ def fill(folder: Path, pins: Iterable[str], requirements: str) -> None:
     with tempfile.TemporaryDirectory(prefix="eureka-wheels-") as scratch:
         if missing:
             # each pin names one version: nothing is left for pip to resolve
-            listed = _write(Path(scratch) / "pins.txt", missing)
-            _download(folder, ["--no-deps", "-r", listed], missing)
+            with ThreadPoolExecutor(_PIPS) as pips:
+                running = []
+                for index in range(_PIPS):
+                    part = missing[index::_PIPS]
+                    listed = _write(Path(scratch) / f"pins-{index}.txt", part)
+                    running += [pips.submit(_download, folder, ["--no-deps", "-r", listed], part)] if part else []
+                for download in running:
+                    download.result()
         if requirements:
             constraints = _write(Path(scratch) / "constraints.txt", pins)
             listed = _write(Path(scratch) / "requirements.txt", [requirements])

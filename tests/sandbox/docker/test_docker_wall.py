@@ -134,9 +134,7 @@ async def test_an_environment_that_only_its_owner_may_read(run_script: Run, all_
     environment.mkdir(mode=0o700)
     (environment / "env.py").write_text("x = 1\n")
     (environment / "env.py").chmod(0o600)
-    script = (
-        f"import os\nprint(open({str(environment / 'env.py')!r}).read(), os.statvfs({str(environment)!r}).f_flag & os.ST_RDONLY)"
-    )
+    script = f"import os\nprint(open({str(environment / 'env.py')!r}).read(), os.statvfs({str(environment)!r}).f_flag & os.ST_RDONLY)"
     handle, wall = await run_script(script, Limits(memory_bytes=1 << 29, readable=(environment,)))
     assert await all_output(handle) == b"x = 1\n 1\n"
     await wall.kill(handle)
