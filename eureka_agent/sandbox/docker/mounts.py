@@ -76,12 +76,12 @@ def _closed_size(root: Path) -> int | None:
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (".", *files):
             try:
-                status = os.stat(os.path.join(folder, name))
+                status = os.lstat(os.path.join(folder, name))  # where a link leads to is not there, inside
             except OSError:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 closed |= status.st_mode & 0o5 != 0o5
-            else:
+            elif stat.S_ISREG(status.st_mode):
                 size += status.st_size
                 closed |= not status.st_mode & 0o4
     return size if closed else None

@@ -7,8 +7,10 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -289,3 +291,42 @@ def test_the_next_command_cleans_up_after_a_driver_that_was_killed(
     assert "removed 1 container of a search that was killed" in result.stderr
     assert name not in containers()
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+
+
+async def test_a_kill_ends_although_the_engine_hangs(run_script: Run, engine: Engine) -> None:
+    """The engine itself cannot be stopped here: it is everybody's. A socket that swallows all requests stands in for it."""
+    handle, wall = await run_script("import time\ntime.sleep(60)")
+    good = engine.client.api.timeout
+    adapter = engine.client.api._custom_adapter
+    path = adapter.socket_path
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/docker.sock")
+        listener.listen()
+        adapter.socket_path, engine.client.api.timeout = f"{folder}/docker.sock", 0.5
+        adapter.pools.clear()
+        try:
+            began = time.monotonic()
+            await wall.kill(handle)
+            assert time.monotonic() - began < 10
+        finally:
+            adapter.socket_path, engine.client.api.timeout = path, good
+            adapter.pools.clear()
+    assert handle.returncode is not None
+    assert "gives no answer" in handle.last_words()
+    await wall.kill(handle)  # once it answers again
+    assert f"/{handle.name}" not in [name for container in list_containers(engine) for name in container["Names"]]
+
+
+def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
+    asyncio.run(wall.prepare())
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox"]
+    listed = subprocess.run([*command, "list", "--format", "json"], capture_output=True, text=True, check=True)
+    images = json.loads(listed.stdout)["images"]
+    assert [image["image"].partition(":")[0] for image in images if image["current"]] == ["eureka-worker"]
+    text = subprocess.run([*command, "list"], capture_output=True, text=True, check=True).stdout
+    assert "(searches use it)" in text
+    cleaned = subprocess.run([*command, "clean"], capture_output=True, text=True, check=True)
+    assert cleaned.stdout.startswith("removed ")
+    built = subprocess.run([*command, "build"], capture_output=True, text=True, check=True)
+    assert "is ready" in built.stdout
+    assert "building" not in built.stdout  # it was there
