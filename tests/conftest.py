@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,15 +27,32 @@ REWARD = """def compute_reward(cart_position, actions):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` run wherever torch finds a GPU."""
+    """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine answers."""
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
-    if not on_gpu:
-        return
-    import torch  # most tests need none
+    if on_gpu:
+        import torch  # most tests need none
 
-    if not torch.cuda.is_available():
-        for item in on_gpu:
-            item.add_marker(pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False"))
+        if not torch.cuda.is_available():
+            for item in on_gpu:
+                item.add_marker(pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False"))
+    in_docker = [item for item in items if item.get_closest_marker("docker")]
+    # where an engine was promised its absence is no excuse: the tests run, and fail
+    if in_docker and os.environ.get("EUREKA_REQUIRE_DOCKER") != "1":
+        reason = why_no_engine()
+        for item in in_docker if reason else ():
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def why_no_engine() -> str:
+    """Why tests of the Docker wall cannot run here; empty where they can."""
+    from eureka_agent.errors import WallError
+    from eureka_agent.sandbox.docker.engine import connect
+
+    try:
+        connect().close()
+    except WallError as error:
+        return f"needs a Docker engine (.ci/engine start): {error.message}"
+    return ""
 
 
 @pytest.fixture

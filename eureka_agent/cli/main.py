@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runs": ("runs", "List the runs."),
     "show": ("runs", "Show a run, or one of its attempts."),
     "envs": ("envs", "List environments, show one, or check your own."),
+    "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
     "completion": ("completion", "Print a completion script for your shell."),
 }
@@ -71,6 +72,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: exit status 0, or the error's; 130 when interrupted."""
     try:
+        _clean_up_after_the_killed()
         # without standalone mode click hands back what a command passed to `context.exit`
         sys.exit(cli.main(prog_name="eureka", standalone_mode=False))
     except click.ClickException as error:
@@ -87,6 +89,24 @@ def main() -> None:
         # the reader of our output has gone, such as `| head`; without this Python would complain at its exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _clean_up_after_the_killed() -> None:
+    """Remove containers of a search that ended without a chance to do so. Where there was none this looks into one folder."""
+    from eureka_agent.sandbox.docker.markers import dead_markers
+
+    if "_EUREKA_COMPLETE" in os.environ:  # the shell waits, and shows what is printed
+        return
+    with dead_markers() as found:
+        if not found:
+            return
+    from eureka_agent.sandbox.docker.leftovers import remove_after_dead_drivers
+
+    removed = remove_after_dead_drivers()
+    if removed:
+        click.echo(
+            f"removed {len(removed)} container{'s' if len(removed) != 1 else ''} of a search that was killed", err=True
+        )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,20 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["search", "resume", "train", "critique", "evaluate", "export", "runs", "show", "envs", "doctor", "completion"],
+    [
+        "search",
+        "resume",
+        "train",
+        "critique",
+        "evaluate",
+        "export",
+        "runs",
+        "show",
+        "envs",
+        "sandbox",
+        "doctor",
+        "completion",
+    ],
 )
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     result = eureka(command, "--help", cwd=tmp_path)

@@ -1,0 +1,183 @@
+"""The Docker engine of this machine: where it is, whether it can build a wall, and what its failures mean for a person."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import docker
+import requests
+from docker.errors import APIError, DockerException
+
+from eureka_agent.errors import WallError
+
+HOST_VARIABLE = "DOCKER_HOST"
+CALL_SECONDS = 20.0
+"""What the engine may take to answer any request but a build."""
+_OLDEST_API = (1, 40)
+"""Docker 19.03: GPUs by device request, and bind mounts without what is mounted below them."""
+_THREADS = 8
+_SYSTEM_SOCKET = "/var/run/docker.sock"
+_START_HINT = "start Docker (sudo systemctl start docker), or use --sandbox process"
+
+T = TypeVar("T")
+
+
+class Engine:
+    """A connection to the engine. Its calls block; `run` makes them in threads of their own, so that an engine that hangs stops nothing else."""
+
+    def __init__(self, client: docker.DockerClient, host: str, info: Mapping[str, Any]) -> None:
+        """See `connect`. `info`: what the engine says of itself."""
+        self.client = client
+        self.host = host
+        """As DOCKER_HOST names it."""
+        self.info = info
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docker")
+
+    @property
+    def cores(self) -> int:
+        """Processor cores that containers can have."""
+        return int(self.info.get("NCPU") or 1)
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it can give GPUs to containers."""
+        return "nvidia" in (self.info.get("Runtimes") or {})
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a blocking function in a thread. Raises WallError for what the engine refuses, and what the function raises itself."""
+
+        def call() -> T:
+            with engine_errors(self.host):
+                return function(*arguments)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.client.close()
+
+
+def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_SECONDS) -> Engine:
+    """The engine that DOCKER_HOST names, or the one at the usual place. Raises WallError, with the next step, where it cannot build a wall."""
+    variables = os.environ if variables is None else variables
+    host = _host(variables)
+    path = host.removeprefix("unix://")
+    _knock(path, timeout_s)
+    with engine_errors(host):
+        client = docker.DockerClient(base_url=host, version="auto", timeout=timeout_s)
+        try:
+            version = str(client.api._version)
+            if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_API:
+                wanted = ".".join(map(str, _OLDEST_API))
+                raise WallError(
+                    f"the Docker engine at {host!r} speaks API {version}, expected {wanted} or newer",
+                    "update Docker to 19.03 or newer, or use --sandbox process",
+                )
+            info = client.info()
+            _check(info, host)
+        except BaseException:
+            client.close()
+            raise
+    return Engine(client, host, info)
+
+
+@contextmanager
+def engine_errors(host: str) -> Iterator[None]:
+    """Turn what the SDK raises into one line with a next step. Raises WallError."""
+    try:
+        yield
+    except APIError as error:
+        words = " ".join(str(error.explanation or error).split())
+        raise WallError(f"the Docker engine refused: {words}", _refusal_hint(words)) from None
+    except (requests.exceptions.Timeout, TimeoutError):
+        raise WallError(
+            f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox process"
+        ) from None
+    except (requests.exceptions.RequestException, DockerException, OSError) as error:
+        # a timeout in the middle of an answer has the type of a broken connection
+        if "timed out" in str(error).lower():
+            raise WallError(
+                f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox process"
+            ) from None
+        words = " ".join(str(error).split())[:300]
+        raise WallError(f"the Docker engine at {host!r} went away: {words}", _START_HINT) from None
+
+
+def _host(variables: Mapping[str, str]) -> str:
+    given = variables.get(HOST_VARIABLE, "")
+    if given:
+        if not given.startswith("unix:///"):
+            raise WallError(
+                f"{HOST_VARIABLE} is {given!r}: the worker needs this machine's files, so its engine must be on this machine",
+                "expected unix:///path/to/docker.sock; unset it to use the usual one",
+            )
+        return given
+    places = [_SYSTEM_SOCKET]
+    if variables.get("XDG_RUNTIME_DIR"):  # an engine of the person's own, without root
+        places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
+    if variables.get("HOME"):
+        places += [os.path.join(variables["HOME"], ".docker", part, "docker.sock") for part in ("run", "desktop")]
+    return "unix://" + next((place for place in places if _is_socket(place)), _SYSTEM_SOCKET)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(Path(path).stat().st_mode)
+    except OSError:
+        return False
+
+
+def _knock(path: str, timeout_s: float) -> None:
+    """Raise WallError with the reason where nobody can be reached at a socket: the SDK's own words name it only deep inside."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocker:
+        knocker.settimeout(timeout_s)
+        try:
+            knocker.connect(path)
+        except FileNotFoundError:
+            raise WallError(
+                f"no Docker engine runs here: there is no socket {path!r}",
+                f"install or start Docker, name its socket in {HOST_VARIABLE}=unix:///path, or use --sandbox process",
+            ) from None
+        except PermissionError:
+            raise WallError(
+                f"you may not use the Docker engine at {path!r}",
+                "add yourself to its group (sudo usermod -aG docker $USER, then log in again), or use --sandbox process",
+            ) from None
+        except OSError as error:
+            raise WallError(f"no Docker engine answers at {path!r}: {error.strerror or error}", _START_HINT) from None
+
+
+def _check(info: Mapping[str, Any], host: str) -> None:
+    """Raise WallError for an engine whose containers would be no wall."""
+    if info.get("OSType") != "linux":
+        raise WallError(
+            f"the Docker engine at {host!r} runs {info.get('OSType')!r} containers", "switch it to Linux containers"
+        )
+    missing = [what for what, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit")) if info.get(key) is False]
+    if missing:
+        raise WallError(
+            f"the Docker engine at {host!r} cannot limit {' and '.join(missing)}",
+            "give it control groups (rootless Docker: cgroup v2 with delegation), or use --sandbox process",
+        )
+
+
+def _refusal_hint(words: str) -> str:
+    lowered = words.lower()
+    if "no space left" in lowered:
+        return "free disk space where Docker keeps its data (docker system prune), or use --sandbox process"
+    if "device driver" in lowered or "nvidia" in lowered:
+        return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
+    if "bind source path does not exist" in lowered:
+        return "the engine must see this machine's files under the same paths (it may run in another container)"
+    if "no such image" in lowered:
+        return "build it again: eureka sandbox build"
+    return "see the engine's log (journalctl -u docker), or use --sandbox process"

@@ -1,0 +1,77 @@
+"""Containers that nobody ends any more: found by their labels, removed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+from docker.errors import NotFound
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.sandbox.docker.engine import Engine, connect, engine_errors
+from eureka_agent.sandbox.docker.image import IMAGE_LABEL
+from eureka_agent.sandbox.docker.markers import dead_markers, is_gone, this_driver
+
+DRIVER_LABEL = "eureka-agent.driver"
+"""Label of a container: who started it, as JSON (`markers.this_driver`)."""
+CONTAINER_KIND = "worker"
+_REAP_SECONDS = 5.0
+
+
+def container_labels() -> dict[str, str]:
+    """Labels of a container that this process starts."""
+    return {IMAGE_LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
+
+
+def driver_of(container: dict[str, Any]) -> dict[str, str]:
+    """Who started a container, as the engine lists it; empty when its label is none of ours."""
+    try:
+        driver = json.loads((container.get("Labels") or {}).get(DRIVER_LABEL, ""))
+        return {str(key): str(value) for key, value in driver.items()}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def list_containers(engine: Engine) -> list[dict[str, Any]]:
+    """All containers of this package, running or not, as the engine lists them. Raises WallError."""
+    with engine_errors(engine.host):
+        found: list[dict[str, Any]] = engine.client.api.containers(
+            all=True, filters={"label": f"{IMAGE_LABEL}={CONTAINER_KIND}"}
+        )
+    return found
+
+
+def remove_container(engine: Engine, name: str) -> None:
+    """Kill and remove it; nothing happens when it is gone. Raises WallError."""
+    with engine_errors(engine.host), contextlib.suppress(NotFound):
+        engine.client.api.remove_container(name, force=True, v=True)
+
+
+def remove_leftovers(engine: Engine, everything: bool = False, also: dict[str, str] | None = None) -> list[str]:
+    """Remove containers whose driver is gone, and return their names. Raises WallError.
+
+    `everything`: those of living drivers too, which then lose their workers. `also`: a driver that is known to be gone.
+    """
+    removed = []
+    for container in list_containers(engine):
+        driver = driver_of(container)
+        if everything or is_gone(driver) or (also is not None and driver == also):
+            remove_container(engine, container["Id"])
+            removed.append(str(container["Names"][0]).lstrip("/"))
+    return removed
+
+
+def remove_after_dead_drivers() -> list[str]:
+    """Remove what drivers left whose marker lies there without a living owner. Never raises for an engine that does not answer: the marker stays."""
+    removed = []
+    with dead_markers() as markers:
+        for path, host, driver in markers:
+            with contextlib.suppress(EurekaError, OSError):
+                engine = connect({"DOCKER_HOST": host}, _REAP_SECONDS)
+                try:
+                    removed += remove_leftovers(engine, also=driver)
+                finally:
+                    engine.close()
+                path.unlink(missing_ok=True)
+    return removed

@@ -1,0 +1,135 @@
+"""Which drivers have containers: a file each, locked while the driver lives, so that the next command finds what a killed one left.
+
+Imports nothing heavy, for it is asked at every start of `eureka`: where no driver was killed, the answer is a look into one folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from eureka_agent.sandbox.docker.cache import cache_folder
+
+_FOLDER = "drivers"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def marker_folder() -> Path:
+    """Where the markers lie."""
+    return cache_folder() / _FOLDER
+
+
+def this_driver() -> dict[str, str]:
+    """Who this process is, as no other process ever was: for the labels of its containers."""
+    return {
+        "machine": platform.node(),
+        "boot": _read(_BOOT),
+        "namespace": _pid_namespace(),
+        "pid": str(os.getpid()),
+        "started": _started(os.getpid()),
+    }
+
+
+def is_gone(driver: dict[str, str]) -> bool:
+    """Whether a driver of this machine has ended for certain. False for one that cannot be seen from here."""
+    if driver.get("machine") != platform.node() or not driver.get("boot") or not driver.get("started"):
+        return False
+    if driver["boot"] != _read(_BOOT):
+        return True
+    if driver.get("namespace") != _pid_namespace():
+        return False
+    return _started(int(driver["pid"])) != driver["started"]
+
+
+class Marker:
+    """The file of this driver. It is there while there are containers; the kernel lets go of its lock however the driver ends."""
+
+    def __init__(self, host: str) -> None:
+        """`host`: the engine's, as DOCKER_HOST names it."""
+        self._host = host
+        self._path: Path | None = None
+        self._descriptor = -1
+
+    def put(self) -> None:
+        """Make the file. Nothing happens when it is there, nor where none can be made: the next search finds containers by their labels."""
+        if self._path is not None:
+            return
+        content = json.dumps({"host": self._host, "driver": this_driver()})
+        with contextlib.suppress(OSError):
+            folder = marker_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+            draft = path.with_suffix(".draft")  # nobody takes it for a dead driver's before it is locked
+            self._descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(self._descriptor, content.encode())
+            os.rename(draft, path)
+            self._path = path
+
+    def take_away(self) -> None:
+        """Remove the file: no container is left. Nothing happens when there is none."""
+        path, self._path = self._path, None
+        if path is not None:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+                os.close(self._descriptor)
+
+
+@contextlib.contextmanager
+def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
+    """Markers of drivers that are gone: file, the engine's host, the driver. Held by one process at a time: another one is not shown them."""
+    found = []
+    descriptors = []
+    try:
+        for path in _marker_files():
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                continue
+            descriptors.append(descriptor)
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                content = json.loads(os.read(descriptor, 1 << 16))
+                driver = {str(key): str(value) for key, value in content["driver"].items()}
+                # a home that several machines share: another machine's containers are not here
+                if driver["machine"] == platform.node():
+                    found.append((path, str(content["host"]), driver))
+        yield found
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _marker_files() -> list[Path]:
+    try:
+        with os.scandir(marker_folder()) as entries:
+            return [Path(entry.path) for entry in entries if entry.name.endswith(".json")]
+    except OSError:
+        return []
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When a process began, in the kernel's ticks since boot; empty when there is none (or no /proc)."""
+    # the program's name, in brackets, may hold spaces and brackets of its own
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else ""

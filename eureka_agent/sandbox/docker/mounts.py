@@ -1,0 +1,103 @@
+"""What a worker reads of the host: this package, the environments, and folders that the person named. Read-only, under the same paths."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import eureka_agent
+from eureka_agent.errors import WallError
+from eureka_agent.resources import resource_folder
+
+_MOST_COPIED_BYTES = 1 << 30
+_COPIED_NOT = shutil.ignore_patterns("__pycache__")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder inside the container, and where its content lies."""
+
+    inside: Path
+    outside: Path
+
+
+def package_parent() -> Path:
+    """What PYTHONPATH must name for a worker to import this package."""
+    return Path(eureka_agent.__file__).resolve().parent.parent
+
+
+def python_path(variables: Mapping[str, str]) -> list[Path]:
+    """Existing folders of the driver's PYTHONPATH, absolute. The package's own parent is not among them: a checkout holds the runs too."""
+    parts = [Path(part).absolute() for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part]
+    parent = package_parent()
+    return [part for part in dict.fromkeys(parts) if part.is_dir() and part.resolve() != parent]
+
+
+def readable_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
+    """All folders that a worker reads, none inside another."""
+    package = package_parent() / eureka_agent.__name__
+    wanted = {package, resource_folder("envs"), *python_path(variables), *(path.absolute() for path in readable)}
+    if Path("/") in wanted:
+        raise WallError(
+            "the sandbox will not show a worker the folder '/'", "name a smaller folder: in PYTHONPATH, or with --env"
+        )
+    return sorted(path for path in wanted if not any(parent in wanted for parent in path.parents))
+
+
+def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
+    """The folders to mount. Where others than their owner may not read something in one, a copy that they may, under `copies`. Raises WallError.
+
+    The worker is nobody: what only the person may read would be missing inside, each file with an error of its own.
+    """
+    folders = []
+    for index, path in enumerate(paths):
+        outside = path.resolve()
+        size = _closed_size(outside)
+        if size is not None:
+            if size > _MOST_COPIED_BYTES:
+                raise WallError(
+                    f"the folder {str(path)!r} has files that only you may read, and is too large to be copied",
+                    f"let the worker read it: chmod -R a+rX {str(path)!r}",
+                )
+            outside = _copy(outside, copies / f"readable-{index}")
+        folders.append(Folder(path, outside))
+    return folders
+
+
+def _closed_size(root: Path) -> int | None:
+    """None for a folder that everybody may read; else the bytes in it."""
+    closed = False
+    size = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in (".", *files):
+            try:
+                status = os.lstat(os.path.join(folder, name))  # where a link leads to is not there, inside
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                closed |= status.st_mode & 0o5 != 0o5
+            elif stat.S_ISREG(status.st_mode):
+                size += status.st_size
+                closed |= not status.st_mode & 0o4
+    return size if closed else None
+
+
+def _copy(source: Path, target: Path) -> Path:
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=_COPIED_NOT)
+        for folder, _, files in os.walk(target):
+            os.chmod(folder, 0o755)
+            for name in files:
+                path = os.path.join(folder, name)
+                if not os.path.islink(path):
+                    os.chmod(path, 0o644)
+    except (OSError, shutil.Error) as error:
+        raise WallError(
+            f"cannot copy the folder {str(source)!r} for a worker: {error}", "let it be read: chmod -R a+rX"
+        ) from None
+    return target

@@ -1,0 +1,168 @@
+"""What goes into the image: its name, the wheels, the base made of this machine's Python. No engine is needed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import WallError
+from eureka_agent.sandbox.docker.archive import Entry, tar_stream
+from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
+from eureka_agent.sandbox.docker.image import Choice, Recipe, choice_file, keep_choice, read_choice
+from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, ROOTS, pinned
+from eureka_agent.sandbox.docker.wheelhouse import choose, fill
+
+RECIPE = Recipe("FROM x", "print()", "host", "abc", ("numpy==2.0.0", "torch==2.13.0+cpu"))
+
+
+def make_wheel(folder: Path, name: str, version: str) -> Path:
+    """A wheel that pip installs: one module."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}.py", f"version = {version!r}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"dockerfile": "FROM x\nUSER 0"},
+        {"install": "print(1)"},
+        {"base": "python:3.11-slim"},
+        {"base_identity": "abd"},
+        {"pins": ("numpy==2.0.1", "torch==2.13.0+cpu")},
+        {"pins": ("numpy==2.0.0", "torch==2.13.0")},
+        {"requirements": "scipy"},
+    ],
+)
+def test_the_tag_is_another_when_anything_that_goes_in_is(changed: dict[str, object]) -> None:
+    assert RECIPE.tag == replace(RECIPE).tag
+    assert replace(RECIPE, **changed).tag != RECIPE.tag
+    assert RECIPE.tag.startswith("eureka-worker:")
+
+
+def test_pins_are_the_installed_versions_of_all_that_a_worker_requires() -> None:
+    pins = dict(pin.split("==") for pin in pinned())
+    assert {"torch", "numpy", "mujoco", "pydantic-core", "markupsafe", "sympy"} <= set(pins)
+    for name in ("torch", "pydantic-core"):
+        assert pins[name] == importlib.metadata.version(name)
+    assert not {"openai", "anthropic", "litellm", "docker", "pytest", "matplotlib"} & set(pins)
+    assert set(pinned(optional=())) <= set(pinned(optional=OPTIONAL_ROOTS))
+
+
+def test_a_package_that_is_not_installed_is_named() -> None:
+    with pytest.raises(WallError, match="'no-such-package-here'"):
+        pinned((*ROOTS, "no-such-package-here"))
+
+
+def test_what_workers_import_is_among_the_pins() -> None:
+    script = (
+        "import sys, importlib.metadata as metadata\n"
+        "from eureka_agent.simulation.loading import load_environment\n"
+        "import eureka_agent.worker.serve, eureka_agent.simulation.gymnasium_task, eureka_agent.simulation.mujoco_task\n"
+        "for name in ('cartpole', 'ant'):\n"
+        "    loaded = load_environment(name)\n    loaded.make(loaded.task(None)[1], 2).close()\n"
+        "names = {module.partition('.')[0] for module, found in sys.modules.items() if getattr(found, '__file__', None)}\n"
+        "found = metadata.packages_distributions()\n"
+        "print(*{name for module in names for name in found.get(module, ())})"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    pins = {pin.partition("==")[0] for pin in pinned()}
+    imported = {name.lower().replace("_", "-") for name in result.stdout.split()}
+    # tqdm: torch does without it; coverage and the like: the tests' own
+    assert imported - pins <= {"eureka-agent", "tqdm", "coverage", "pytest-cov"}
+
+
+def test_a_wheelhouse_is_chosen_from_without_a_network(tmp_path: Path) -> None:
+    wheel, pip = make_wheel(tmp_path, "some_package", "1.0"), make_wheel(tmp_path, "pip", "23.0")
+    other = make_wheel(tmp_path, "more", "2.0")
+    assert choose(tmp_path, ["some-package==1.0"], "") == ([wheel], pip)
+    assert choose(tmp_path, ["some-package==1.0"], "more") == ([wheel, other], pip)
+    with pytest.raises(WallError, match=r"no wheel of some-package==1.0\+cpu") as caught:
+        choose(tmp_path, ["some-package==1.0+cpu"], "")
+    assert "--download-only" in caught.value.hint
+
+
+def test_a_wheelhouse_is_filled_by_this_machines_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, house = tmp_path / "index", tmp_path / "house"
+    index.mkdir()
+    make_wheel(index, "eureka_test_package", "1.0+cpu")
+    make_wheel(index, "eureka_test_other", "3.0")
+    make_wheel(index, "pip", importlib.metadata.version("pip"))
+    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(index)), ("PIP_CONFIG_FILE", os.devnull)):
+        monkeypatch.setenv(name, value)
+    fill(house, ["eureka-test-package==1.0+cpu"], "eureka-test-other")
+    wheels, pip = choose(house, ["eureka-test-package==1.0+cpu"], "eureka-test-other")
+    assert [wheel.name.split("-")[0] for wheel in wheels] == ["eureka_test_package", "eureka_test_other"]
+    assert pip.name.startswith("pip-")
+    with pytest.raises(WallError, match="eureka-test-package==2"):
+        fill(house, ["eureka-test-package==2.0"], "")
+
+
+def test_a_choice_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert read_choice() == Choice()
+    keep_choice(Choice("python:3.11-slim", "scipy>=1.14"))
+    assert read_choice() == Choice("python:3.11-slim", "scipy>=1.14")
+    choice_file().write_text("[1")
+    with pytest.raises(WallError, match="cannot read"):
+        read_choice()
+
+
+def test_an_archive_holds_what_was_put_in(tmp_path: Path) -> None:
+    source = tmp_path / "file"
+    source.write_bytes(os.urandom(3_000_001))
+    name = "a" * 90 + "/" + "ü" * 90
+    entries = [Entry("a"), Entry(name, source=source, mode=0o755), Entry("b", data=b"12"), Entry("c", link="/b")]
+    with tarfile.open(fileobj=io.BytesIO(b"".join(tar_stream(entries)))) as archive:
+        assert archive.getnames() == ["a", name, "b", "c"]
+        member = archive.extractfile(name)
+        assert member is not None
+        assert member.read() == source.read_bytes()
+        assert (archive.getmember(name).mode, archive.getmember("c").linkname) == (0o755, "/b")
+
+
+def test_a_file_that_shrinks_is_an_error_and_no_archive(tmp_path: Path) -> None:
+    source = tmp_path / "file"
+    source.write_bytes(bytes(5_000_000))
+    pieces = tar_stream([Entry("x", source=source)])
+    next(pieces)
+    source.write_bytes(b"")
+    with pytest.raises(OSError, match="shorter"):
+        list(pieces)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the base image is made on Linux alone")
+def test_the_base_is_this_python_with_its_libraries_and_little_else() -> None:
+    entries, settings = base_files(())
+    names = [entry.name for entry in entries]
+    assert len(names) == len(set(names))
+    executable = os.path.realpath(getattr(sys, "_base_executable", sys.executable)).lstrip("/")
+    assert executable in names
+    assert any(name.endswith("/os.py") for name in names)
+    assert any("/libm.so" in name for name in names) or any("/libc." in name for name in names)
+    assert {entry.name: entry.mode for entry in entries}["tmp"] == 0o1777
+    assert not [name for name in names if name.endswith(("/sh", "/bash")) or "site-packages/" in name]
+    # every member's folder comes before it
+    seen: set[str] = set()
+    for name in names:
+        parent = os.path.dirname(name)
+        assert not parent or parent in seen
+        seen.add(name)
+    assert settings[0] == "ENV PATH=/usr/local/bin"
+    assert base_tag(host_identity(), ["a==1"]) != base_tag(host_identity(), ["a==2"])
