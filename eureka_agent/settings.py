@@ -155,7 +155,9 @@ class SearchSettings(TrainingSettings):
         description="where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several with commas between them",
     )
     workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core, or per GPU")
-    sandbox: Literal["auto", "process"] = Field("auto", description="wall around generated code")
+    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
+        "auto", description="wall around generated code; auto: the strongest one that is there"
+    )
     dry_run_timeout: float = Field(
         10.0, gt=0, le=DAY_SECONDS, description="seconds that a reward may take in the critic's dry run"
     )

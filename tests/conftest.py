@@ -26,6 +26,10 @@ REWARD = """def compute_reward(cart_position, actions):
 """
 
 
+# one wall for all tests that do not name one, whatever this machine has
+os.environ.setdefault("EUREKA_SANDBOX", "process")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine answers."""
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]

@@ -43,7 +43,6 @@ REQUIRED_PACKAGES = (
     "pyyaml",
 )
 KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-OTHER_WALLS = ("docker", "bubblewrap")
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
 LITTLE_MEMORY_BYTES = 2 << 30
@@ -157,13 +156,28 @@ def keys(variables: Mapping[str, str]) -> Check:
 
 
 def walls() -> Iterator[Check]:
-    """The walls that can stand around generated code."""
-    from eureka_agent.sandbox.choose import choose_wall
+    """The walls that can stand around generated code: which of them work here, and why another does not."""
+    from eureka_agent.sandbox.choose import WALLS, open_wall
 
-    wall = choose_wall("auto")
-    detail = f"{wall.name} works; covers {', '.join(wall.covers)}; does not cover {', '.join(wall.does_not_cover)}"
-    yield Check("wall", "ok", detail)
-    yield Check("other walls", "ok", f"not in this version: {', '.join(OTHER_WALLS)}")
+    there: list[str] = []
+    for name in WALLS:
+        try:
+            wall = open_wall(name)
+        except EurekaError as error:
+            yield Check(
+                f"sandbox {name}", "warning" if not there else "ok", f"cannot be had: {error.message}", error.hint
+            )
+            continue
+        there.append(name)
+        yield Check(f"sandbox {name}", "ok", f"works; does not cover {'; '.join(wall.does_not_cover)}")
+    yield Check("sandbox", "ok", f"--sandbox auto takes {_auto(there)}")
+
+
+def _auto(there: list[str]) -> str:
+    from eureka_agent.sandbox.choose import WALL_VARIABLE
+
+    asked = os.environ.get(WALL_VARIABLE)
+    return f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
 
 
 def rendering(variables: Mapping[str, str]) -> Check:

@@ -2,16 +2,70 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
+
 from eureka_agent.errors import WallError, did_you_mean
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Wall
 
-WALLS = ("process",)
+WALLS = ("docker", "bubblewrap", "process")
 """Names of the walls, strongest first."""
+AUTO = "auto"
+WALL_VARIABLE = "EUREKA_SANDBOX"
+"""Environment variable with the wall that `auto` stands for on this machine."""
+
+Say = Callable[[str], None]
 
 
-def choose_wall(name: str) -> Wall:
-    """The wall of that name; `"auto"`: the strongest one that is there. Raises WallError for a name that is none."""
-    if name in ("auto", "process"):
+def choose_wall(name: str, say: Say | None = None) -> Wall:
+    """The wall of that name, ready to start workers; `"auto"`: the one that EUREKA_SANDBOX names, or else the strongest one that is there.
+
+    `say`: is told in one line, of `auto`, what was taken, what that does not cover, and why nothing stronger was; and of a Docker image that is built. Raises
+    WallError, with the next step, for a name that is none and for a wall that was asked for and cannot be had.
+    """
+    if name == AUTO:
+        name = os.environ.get(WALL_VARIABLE) or AUTO
+    if name != AUTO:
+        return open_wall(name, say)
+    reasons = []
+    for candidate in WALLS:
+        try:
+            wall = open_wall(candidate, say)
+        except WallError as error:
+            reasons.append(f"not {candidate}: {error.message}")
+        else:
+            break
+    (say or _to_stderr)(_sentence(wall, reasons))
+    return wall
+
+
+def open_wall(name: str, say: Say | None = None) -> Wall:
+    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises WallError where it cannot be had."""
+    say = say or _to_stderr
+    # each wall is imported by itself: the Docker SDK takes a third of a second
+    if name == "docker":
+        from eureka_agent.sandbox.docker.wall import DockerWall
+
+        docker = DockerWall(say=say)
+        docker.make_ready()
+        return docker
+    if name == "bubblewrap":
+        from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, why_not
+
+        if reason := why_not():
+            raise WallError(f"the sandbox 'bubblewrap' cannot be had here: {reason}", "or use another --sandbox")
+        return BubblewrapWall()
+    if name == "process":
         return ProcessWall()
-    raise WallError(f"there is no sandbox {name!r}", did_you_mean(name, ("auto", *WALLS)))
+    raise WallError(f"there is no sandbox {name!r}", did_you_mean(name, (AUTO, *WALLS)))
+
+
+def _sentence(wall: Wall, reasons: list[str]) -> str:
+    lacking = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"sandbox: {wall.name}, which does not cover {'; '.join(wall.does_not_cover)}{lacking}"
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.errors import EurekaError, WallError, WorkerDiedError
-from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
@@ -141,12 +140,6 @@ async def test_an_environment_that_is_not_there_is_the_persons_error(tmp_path: P
     assert "'cartpol'" in caught.value.message
     assert "cartpole" in caught.value.hint
     assert processes_of(tmp_path) == []
-
-
-def test_a_wall_that_is_not_there_is_an_error() -> None:
-    assert choose_wall("auto").name == "process"
-    with pytest.raises(WallError, match="'bubblewrap'"):
-        choose_wall("bubblewrap")
 
 
 def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(

@@ -73,6 +73,12 @@ class DockerWall:
                 self._image = await self._engine.run(self._find_image)
         return self._image
 
+    def make_ready(self) -> None:
+        """The same as `prepare`, for a caller without an event loop to hold up. Raises WallError."""
+        with engine_errors(self._engine.host):
+            remove_leftovers(self._engine)
+            self._image = self._find_image()
+
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""
         image = await self.prepare()

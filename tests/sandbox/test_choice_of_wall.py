@@ -1,0 +1,83 @@
+"""Which wall `--sandbox` comes to: by name it is that one or an error, `auto` says what it took and why."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import WallError
+from eureka_agent.sandbox.bubblewrap_wall import why_not
+from eureka_agent.sandbox.choose import choose_wall
+
+
+@pytest.fixture
+def nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine on which no engine answers and no bwrap is installed."""
+    monkeypatch.delenv("EUREKA_SANDBOX")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_auto_takes_the_last_one_and_says_why_and_what_it_does_not_cover(nothing_there: Path) -> None:
+    said: list[str] = []
+    assert choose_wall("auto", said.append).name == "process"
+    (line,) = said
+    assert line.startswith("sandbox: process, which does not cover reading and writing your files; the network; ")
+    assert f"(not docker: no Docker engine runs here: there is no socket '{nothing_there}/docker.sock'" in line
+    assert "; not bubblewrap: " in line
+    assert "\n" not in line
+
+
+@pytest.mark.skipif(why_not() is not None, reason="bubblewrap does not work here")
+def test_auto_takes_bubblewrap_where_no_engine_answers(nothing_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    said: list[str] = []
+    assert choose_wall("auto", said.append).name == "bubblewrap"
+    assert "not docker: " in said[0]
+
+
+@pytest.mark.docker
+def test_auto_takes_docker_where_an_engine_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EUREKA_SANDBOX")
+    said: list[str] = []
+    assert choose_wall("auto", said.append).name == "docker"
+    assert said[-1].startswith("sandbox: docker, which does not cover ")
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("docker", "no Docker engine runs here", "install or start Docker"),
+        ("bubblewrap", "the sandbox 'bubblewrap' cannot be had here", "another --sandbox"),
+        ("dokcer", "there is no sandbox 'dokcer'", "did you mean 'docker'"),
+    ],
+)
+def test_a_wall_that_is_asked_for_and_not_there_is_an_error(
+    nothing_there: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str, hint: str
+) -> None:
+    """By name, and by the variable that says what `auto` is."""
+    with pytest.raises(WallError) as caught:
+        choose_wall(name)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+    monkeypatch.setenv("EUREKA_SANDBOX", name)
+    with pytest.raises(WallError, match=message):
+        choose_wall("auto")
+
+
+def test_a_bwrap_that_does_not_work_is_not_there(nothing_there: Path) -> None:
+    fake = nothing_there / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(WallError, match="No permissions to create new namespace"):
+        choose_wall("bubblewrap")
+
+
+def test_one_that_is_named_says_nothing(nothing_there: Path) -> None:
+    said: list[str] = []
+    assert choose_wall("process", said.append).name == "process"
+    assert said == []
