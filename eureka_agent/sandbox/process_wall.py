@@ -1,4 +1,4 @@
-"""The process wall: a session of its own, a scrubbed environment, resource limits. Stops accidents, not an attacker."""
+"""The process wall: a session of its own, a scrubbed environment, resource limits. Around each reward there is a filter besides, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import eureka_agent
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle, file_tail
+from eureka_agent.seccomp import kernel
 
 _PASSED_ON = (
     "PATH",
@@ -35,6 +36,10 @@ _PASSED_ON = (
 _HUGE_PAGES = "glibc.malloc.hugetlb=1"
 """Asks for large pages of memory: a batch of simulations lies on tens of thousands of small ones, more than a core keeps the addresses of. Trainings
 are 5 to 10 % faster (benchmarks/LOG.md). Another C library does not know the word and takes no notice."""
+
+FILTERED = "your files, the network and other processes: a filter of system calls around every reward"
+"""Covered where the kernel has such filters (`worker/confinement.py`)."""
+BEHIND_THE_FILTER = "a reward that gets past that filter: nothing stands behind it"
 
 _MARK = "EUREKA_WORKER"
 """Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
@@ -93,6 +98,9 @@ class ProcessWall:
     )
 
     def __init__(self) -> None:
+        if kernel.why_not() is None:
+            self.covers = (*self.covers, FILTERED)
+            self.does_not_cover = (BEHIND_THE_FILTER,)
         self._marks: dict[int, str] = {}
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
