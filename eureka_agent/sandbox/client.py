@@ -57,6 +57,8 @@ def absolute_reference(environment: str) -> str:
 
 def environment_folder(environment: str) -> Path | None:
     """The person's own folder that `--env` names; None for a built-in environment and for one without a folder."""
+    if not environment:
+        return None
     built_in = (resource_folder("envs") / environment / "env.py").is_file()
     folder = Path(environment).expanduser()
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)

@@ -1,0 +1,78 @@
+"""The same search behind every wall, and what is left of one whose driver was killed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from command_line import CommandLine
+
+from eureka_agent.sandbox.bubblewrap_wall import why_not
+
+pytestmark = pytest.mark.slow
+Arguments = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture(scope="module")
+def behind_process(shared_eureka: CommandLine, small: Arguments) -> dict[str, Any]:
+    """What a search comes to in plain processes."""
+    return numbers(shared_eureka.json(*small(), "--sandbox", "process"))
+
+
+def numbers(run: dict[str, Any]) -> dict[str, Any]:
+    """All that a search found out, to the last bit, without its times."""
+    attempts = [
+        {key: entry[key] for key in ("id", "stage", "reason", "fitness", "seed", "operator")} for entry in run["attempts"]
+    ]
+    return {
+        "attempts": attempts,
+        "finalists": {score["name"]: score["fitness_per_seed"] for score in run["finalists"]},
+        "human": run["human"]["fitness_per_seed"],
+        "best": run["best"]["id"],
+    }
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [
+        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("bubblewrap", marks=pytest.mark.skipif(bool(why_not()), reason="bubblewrap does not work here")),
+    ],
+)
+def test_attempts_and_fitness_are_the_same_behind_another_wall(
+    eureka: CommandLine, small: Arguments, behind_process: dict[str, Any], wall: str
+) -> None:
+    run = eureka.json(*small(), "--sandbox", wall)
+    assert numbers(run) == behind_process
+    assert run["wall"] == wall
+
+
+@pytest.mark.docker
+def test_a_driver_that_is_killed_leaves_no_container_after_the_next_command(
+    eureka: CommandLine, small: Arguments
+) -> None:
+    from eureka_agent.sandbox.docker.engine import connect
+    from eureka_agent.sandbox.docker.leftovers import DRIVER_LABEL
+
+    engine = connect()
+    # others may be at work on this engine: only those that come with this driver count
+    before = {container.id for container in engine.client.containers.list(all=True)}
+
+    def containers() -> list[str]:
+        found = engine.client.containers.list(all=True, filters={"label": DRIVER_LABEL})
+        return [container.id for container in found if container.id not in before]
+
+    # a training without end: the workers are busy and read nothing
+    driver = eureka.popen(*small(), "--sandbox", "docker", "--env-steps", "100000000")
+    deadline = time.monotonic() + 120
+    while len(containers()) < 3 and time.monotonic() < deadline:
+        assert driver.poll() is None, driver.communicate()
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    eureka("runs")
+    assert containers() == []
+    engine.close()
