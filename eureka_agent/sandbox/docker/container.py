@@ -11,7 +11,7 @@ from typing import Any
 from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from eureka_agent.sandbox.docker.mounts import Folder
-from eureka_agent.sandbox.wall import KERNELS_FOLDER, Limits
+from eureka_agent.sandbox.wall import Limits
 
 NOBODY = "65534:65534"
 SCRATCH = "/scratch"
@@ -111,7 +111,6 @@ def _environment(limits: Limits, surroundings: Surroundings) -> dict[str, str]:
         "HOME": SCRATCH,
         "TMPDIR": SCRATCH,
         "LANG": "C.UTF-8",
-        "WARP_CACHE_PATH": f"{SCRATCH}/{KERNELS_FOLDER}",
         "PYTHONPATH": os.pathsep.join(map(str, surroundings.python_path)),
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
