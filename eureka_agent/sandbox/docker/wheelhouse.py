@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder
-from eureka_agent.sandbox.docker.packages import package_of
+from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, package_of
 
 _PIP_SECONDS = 3600.0
 _TORCH_INDEX = "https://download.pytorch.org/whl/"
@@ -86,7 +86,9 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
             f"the wheelhouse {str(folder)!r} has no wheel of pip", "add one: pip download --no-deps -d DIR pip"
         )
     if requirements:
-        wheels += sorted(set(folder.glob("*.whl")) - set(wheels) - {pip})
+        # a folder made on a machine with a GPU holds half a gigabyte more than others need
+        others = set(folder.glob("*.whl")) - set(wheels) - {pip}
+        wheels += sorted(wheel for wheel in others if package_of(wheel.name)[0] not in OPTIONAL_ROOTS)
     return wheels, pip
 
 

@@ -64,7 +64,7 @@ print(json.dumps({
     "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
     "no_new_privileges": status["NoNewPrivs"], "seccomp": status["Seccomp"],
     "writes": {path: tries(path) for path in ("/x", "/etc/x", "/usr/local/bin/x", "/tmp/x", "/scratch/x", "/var/x")},
-    "interfaces": [name for _, name in socket.if_nameindex()], "connects": connects(), "becomes_root": becomes_root(),
+    "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]], "connects": connects(), "becomes_root": becomes_root(),
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in ("RLIMIT_NOFILE", "RLIMIT_CORE", "RLIMIT_FSIZE")},
     "sizes": {path: size(path) for path in ("/tmp", "/scratch", "/dev/shm")},
     "group": {name: group(name) for name in ("memory.max", "memory.swap.max", "pids.max")},
@@ -78,8 +78,9 @@ async def test_what_a_worker_is_inside(run_script: Run, all_output: Output, monk
     monkeypatch.setenv("SOME_API_KEY", "secret")
     limits = Limits(memory_bytes=300 << 20, scratch_bytes=32 << 20, open_files=100, file_bytes=16 << 20, processes=20)
     handle, wall = await run_script(LOOK, limits)
-    found = json.loads(await all_output(handle))
-    assert await handle.wait() == 0
+    output = await all_output(handle)
+    assert await handle.wait() == 0, handle.last_words()
+    found = json.loads(output)
     await wall.kill(handle)
     assert found["ids"] == [65534] * 6
     assert (found["groups"], found["pid"]) in (([], 1), ([65534], 1))
@@ -95,7 +96,7 @@ async def test_what_a_worker_is_inside(run_script: Run, all_output: Output, monk
     }
     assert found["writes"]["/var/x"] != "written"
     assert found["interfaces"] == ["lo"]
-    assert found["connects"] in ("ENETUNREACH", "EPERM", "EAFNOSUPPORT")
+    assert found["connects"] in ("ENETUNREACH", "EPERM", "EACCES", "EAFNOSUPPORT")
     assert found["becomes_root"] == "EPERM"
     assert found["limits"] == {
         "RLIMIT_NOFILE": [100, 100],
@@ -243,13 +244,14 @@ async def test_a_start_that_is_given_up_leaves_no_container(
     run_script: Run, engine: Engine, wall: DockerWall, tmp_path: Path
 ) -> None:
     await wall.prepare()
+    before = {container["Id"] for container in list_containers(engine)}
     for delay_s in (0.0, 0.02, 0.1, 0.2):
         starting = asyncio.create_task(wall.start(tmp_path, Limits()))
         await asyncio.sleep(delay_s)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-    assert not [c for c in list_containers(engine) if f'"pid": "{os.getpid()}"' in str(c["Labels"])]
+    assert not {c["Id"] for c in list_containers(engine) if f'"pid": "{os.getpid()}"' in str(c["Labels"])} - before
 
 
 DRIVER = """
