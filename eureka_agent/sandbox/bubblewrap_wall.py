@@ -83,6 +83,10 @@ class BubblewrapWall:
         ]
         stderr_path = folder / STDERR_NAME
         group = await asyncio.to_thread(ControlGroup.make, limits) if self._grouped else None
+        if self._grouped and group is None:
+            raise WallError(
+                "no control group can be made any more", "look into /sys/fs/cgroup, and start the run again"
+            )
         try:
             with sandboxed(worker, limits) as (command, descriptors), stderr_path.open("ab") as stderr:
                 if group is not None:
@@ -98,9 +102,11 @@ class BubblewrapWall:
                     pass_fds=descriptors,
                     start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
                 )
-        except OSError as error:
+        except (OSError, WallError) as error:
             if group is not None:
                 group.remove()
+            if isinstance(error, WallError):
+                raise
             raise WallError(
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
             ) from None
@@ -234,7 +240,9 @@ def _outermost(*groups: Iterable[Path]) -> list[Path]:
 
 def _python_folders() -> Iterator[Path]:
     """Where the worker's Python, its libraries and the modules that it finds lie; of this package's own neighbours the environments alone."""
-    yield from (Path(prefix) for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
+    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
+        yield Path(prefix)
+        yield Path(os.path.realpath(prefix))  # links may lead there
     yield Path(os.path.realpath(sys.executable)).parent
     yield _PACKAGE
     yield resource_folder("envs")

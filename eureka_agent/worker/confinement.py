@@ -111,6 +111,8 @@ def warm_up() -> None:
     architecture = current_architecture()
     if kernel.why_not() is None and architecture is not None:
         _filter_of_any(architecture)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # this process may itself be a fork of one whose threads it has not
     for module in _LOADED_LATE:
         with contextlib.suppress(ImportError):  # a part of torch that another version of it has not
             importlib.import_module(module)
@@ -136,6 +138,7 @@ def warm_up() -> None:
         x[9]
     except IndexError:
         traceback.format_exc()
+    torch.set_num_threads(threads)
 
 
 def computation_filter(architecture: Architecture, process: int) -> bytes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
+import string
 import subprocess
 import sys
 import textwrap
@@ -27,6 +29,7 @@ from eureka_agent.sandbox.wall import Limits, WorkerHandle
 REASON = why_not()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
 pytestmark = pytest.mark.skipif(REASON is not None and not REQUIRED, reason=f"no bubblewrap: {REASON}")
+TIME_ZONE = f"TEST{''.join(random.choices(string.ascii_uppercase, k=12))}0"
 SECRET = "sk-a-secret-of-the-person"
 GROUPED = BubblewrapWall()._grouped if REASON is None else False
 LIMITS = Limits(memory_bytes=3 << 30, scratch_bytes=8 << 20, processes=64)
@@ -266,11 +269,11 @@ class Talk:
 
 
 def processes_behind_a_wall() -> set[int]:
-    """Of this test's process, by the home folder that they have."""
+    """Those of this test, by a variable that walls pass on; other tests may run beside it."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"HOME={SCRATCH}".encode() in entry.read_bytes().split(b"\0"):
+            if f"TZ={TIME_ZONE}".encode() in entry.read_bytes().split(b"\0"):
                 found.add(int(entry.parent.name))
         except OSError:
             continue
@@ -293,8 +296,10 @@ async def started(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
         await wall.kill(handle)
 
 
-async def test_a_worker_opens_dry_runs_and_trains(started: Callable[..., Any], tmp_path: Path) -> None:
-    before = processes_behind_a_wall()
+async def test_a_worker_opens_dry_runs_and_trains(
+    started: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", TIME_ZONE)
     talk = await started(Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20))
     opened = await talk.ask(type="open", environment="cartpole", task="balance")
     assert opened["type"] == "opened"
@@ -306,7 +311,7 @@ async def test_a_worker_opens_dry_runs_and_trains(started: Callable[..., Any], t
     assert talk.handle.returncode is None
     # its folder has its last words alone
     assert [path.name for path in (tmp_path / "worker-0").iterdir()] == ["worker.stderr"]
-    running = processes_behind_a_wall() - before
+    running = processes_behind_a_wall()
     assert len(running) >= 2
 
     began = time.monotonic()
@@ -323,6 +328,15 @@ def hostile_environment(folder: Path, body: str) -> Path:
     (folder / "env.py").write_text(HOSTILE.format(body=textwrap.dedent(body)))
     (folder / "tasks").mkdir()
     return folder
+
+
+async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = BubblewrapWall()
+    groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WallError, match="bwrap"):
+        await wall.start(tmp_path, LIMITS)
+    assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
 
 
 async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:
@@ -386,11 +400,13 @@ asyncio.run(main())
 
 
 def test_it_dies_with_a_driver_that_is_killed(tmp_path: Path) -> None:
-    before = processes_behind_a_wall()
-    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], stdout=subprocess.PIPE) as driver:
+    environment = os.environ | {"TZ": TIME_ZONE}
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path)], stdout=subprocess.PIPE, env=environment
+    ) as driver:
         assert driver.stdout is not None
         assert driver.stdout.readline() == b"opened\n"
-        running = processes_behind_a_wall() - before
+        running = processes_behind_a_wall()
         assert len(running) >= 2
         driver.kill()
     deadline = time.monotonic() + 10

@@ -291,6 +291,25 @@ def test_warming_up_begins_no_thread() -> None:
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
+def test_a_fork_of_a_process_with_threads_warms_up_and_confines_its_own() -> None:
+    program = textwrap.dedent(
+        """
+        import os, signal, torch
+        torch.set_num_threads(2)
+        (torch.rand(1000, 1000) @ torch.rand(1000, 1000)).exp().sum()
+        from eureka_agent.worker.confinement import confine_computation, warm_up
+        if os.fork() == 0:
+            signal.alarm(30)
+            warm_up()
+            confine_computation()
+            (torch.rand(1000, 1000) @ torch.rand(1000, 1000)).exp().sum()
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+        """
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+
+
 # ── what goes on ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
