@@ -146,9 +146,8 @@ class ProcessWall:
         assert isinstance(handle, ProcessHandle)
         process = handle.process
         with contextlib.suppress(ProcessLookupError):
+            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
             os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
         mark = self._marks.pop(process.pid, None)
         if mark is not None:
             _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more

@@ -25,7 +25,8 @@ def behind_process(shared_eureka: CommandLine, small: Arguments) -> dict[str, An
 def numbers(run: dict[str, Any]) -> dict[str, Any]:
     """All that a search found out, to the last bit, without its times."""
     attempts = [
-        {key: entry[key] for key in ("id", "stage", "reason", "fitness", "seed", "operator")} for entry in run["attempts"]
+        {key: entry[key] for key in ("id", "stage", "reason", "fitness", "seed", "operator")}
+        for entry in run["attempts"]
     ]
     return {
         "attempts": attempts,
@@ -59,11 +60,11 @@ def test_a_driver_that_is_killed_leaves_no_container_after_the_next_command(
 
     engine = connect()
     # others may be at work on this engine: only those that come with this driver count
-    before = {container.id for container in engine.client.containers.list(all=True)}
+    before = {container["Id"] for container in engine.client.api.containers(all=True)}
 
     def containers() -> list[str]:
-        found = engine.client.containers.list(all=True, filters={"label": DRIVER_LABEL})
-        return [container.id for container in found if container.id not in before]
+        found = engine.client.api.containers(all=True, filters={"label": DRIVER_LABEL})
+        return [container["Id"] for container in found if container["Id"] not in before]
 
     # a training without end: the workers are busy and read nothing
     driver = eureka.popen(*small(), "--sandbox", "docker", "--env-steps", "100000000")
