@@ -15,9 +15,9 @@ from _common import Subject
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.records import CurvePoint
-from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
-from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.settings import SearchSettings, TrainingSettings
 
 SNAPSHOT_SECONDS = SearchSettings().snapshot_interval
@@ -33,8 +33,8 @@ class WatchedWall(ProcessWall):
     async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`."""
         handle = await super().start(scratch, limits)
-        assert isinstance(handle, asyncio.subprocess.Process)
-        self.pids.append(handle.pid)
+        assert isinstance(handle, ProcessHandle)
+        self.pids.append(handle.process.pid)
         return handle
 
 
@@ -76,8 +76,9 @@ def train_in_pool(
     snapshot_s: float = SNAPSHOT_SECONDS,
     run: PoolRun | None = None,
     limits: Limits | None = None,
+    wall: Wall | None = None,
 ) -> PoolRun:
-    """Train these rewards side by side, as a search does: process wall, real workers, saved states at the default interval.
+    """Train these rewards side by side, as a search does: process wall unless another `wall` is given, real workers, saved states at the default interval.
 
     Raises RuntimeError where a training fails.
     """
@@ -86,7 +87,7 @@ def train_in_pool(
     async def train(scratch: Path) -> list[TrainingResult]:
         environment, _, task = subject.name.partition("/")
         pool = TrainingPool(
-            wall=run.wall,
+            wall=wall or run.wall,
             environment=environment,
             task=task,
             settings=settings,

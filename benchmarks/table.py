@@ -28,6 +28,10 @@ GPU = 10.0
 MEMORY_GB = 1.5
 IDLE = 0.05
 DRIVER_MB = 300.0
+BUILD_S = 60.0
+DRY_RUN_MS = 50.0
+IN_DOCKER = 1.03
+IDLE_WORKER_MB = 400.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ def rows(since: float = math.inf) -> list[Row]:
         *_gpu(since),
         *_memory(since),
         *_beside_models(since),
+        *_walls(since),
     ]
 
 
@@ -197,6 +202,26 @@ def _beside_models(since: float) -> Iterator[Row]:
     found, when = result("model_latency", since)
     peak = found.get("driver_peak_mb")
     yield at_most("peak memory of the driver", DRIVER_MB, peak, "{:.0f} MB", measured=when if found else "")
+
+
+def _walls(since: float) -> Iterator[Row]:
+    found, when = result("sandbox", since)
+    ratios = found.get("training_ratios", [])
+    spread = f"{len(ratios)} pairs, {min(ratios):.3f} to {max(ratios):.3f}" if ratios else ""
+
+    def scaled(name: str, factor: float) -> float | None:
+        value = found.get(name)
+        return None if value is None else factor * float(value)
+
+    yield at_most("Docker: first use, image included", BUILD_S, scaled("build_s", 1.0), "{:.0f} s", measured=when)
+    yield at_most(
+        "Docker: a dry run in a warm worker", DRY_RUN_MS, scaled("dry_run_s", 1e3), "{:.0f} ms", measured=when
+    )
+    share = scaled("training_ratio", 1.0)
+    yield at_most(
+        "Docker: a training, of its time in a process", IN_DOCKER, share, "{:.3f}", note=spread, measured=when
+    )
+    yield at_most("Docker: an idle worker", IDLE_WORKER_MB, scaled("idle_bytes", 1e-6), "{:.0f} MB", measured=when)
 
 
 def render(lines: Sequence[Row]) -> str:
