@@ -15,6 +15,10 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
+_MISSING_MODULE_HINT = (
+    "install it, or name the folder of a module of your own in PYTHONPATH; "
+    "behind --sandbox docker a package must be in the image too: eureka sandbox build --requirements FILE"
+)
 
 
 def import_folder(folder: Path) -> str:
@@ -46,9 +50,10 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
             raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
+        missing = isinstance(error, ModuleNotFoundError)
         raise EnvironmentLoadError(
             f"{place}{describe_error(error)} (while {doing})",
-            "correct the file; `eureka envs --check PATH` tests all of it",
+            _MISSING_MODULE_HINT if missing else "correct the file; `eureka envs --check PATH` tests all of it",
         ) from None
 
 
