@@ -68,12 +68,14 @@ def test_a_driver_that_is_killed_leaves_no_container_after_the_next_command(
 
     # a training without end: the workers are busy and read nothing
     driver = eureka.popen(*small(), "--sandbox", "docker", "--env-steps", "100000000")
-    deadline = time.monotonic() + 120
-    while len(containers()) < 3 and time.monotonic() < deadline:
-        assert driver.poll() is None, driver.communicate()
-        time.sleep(0.05)
-    driver.send_signal(signal.SIGKILL)
-    driver.communicate()
+    try:
+        deadline = time.monotonic() + 120
+        while len(containers()) < 3 and time.monotonic() < deadline:
+            assert driver.poll() is None, driver.communicate()
+            time.sleep(0.05)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
     eureka("runs")
     assert containers() == []
     engine.close()
