@@ -35,6 +35,8 @@ REQUIRED_PACKAGES = (
     "openai",
     "anthropic",
     "litellm",
+    "docker",
+    "packaging",
     "tenacity",
     "optuna",
     "jinja2",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-
-import numpy as np
-from numpy.lib import format as npy
-from safetensors import SafetensorError, safe_open
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.errors import EurekaError
@@ -101,6 +98,8 @@ def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) 
 
 def check_state(path: Path) -> None:
     """Raises WorkerFileError for what is no safetensors file. Its header is bounded by the format."""
+    from safetensors import SafetensorError, safe_open  # numpy comes with it
+
     try:
         with safe_open(path, framework="numpy"):
             pass
@@ -110,6 +109,8 @@ def check_state(path: Path) -> None:
 
 def check_policy(path: Path) -> None:
     """Raises WorkerFileError for what is no safetensors file of float32 tensors."""
+    from safetensors import safe_open
+
     check_state(path)
     with safe_open(path, framework="numpy") as file:
         strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
@@ -121,6 +122,8 @@ def check_policy(path: Path) -> None:
 
 def check_trajectories(path: Path) -> None:
     """Raises WorkerFileError for what is no npz file of plain arrays, or would take more than `MOST_ARRAY_BYTES` in memory."""
+    from numpy.lib import format as npy
+
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -135,7 +138,7 @@ def check_trajectories(path: Path) -> None:
                     version = npy.read_magic(file)
                     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
                     shape, _, kind = read_header(file)
-                    if kind.hasobject or kind.itemsize * np.prod(shape, dtype=object) > member.file_size:
+                    if kind.hasobject or kind.itemsize * math.prod(shape) > member.file_size:
                         raise ValueError(f"{member.filename[:100]!r} holds objects, or less than it says")
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise WorkerFileError(f"a worker sent a broken npz file: {error}", _DO_NOT_TRUST) from None

@@ -20,8 +20,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from safetensors.numpy import load_file
-
 from eureka_agent.archive.baseline_cache import CACHE_FOLDER
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import versions
@@ -91,6 +89,8 @@ async def compile_kernels(
 
 def _keep(packed: Path, entry: Path) -> None:
     """Unpack a worker's cache; an environment without kernels leaves an empty entry. Raises WorkerFileError for a path that leads elsewhere."""
+    from safetensors.numpy import load_file  # numpy comes with it
+
     with storage_errors(entry.parent):
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=entry.parent))
         try:

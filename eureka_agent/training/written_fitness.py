@@ -42,7 +42,7 @@ class WrittenFitnessError(EurekaError):
 class WrittenFitnessFunction:
     """The total of a reward's source, called like a task's own fitness: with variables by name, one value a step."""
 
-    def __init__(self, source: str, variables: Sequence[Variable], load: Loader) -> None:
+    def __init__(self, source: str, variables: Sequence[Variable], load: Loader = load_here) -> None:
         """Raises WrittenFitnessError where the source does not load, or reads what is no public variable."""
         try:
             self._reward = load(source, variables)
