@@ -24,12 +24,23 @@ WALLS = [
 
 @pytest.fixture(scope="module", params=WALLS)
 def wall(request: pytest.FixtureRequest) -> Wall:
-    """Each wall that works here; where an engine was promised, bubblewrap was too."""
-    if request.param == "bubblewrap" and (reason := why_not()) is not None:
+    """Each wall that works here."""
+    return _open(request.param)
+
+
+@pytest.fixture(scope="module", params=WALLS[:2])
+def holding(request: pytest.FixtureRequest) -> Wall:
+    """Each wall that holds by itself, without the filter around a reward."""
+    return _open(request.param)
+
+
+def _open(name: str) -> Wall:
+    """Where an engine was promised, bubblewrap was too."""
+    if name == "bubblewrap" and (reason := why_not()) is not None:
         if os.environ.get("EUREKA_REQUIRE_DOCKER") == "1":
             pytest.fail(f"bubblewrap is required here: {reason}")
         pytest.skip(f"no bubblewrap: {reason}")
-    return open_wall(request.param)
+    return open_wall(name)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ class Attack:
     """The critic's reading rejects it. False: it lets it pass, as it is harmless when it runs."""
     endless: bool = False
     """It is ended by the clock."""
-    trains: bool = True
-    """It is also trained, beside a neighbour."""
     failure: tuple[str, ...] = ("raised",)
     """Codes of which the training fails with one; empty: it goes through."""
 
@@ -47,7 +45,8 @@ def body(code: str, top: str = "") -> str:
 
 def _refused(group: str, name: str, code: str, said: str = "PermissionError", top: str = "import os") -> Attack:
     """One whose attempt fails with an error of permission, in the dry run as in a training."""
-    return Attack(group, name, body(code + f"\nraise RuntimeError('{GOT} ' + str(x))", top), ("D302",), said)
+    code = f"{textwrap.dedent(code).strip(chr(10))}\nraise RuntimeError('{GOT} ' + str(x))"
+    return Attack(group, name, body(code, top), ("D302",), said)
 
 
 def _own(
@@ -129,7 +128,7 @@ NETWORK = (
         )
     ),
     _refused("network and sockets", "connects to the person's machine", "x = socket.create_connection(('127.0.0.1', PORT), 1)", top="import socket"),
-    _refused("network and sockets", "asks for a name", "x = socket.gethostbyname('localhost')", "Error", "import socket"),
+    _refused("network and sockets", "asks for a name", "x = socket.gethostbyname('localhost')", "error", "import socket"),
     _refused("network and sockets", "loads a page", "x = urllib.request.urlopen(f'http://127.0.0.1:{PORT}/').read()", "Error", "import urllib.request"),
     _refused("network and sockets", "connects with its way to the trainer", """
         s = socket.socket(fileno=ways[0])
@@ -169,7 +168,7 @@ PROCESSES = (
 BOMBS = (
     Attack("bombs", "asks torch for 10 GB", body("torch.ones(10_000_000_000 // 4)"), ("D311",), "memory", static=False),
     Attack("bombs", "asks torch for more numbers than there are", body("torch.ones(1 << 62)"), ("D302", "D311"), static=False),
-    Attack("bombs", "fills Python's memory", body("x = []\nwhile True:\n    x.append(bytearray(1 << 26))"), ("D311", "D302"), "MemoryError"),
+    Attack("bombs", "fills Python's memory", body("x = []\nwhile True:\n    x.append(bytearray(1 << 28))"), ("D311", "D302"), "MemoryError"),
     Attack("bombs", "fills memory that is shared and so no data", body(
         "m = mmap.mmap(-1, 3 << 30)\nfor i in range(0, 3 << 30, 4096):\n    m[i] = 1\nraise RuntimeError('GOT')", "import mmap"), ("D302", "D311"), "memory"),
     Attack("bombs", "fills memory that is a stack and so no data", body(
@@ -177,16 +176,16 @@ BOMBS = (
     Attack("bombs", "makes files in memory", body("x = os.memfd_create('x')\nraise RuntimeError('GOT')", "import os"), ("D302",), "PermissionError"),
     Attack("bombs", "recurses without end", "def f(x):\n    return f(x)\n" + body("f(total)"), ("D302",), "RecursionError", static=False),
     Attack("bombs", "raises 10 MB of words", body("raise ValueError('x' * 10_000_000)"), ("D302",), static=False),
-    Attack("bombs", "prints 100 MB", body("for _ in range(100):\n    os.write(1, bytes(1 << 20))\n    os.write(2, bytes(1 << 20))", "import os"), ("D309",), failure=()),
+    Attack("bombs", "prints 100 MB", body("for _ in range(100):\n    os.write(1, bytes(1 << 20))\n    os.write(2, bytes(1 << 20))", "import os"), (), failure=()),
     Attack("bombs", "opens descriptors without end", body("while True:\n    os.dup(0)", "import os"), ("D302",), "PermissionError"),
     Attack("bombs", "fills its way to the trainer", body("while True:\n    say(b'x' * 65536)", _DESCRIPTORS), ("D312", "D310"), failure=("raised", "contract", "timeout")),
 )  # fmt: skip
 
 ENDLESS = (
-    Attack("endless work", "loops in Python", body("while True:\n    pass"), ("D310",), endless=True, trains=False),
-    Attack("endless work", "loops at the top level", "while True:\n    pass\n" + body(""), ("D310",), endless=True, trains=False),
-    Attack("endless work", "is within one call of torch", body("torch.ones(6000, 6000).matrix_exp()"), ("D310",), endless=True, trains=False, static=False),
-    Attack("endless work", "is within one number", body("10 ** (10 ** 9)"), ("D310", "D311", "D302"), endless=True, trains=False, static=False),
+    Attack("endless work", "loops in Python", body("while True:\n    pass"), ("D310",), endless=True),
+    Attack("endless work", "loops at the top level", "while True:\n    pass\n" + body(""), ("D310",), endless=True),
+    Attack("endless work", "is within one call of torch", body("torch.ones(3000, 3000).matrix_exp()"), ("D310",), endless=True, static=False),
+    Attack("endless work", "is within one number", body("10 ** (10 ** 9)"), ("D310", "D311", "D302"), endless=True, static=False),
     Attack("endless work", "ignores all signals", body("""
         for number in range(1, 65):
             try:
@@ -196,7 +195,7 @@ ENDLESS = (
         signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
         while True:
             pass
-    """, "import signal"), ("D310",), endless=True, trains=False),
+    """, "import signal"), ("D310",), endless=True),
     Attack("endless work", "swallows every exception", body("""
         while True:
             try:
@@ -204,10 +203,10 @@ ENDLESS = (
                     pass
             except BaseException:
                 pass
-    """), ("D310",), endless=True, trains=False),
-    Attack("endless work", "sleeps", body("time.sleep(1000)", "import time"), ("D310",), endless=True, trains=False),
-    Attack("endless work", "never ends its error", body("raise E()", "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\n"), ("D310",), endless=True, trains=False),
-    Attack("endless work", "backtracks in a pattern", body("re.match('(a+)+$', 'a' * 60 + 'b')", "import re"), ("D310",), endless=True, trains=False),
+    """), ("D310",), endless=True),
+    Attack("endless work", "sleeps", body("time.sleep(1000)", "import time"), ("D310",), endless=True),
+    Attack("endless work", "never ends its error", body("raise E()", "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\n"), ("D310",), endless=True),
+    Attack("endless work", "backtracks in a pattern", body("re.match('(a+)+$', 'a' * 60 + 'b')", "import re"), ("D310",), endless=True),
 )  # fmt: skip
 
 RESULTS = (
@@ -256,7 +255,7 @@ PROTOCOL = (
 REACHES = (
     _refused("ways around", "loads an operator's library", "torch.ops.load_library(CANARY)\nx = 1", "Error"),
     _own("ways around", "finds torch's operators", body("x = torch.ops.aten.add(total, 1)\ntotal = x - 1")),
-    _refused("ways around", "compiles C++", "x = torch.utils.cpp_extension.load_inline('x', 'int x;')", "Error", "import torch.utils.cpp_extension"),
+    _refused("ways around", "compiles C++", "x = torch.utils.cpp_extension.load_inline('x', 'int x;')", "Error"),
     _refused("ways around", "makes memory executable", "x = mmap.mmap(-1, 4096, prot=7)", "PermissionError", "import mmap"),
     _refused("ways around", "loads a library of C", "x = ctypes.CDLL(CANARY)", "Error", "import ctypes"),
     _refused("ways around", "asks C to run a command", "x = libc.system(b'true')\nif x:\n    raise PermissionError(x)", "PermissionError", _CTYPES),
@@ -301,7 +300,7 @@ FRAMES = (
     _own("frames and patches", "replaces functions of torch", "torch.Tensor.tanh = lambda self: self * 0\ntorch.exp = torch.cat = torch.stack = None\n" + body(""),
          ("raised", "contract"), ("D302", "D312")),
     _own("frames and patches", "changes torch's settings", body(
-        "torch.set_default_dtype(torch.float64)\ntorch.use_deterministic_algorithms(True)\ntorch.set_grad_enabled(True)\ntorch.manual_seed(7)")),
+        "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(True)\ntorch.manual_seed(7)")),
     _own("frames and patches", "replaces what is built in", "import builtins\nbuiltins.len = lambda x: 0\nbuiltins.isinstance = lambda *x: True\n" + body(""), ("raised", "contract"), ("D302", "D312", "D303", "D304")),
     _own("frames and patches", "writes into its arguments", body("actions.data.fill_(7.0)\nactions.numpy()[:] = 7.0")),
     _own("frames and patches", "counts on what it kept from the last call", "kept = []\n" + body("kept.append(total)\ntotal = total + len(kept)"), static=False, ends=("D307",)),
@@ -322,6 +321,31 @@ for name, module in list(sys.modules.items()):
 )  # fmt: skip
 
 ATTACKS = (*FILES, *SECRETS, *NETWORK, *PROCESSES, *BOMBS, *ENDLESS, *RESULTS, *PROTOCOL, *REACHES, *FRAMES)
+
+_TRAINED = {
+    "reads a file of the person's",
+    "writes a file of the person's",
+    "connects to the person's machine",
+    "sends to another address over it",
+    "forks",
+    "signals its parent",
+    "ends itself without a word",
+    "ends itself by a signal that has no name",
+    "asks torch for 10 GB",
+    "fills memory that is shared and so no data",
+    "raises 10 MB of words",
+    "fills its way to the trainer",
+    "gives NaN",
+    "gives a view of 10 GB",
+    "commands the terminal in an error's type",
+    "has other components at every call",
+}
+TRAINED = tuple(
+    attack
+    for attack in ATTACKS
+    if attack.name in _TRAINED or attack.group in ("imitation of the protocol", "frames and patches")
+)
+"""Those that are also trained, beside a neighbour: what could reach it."""
 
 
 def filled_in(source: str, canary: str, port: int, driver: int) -> str:

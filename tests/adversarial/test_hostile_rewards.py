@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from conftest import SECRET, Traps
-from hostile_code import ATTACKS, GOT, Attack, filled_in
+from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not kernel.available(), reason=f"without the inner filter: {kernel.why_not()}"),
 ]
 LIMITS = Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20)
-ENDLESS_SECONDS = 1.0
+ENDLESS_SECONDS = 0.6
 DRY_RUN_SECONDS = 20.0
 MESSAGE_CHARACTERS = 10_000
 # 10 iterations of 8 environments and 16 steps
@@ -93,7 +93,7 @@ async def test_after_all_of_them_the_worker_judges_as_before(runner: DryRunner) 
     assert await runner.dry_run(GOOD) == ()
 
 
-@pytest.mark.parametrize("attack", [attack for attack in ATTACKS if attack.trains], ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", TRAINED, ids=lambda attack: attack.name)
 async def test_a_training(attack: Attack, pool: TrainingPool, alone: TrainingResult, traps: Traps) -> None:
     (worker,) = pool._workers
     source = filled_in(attack.source, str(traps.canary), traps.port, os.getpid())

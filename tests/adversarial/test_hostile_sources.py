@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
+import torch
 from hostile_code import ATTACKS, Attack, body, filled_in
 
+from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.parse import parse
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.worker.messages import Scored
 
@@ -72,34 +77,21 @@ async def test_a_source_that_is_hard_to_read_is_rejected_and_nothing_falls_over(
 
 
 def test_no_path_within_torch_leads_to_a_module() -> None:
-    """Asked of torch itself: what it has as attributes, and what those have."""
-    import types
-
-    import torch
-
-    from eureka_agent.critic.allow_list import check_allow_list
-    from eureka_agent.critic.parse import parse
-
-    def accepted(path: str) -> bool:
-        tree, _ = parse(body(f"x = {path}"))
-        assert tree is not None
-        return not check_allow_list(tree)
-
+    """Asked of torch itself."""
     found = []
-    for prefix, module in (
-        ("torch", torch),
-        ("torch.nn", torch.nn),
-        ("torch.nn.functional", torch.nn.functional),
-        ("torch.functional", torch.functional),
-        ("torch.linalg", torch.linalg),
-        ("torch.special", torch.special),
-        ("torch.fft", torch.fft),
-    ):
-        for name, value in vars(module).items():
-            path = f"{prefix}.{name}"
-            if isinstance(value, types.ModuleType) and name != "math":
-                found += [path] * accepted(path)
-                deeper = [f"{path}.{each}" for each, what in vars(value).items() if callable(what)][:40]
-                nested = name in ("nn", "functional", "linalg", "special", "fft", "jit")
-                found += [each for each in deeper if not nested and accepted(each)]
+    for prefix, module in {
+        "torch": torch,
+        "torch.nn": torch.nn,
+        "torch.nn.functional": torch.nn.functional,
+        "torch.functional": torch.functional,
+        "torch.linalg": torch.linalg,
+        "torch.special": torch.special,
+        "torch.fft": torch.fft,
+    }.items():
+        names = [name for name, value in vars(module).items() if isinstance(value, types.ModuleType) and name != "math"]
+        for path in (f"{prefix}.{name}" for name in names):
+            tree, _ = parse(body(f"x = {path}\ny = {path}.torch\nz = {path}.os"))
+            assert tree is not None
+            refused = {finding.line for finding in check_allow_list(tree)}
+            found += [path] if len(refused) < 3 else []
     assert found == []
