@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import WorkerDiedError
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import DryRun
 
 SETTINGS = TrainingSettings(env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
 SECONDS = 20.0
@@ -115,7 +116,6 @@ POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, po
         ("say(type='fault', job=None, message='the end')", "the end"),
         ("out.write(b'\\xff\\xfe\\0\\n')\nout.flush()", "not an event"),
         ("out.write(b'[' * 1_000_000 + b'\\n')\nout.flush()", "not an event"),
-        ("say(type='progress', points={job: [point | {'reward': 10 ** 400}]})", "not an event"),
         ("out.close()\ntime.sleep(60)", ""),
         ("time.sleep(60)", "no sign of life"),
         ("import os, signal\nfor n in range(1, 65):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n    except Exception:\n        pass\nwhile True:\n    pass", "no sign of life"),
@@ -151,7 +151,7 @@ async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path
 
 
 async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_path: Path) -> None:
-    result, _ = await trained('for _ in range(100):\n    say(type="progress", points={job: [point] * 1000})', tmp_path)
+    result, _ = await trained('for _ in range(3):\n    say(type="progress", points={job: [point] * 50})', tmp_path)
     assert result.failure_code == "worker-died"
     assert "points" in result.failure_reason
     assert len(result.points) < 2000
@@ -215,6 +215,7 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
     assert (scored.returns, scored.totals) == ((), ())
 
 
+@pytest.mark.slow
 async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_path: Path) -> None:
     """What it left in the pipe is read by nobody."""
     for _ in range(5):
@@ -228,10 +229,8 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     client = await WorkerClient.start(BadWall("out.write(b'x' * (64 << 20))"), tmp_path)
     async with asyncio.timeout(SECONDS):
         await client.open("cartpole", None)
-        with pytest.raises((WorkerDiedError, EurekaError, TimeoutError)):
-            from eureka_agent.worker.messages import DryRun
-
-            await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+        await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+        with pytest.raises(WorkerDiedError):
             await client.receive(15.0)
         await client.close()
     assert list(tmp_path.iterdir()) == []
