@@ -166,6 +166,14 @@ class _AllowList(ast.NodeVisitor):
             self._refuse("A203", f"`{path}`", node, "use public functions only")
         elif module != "torch":
             return
+        elif stranger := next(
+            (each for each in parts[1:] if each in vocabulary.PYTHON_MODULES or each == "torch"), None
+        ):
+            self._refuse("A204", f"`{path}` (the module {stranger!r})", node, PURE)
+        elif len(parts) > 2 and name in vocabulary.TORCH_REACHES - vocabulary.TORCH_NESTED:
+            self._refuse("A204", f"`{path}` (no arithmetic on tensors)", node, PURE)
+        elif parts[-1] in vocabulary.TORCH_REACHES and not isinstance(node, ast.ImportFrom):
+            self._refuse("A210", f"the module `{path}` as a value", node, "call its functions by their full names")
         elif name in vocabulary.TORCH_REFUSED:
             what = f"`torch.{name}` ({vocabulary.TORCH_REFUSED[name]})"
             self._refuse("A204", what, node, "use torch's arithmetic on the arguments alone")

@@ -13,6 +13,7 @@ CODES: dict[str, str] = {
     "P102": "the source is longer than a reward function can sensibly be",
     "P103": "the source is not valid Python",
     "P104": "the source is nested too deeply to be read",
+    "P105": "a whole number that is larger than any float",
     "A201": "an import of something else than torch, math and typing",
     "A202": "a built-in function that a pure function of tensors has no use for",
     "A203": "an attribute or name with double underscores",

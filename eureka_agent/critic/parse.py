@@ -12,6 +12,9 @@ MAX_SOURCE_CHARACTERS = 50_000
 MAX_DEPTH = 100
 """Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's own tools may fail."""
 
+MAX_BITS = 1024
+"""Of a whole number: no float holds a larger one, and Python refuses to write very long ones as text."""
+
 
 def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     """The syntax tree, or None with the finding that says why there is none."""
@@ -35,6 +38,9 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
         return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):
         return None, [finding("P104", "the source is nested too deeply to be read", hint="split long expressions")]
+    if large := next((node for node in ast.walk(tree) if _is_huge(node)), None):
+        message = f"a whole number has more than {MAX_BITS} bits"
+        return None, [finding("P105", message, large, "write it as a float, such as 1e9")]
     if _depth(tree) > MAX_DEPTH:
         message = f"the source is nested more than {MAX_DEPTH} levels deep"
         return None, [finding("P104", message, hint="split long expressions")]
@@ -47,3 +53,7 @@ def _depth(tree: ast.AST) -> int:
         depth += 1
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return depth
+
+
+def _is_huge(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS

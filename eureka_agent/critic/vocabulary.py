@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 
 
 def _words(text: str) -> frozenset[str]:
@@ -52,10 +53,23 @@ TORCH_REFUSED = _by_word(
         "random numbers": """rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson
         binomial seed manual_seed initial_seed random Generator default_generator get_rng_state set_rng_state dropout
         feature_dropout alpha_dropout rrelu""",
-        "memory that holds anything": "empty empty_like empty_strided empty_permuted",
+        "memory that holds anything": "empty empty_like empty_strided empty_permuted frombuffer from_dlpack to_dlpack",
+        "the inside of torch": """PyTorchFileReader PyTorchFileWriter ScriptModuleSerializer FileCheck CompilationUnit LiteScriptModule StaticModule
+        import_ir_module import_ir_module_from_buffer parse_ir get_file_path prepare_multiprocessing_environment ThroughputBenchmark
+        UntypedStorage TypedStorage Storage StorageBase FloatStorage DoubleStorage HalfStorage BFloat16Storage BoolStorage ByteStorage CharStorage
+        IntStorage LongStorage ShortStorage get_device_module""",
     }
 )
 """Parts of torch that are not arithmetic on tensors, with what they are."""
+TORCH_REACHES = _words(
+    """torch amp ao contrib cpp distributions func functorch linalg masked masked monitor mtia nested optim overrides profiler quantization quasirandom
+    return_types signal sparse special testing torch_version types version windows nn functional fft jit grad np F"""
+)
+"""Modules that are attributes of torch's own modules."""
+TORCH_NESTED = _words("nn functional linalg special fft jit")
+"""Those of them whose functions are arithmetic."""
+PYTHON_MODULES = frozenset(sys.stdlib_module_names) - _words("math select trace copy")
+"""What modules import is their attribute too. Those that are left out are functions of torch, or are allowed."""
 FUNCTIONAL_RANDOM = _words(
     "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu gumbel_softmax"
 )

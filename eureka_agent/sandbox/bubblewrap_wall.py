@@ -118,7 +118,7 @@ class BubblewrapWall:
         with contextlib.suppress(ProcessLookupError):
             # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
             os.killpg(handle.process.pid, signal.SIGKILL)
-        await handle.wait()  # until nobody holds its pipes any more
+        await handle.gone()  # until nobody holds its pipes any more
         if handle.group is not None:
             await asyncio.to_thread(handle.group.remove)
 
@@ -225,6 +225,8 @@ def _options(limits: Limits) -> list[str]:
         for device in sorted(Path("/dev").glob("nvidia*")):
             options += ["--dev-bind-try", str(device), str(device)]
     options += ["--size", str(limits.scratch_bytes), "--perms", "0700", "--tmpfs", str(SCRATCH)]
+    # to the kernel a worker of root's is root: the settings of the whole machine in /proc/sys would be its to write
+    options += ["--remount-ro", "/proc"]
     # what holds all of this is itself a file system in memory, without a limit
     return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
 

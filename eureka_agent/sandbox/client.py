@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import tempfile
 import time
 from dataclasses import replace
@@ -20,6 +19,7 @@ from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
+from eureka_agent.worker.limits import signal_name
 from eureka_agent.worker.messages import (
     EVENT,
     MAX_FILE_BYTES,
@@ -31,6 +31,7 @@ from eureka_agent.worker.messages import (
     Open,
     Opened,
     Shutdown,
+    plain_text,
 )
 
 START_SECONDS = 300.0
@@ -63,14 +64,6 @@ def environment_folder(environment: str) -> Path | None:
     folder = Path(environment).expanduser()
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
-
-
-def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; the number where it has no name."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 class _ProtocolViolationError(Exception):
@@ -213,7 +206,7 @@ class WorkerClient:
             how = f"was ended by {signal_name(-status)}"
         else:
             how = f"ended with exit status {status}"
-        tail = self._handle.last_words()
+        tail = plain_text(self._handle.last_words())
         return f"{how}\n{tail}" if tail else how
 
     async def kill(self) -> None:

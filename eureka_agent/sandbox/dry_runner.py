@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -98,7 +100,7 @@ class DryRunner:
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
                 return Scored(job=job, reason=error.message.splitlines()[0])
-            if not isinstance(answer, Scored) or len(answer.returns) not in (0, len(episodes)):
+            if not isinstance(answer, Scored) or not _is_whole(answer, len(episodes)):
                 return Scored(job=job, reason="its worker sent something else than was asked for")
             return answer
 
@@ -116,3 +118,22 @@ class DryRunner:
     async def close(self) -> None:
         """End the worker."""
         await self._worker.drop()
+
+
+def _is_whole(answer: Scored, files: int) -> bool:
+    """Whether numbers are there for all files, and are such as a reward's float32 totals give. The process that wrote them ran the reward."""
+    if answer.reason:
+        return not answer.returns and not answer.totals and not answer.extreme_totals
+    sums = [value for each in answer.returns for value in each.values()]
+    return (
+        len(answer.returns) == files
+        and all(value is None or math.isfinite(value) for value in sums)
+        and all(value is None or _is_float32(value) for value in (*answer.totals, *answer.extreme_totals))
+    )
+
+
+def _is_float32(value: float) -> bool:
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False

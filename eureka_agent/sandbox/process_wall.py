@@ -45,6 +45,7 @@ _MARK = "EUREKA_WORKER"
 """Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
 
 _KILL_ROUNDS = 20
+_DISCARDED_BYTES = 1 << 20
 _PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 
 
@@ -75,6 +76,15 @@ class ProcessHandle:
     async def wait(self) -> int:
         """See `WorkerHandle`."""
         return await self.process.wait()
+
+    async def gone(self) -> None:
+        """Wait until it has ended and nobody holds its pipes any more. What has not been read is thrown away: a pipe that is full and that nobody reads
+        is never seen to close, and a worker that wrote without end would hold up the driver by its death."""
+        assert self.process.stdout is not None
+        with contextlib.suppress(RuntimeError):  # somebody reads it already
+            while await self.process.stdout.read(_DISCARDED_BYTES):
+                pass
+        await self.process.wait()
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
@@ -151,7 +161,7 @@ class ProcessWall:
         mark = self._marks.pop(process.pid, None)
         if mark is not None:
             _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more
-        await handle.wait()
+        await handle.gone()
 
 
 def _environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str, str]:

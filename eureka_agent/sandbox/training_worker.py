@@ -280,6 +280,11 @@ class TrainingWorker:
         for name, points in event.points.items():
             job = self.jobs.get(name)
             if job is not None:
+                if len(job.points) + len(points) > self._setup.settings.updates:
+                    raise WorkerDiedError(
+                        "the worker broke the protocol: it gave more points of a curve than the training has iterations",
+                        "do not trust what this worker wrote",
+                    )
                 job.points += points
                 self._on_progress(name, points)
 

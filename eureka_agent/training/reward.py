@@ -216,7 +216,7 @@ class RewardFunction:
         return value.detach().to(device=device, dtype=torch.float32)
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
-        return RewardContractError("contract", f"line {self._return_line}: {message}", hint)
+        return RewardContractError("contract", f"line {self._return_line}: {_visible(message)}", hint)
 
 
 def component_fault(name: str) -> tuple[str, str] | None:
@@ -263,10 +263,12 @@ def _describe(error: BaseException, filename: str) -> str:
     """`line 7: IndexError: …`, the line being the last one of the reward itself on the way to the error."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
     where = f"line {lines[-1]}: " if lines else ""
-    text = "".join(_visible(character) for character in " ".join(str(error).split()))
-    return f"{where}{type(error).__name__}: {text}" if text else f"{where}{type(error).__name__}"
+    text = " ".join(str(error).split())
+    return where + _visible(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-def _visible(character: str) -> str:
-    """A character, or what stands for it in source: what a reward raises is shown in terminals, some of whose characters are commands."""
-    return character if character.isprintable() else character.encode("unicode_escape", "backslashreplace").decode()
+def _visible(text: str) -> str:
+    """The text with what stands in source for characters that cannot be seen: what a reward raises is shown in terminals, to which some are commands."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "backslashreplace").decode() for each in text
+    )

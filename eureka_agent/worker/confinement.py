@@ -77,7 +77,18 @@ _LOADED_LATE = (
         "functools",
     ),
     *("itertools", "json", "logging", "math", "numbers", "numpy", "operator", "random", "re", "statistics", "string"),
-    *("textwrap", "time", "traceback", "typing", "linecache", "tokenize", "warnings", "encodings.idna", "unicodedata"),
+    *(
+        "textwrap",
+        "time",
+        "traceback",
+        "typing",
+        "linecache",
+        "tokenize",
+        "warnings",
+        "encodings.idna",
+        "encodings.unicode_escape",
+        "unicodedata",
+    ),
 )
 
 

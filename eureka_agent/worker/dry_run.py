@@ -20,13 +20,21 @@ from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
 from eureka_agent.worker.confinement import confine_computation, warm_up
-from eureka_agent.worker.limits import adopt_orphans, data_bytes_in_use, die_with, kill_strays, limit_resources
-from eureka_agent.worker.messages import DryRun, DryRunDone
+from eureka_agent.worker.limits import (
+    address_bytes_in_use,
+    adopt_orphans,
+    data_bytes_in_use,
+    die_with,
+    kill_strays,
+    limit_resources,
+    signal_name,
+)
+from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 
 EXTRA_DATA_BYTES = 1 << 30
 """Memory that a dry run may take on top of what the warm process has."""
 _MAX_RESULT_BYTES = 1 << 18
-_FINDINGS: TypeAdapter[list[Finding]] = TypeAdapter(list[Finding])
+_FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,9 @@ class DryRunner:
         begin = time.monotonic()
 
         def check() -> bytes:
-            return _FINDINGS.dump_json(check_reward(command.source, self._recorded, self._variables, command.trusted))
+            return _FINDINGS.dump_json(
+                tuple(check_reward(command.source, self._recorded, self._variables, command.trusted))
+            )
 
         end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
         return DryRunDone(
@@ -90,6 +100,7 @@ def run_in_child(
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
             limit_resources(
                 data_bytes=data_bytes_in_use() + extra_data_bytes,
+                address_bytes=addresses + extra_data_bytes if (addresses := address_bytes_in_use()) else None,
                 cpu_seconds=math.ceil(timeout_s) + 1,
                 open_files=64,
                 file_bytes=0,
@@ -127,12 +138,12 @@ def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
             )
         ]
     try:
-        return _FINDINGS.validate_json(end.data)
+        return list(_FINDINGS.validate_json(end.data))
     except ValidationError:
         pass
     if end.status == -signal.SIGXCPU:
         return [_error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")]
-    how = signal.Signals(-end.status).name if end.status < 0 else f"exit status {end.status}"
+    how = signal_name(-end.status) if end.status < 0 else f"exit status {end.status}"
     return [
         _error(
             "D312",

@@ -17,6 +17,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 def limit_resources(
     *,
     data_bytes: int | None = None,
+    address_bytes: int | None = None,
     cpu_seconds: int | None = None,
     open_files: int | None = None,
     file_bytes: int | None = None,
@@ -24,11 +25,14 @@ def limit_resources(
 ) -> None:
     """Lower this process's limits, for itself and all that it starts; None leaves one as it is. No core files in any case.
 
-    Data and not address space is limited: importing torch reserves over half a gigabyte of addresses that it never uses.
+    Data and not address space is limited before torch is imported, which reserves over half a gigabyte of addresses that it never uses. For generated code
+    both are: memory that is mapped as shared, or as a stack, is no data.
     """
     _lower(resource.RLIMIT_CORE, 0)
     if data_bytes is not None:
         _lower(resource.RLIMIT_DATA, data_bytes)
+    if address_bytes is not None:
+        _lower(resource.RLIMIT_AS, address_bytes)
     if cpu_seconds is not None:
         _lower(resource.RLIMIT_CPU, cpu_seconds)
     if open_files is not None:
@@ -37,6 +41,14 @@ def limit_resources(
         _lower(resource.RLIMIT_FSIZE, file_bytes)
     if processes is not None:
         _lower(resource.RLIMIT_NPROC, processes)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the 64."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def die_with(parent: int) -> None:
@@ -58,9 +70,18 @@ def pin(cores: set[int]) -> None:
 
 def data_bytes_in_use() -> int:
     """What RLIMIT_DATA counts of this process; 0 where the system does not tell."""
+    return _status_bytes("VmData:")
+
+
+def address_bytes_in_use() -> int:
+    """What RLIMIT_AS counts of this process; 0 where the system does not tell."""
+    return _status_bytes("VmSize:")
+
+
+def _status_bytes(field: str) -> int:
     try:
         with open("/proc/self/status") as status:
-            lines = [line for line in status if line.startswith("VmData:")]
+            lines = [line for line in status if line.startswith(field)]
     except OSError:
         return 0
     return int(lines[0].split()[1]) * 1024 if lines else 0

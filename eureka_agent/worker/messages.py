@@ -7,9 +7,10 @@ The driver writes commands to the worker's standard input; the worker answers wi
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
 from eureka_agent.settings import TrainingSettings
@@ -23,6 +24,40 @@ KERNELS_FILE = "kernels.safetensors"
 """Compiled kernels: bytes (uint8) by their path in a cache folder."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
+
+MOST_FINDINGS = 200
+"""Of one dry run."""
+LONGEST_TEXT = 8000
+"""Characters of any text that a person, a report or another model's prompt is to get from a worker."""
+
+
+def plain_text(text: str) -> str:
+    """What a worker says, as it can be shown: bounded, and with what commands a terminal (all that is not printable, but for tabs and line ends) written
+    as in a source. Generated code can have written it."""
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[: LONGEST_TEXT - 3]}..."
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\t\n" else each.encode("unicode_escape", "backslashreplace").decode()
+        for each in text
+    )[: 2 * LONGEST_TEXT]
+
+
+def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Raises ValueError for codes and places that no check gives."""
+    for each in findings:
+        places = (each.line or 0, each.column or 0)
+        if re.fullmatch(r"[A-Z][0-9]{3}", each.code) is None or not all(0 <= place < 1 << 31 for place in places):
+            raise ValueError(f"there is no finding {each.code[:20]!r} at {places}")
+    return tuple(
+        each.model_copy(update={"message": plain_text(each.message), "hint": plain_text(each.hint)})
+        for each in findings
+    )
+
+
+Text = Annotated[str, AfterValidator(plain_text)]
+Findings = Annotated[tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)]
 
 
 class FileHeader(Record):
@@ -168,7 +203,7 @@ class Opened(Record):
 class DryRunDone(Record):
     type: Literal["dry_run_done"] = "dry_run_done"
     job: str
-    findings: tuple[Finding, ...]
+    findings: Findings
     seconds: float
 
 
@@ -182,7 +217,7 @@ class Scored(Record):
     totals: tuple[float | None, ...] = ()
     """Totals of single steps: the recorded ones, then steps of the episodes, at most `eureka_agent.worker.scoring.MOST_STEPS` of them."""
     extreme_totals: tuple[float | None, ...] = ()
-    reason: str = ""
+    reason: Text = ""
     """Why there are no numbers; empty where there are."""
 
 
@@ -238,7 +273,7 @@ class TrainingFailed(Record):
     job: str
     code: str
     """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`, `"fitness"`."""
-    reason: str
+    reason: Text
     env_steps: int
 
 
@@ -246,9 +281,9 @@ class PolicyScore(Record):
     """A policy's score, or why it has none."""
 
     evaluation: Evaluation | None = None
-    fault: str = ""
+    fault: Text = ""
     """Empty where there is an evaluation."""
-    hint: str = ""
+    hint: Text = ""
 
 
 class Evaluated(Record):
@@ -263,8 +298,8 @@ class Fault(Record):
 
     type: Literal["fault"] = "fault"
     job: str | None
-    message: str
-    hint: str = ""
+    message: Text
+    hint: Text = ""
 
 
 Event = Annotated[

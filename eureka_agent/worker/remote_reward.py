@@ -6,7 +6,6 @@ import contextlib
 import math
 import mmap
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.binding import variable_of
 from eureka_agent.training.reward import MOST_COMPONENTS, RewardContractError, component_fault
 from eureka_agent.training.time_limit import TimeLimitError
+from eureka_agent.worker.limits import signal_name
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (
     ANSWER,
@@ -79,8 +79,12 @@ class RemoteReward:
         for name in self.arguments:
             place = process.places[name]
             process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
-        with contextlib.suppress(OSError):  # it has ended, which the wait finds out
+        try:
             send_call(process.channel, rows)
+        except BlockingIOError:  # it answers without ever reading: to wait for it would hold up its neighbours
+            process.close()
+        except OSError:  # it has ended, which the wait finds out
+            pass
         return lambda: self._result(process, rows, first.device, timeout_s)
 
     def close(self) -> None:
@@ -224,5 +228,5 @@ def _aligned(size: int) -> int:
 
 def _how_it_ended(status: int) -> str:
     if status < 0:
-        return f"was ended by {signal.Signals(-status).name}"
+        return f"was ended by {signal_name(-status)}"
     return f"ended by itself with exit status {status}"

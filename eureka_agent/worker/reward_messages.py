@@ -86,8 +86,9 @@ def send(channel: socket.socket, message: bytes) -> None:
 
 
 def send_call(channel: socket.socket, rows: int) -> None:
-    """Ask for the reward of so many steps, whose values are in the shared memory."""
-    send(channel, json.dumps(rows).encode())
+    """Ask for the reward of so many steps, whose values are in the shared memory. Never waits: raises BlockingIOError where nothing was read for long."""
+    message = json.dumps(rows).encode()
+    channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
 
 
 def receive(channel: socket.socket, timeout_s: float | None = None, most: int | None = None) -> bytes:

@@ -1,0 +1,78 @@
+"""What the adversarial suite shares: the walls that are here, what lies in wait for an attack that works, and a look around after each."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.sandbox.bubblewrap_wall import why_not
+from eureka_agent.sandbox.choose import open_wall
+from eureka_agent.sandbox.wall import Wall
+
+SECRET = "canary-secret-of-the-person"
+WALLS = [
+    pytest.param("docker", marks=pytest.mark.docker),
+    "bubblewrap",
+    "process",
+]
+
+
+@pytest.fixture(scope="module", params=WALLS)
+def wall(request: pytest.FixtureRequest) -> Wall:
+    """Each wall that works here."""
+    return _open(request.param)
+
+
+@pytest.fixture(scope="module", params=WALLS[:2])
+def holding(request: pytest.FixtureRequest) -> Wall:
+    """Each wall that holds by itself, without the filter around a reward."""
+    return _open(request.param)
+
+
+def _open(name: str) -> Wall:
+    """Where an engine was promised, bubblewrap was too."""
+    if name == "bubblewrap" and (reason := why_not()) is not None:
+        if os.environ.get("EUREKA_REQUIRE_DOCKER") == "1":
+            pytest.fail(f"bubblewrap is required here: {reason}")
+        pytest.skip(f"no bubblewrap: {reason}")
+    return open_wall(name)
+
+
+@dataclass(frozen=True)
+class Traps:
+    """What an attack would touch."""
+
+    canary: Path
+    listener: socket.socket
+
+    @property
+    def port(self) -> int:
+        port: int = self.listener.getsockname()[1]
+        return port
+
+    def check(self) -> None:
+        """Nothing was touched: no file, and nobody knocked."""
+        assert self.canary.read_text() == SECRET
+        assert [path.name for path in self.canary.parent.iterdir()] == [self.canary.name]
+        for folder in ("/tmp", "/dev/shm"):
+            assert not Path(folder, "left-behind").exists()
+        with pytest.raises(BlockingIOError):
+            self.listener.accept()
+
+
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traps]:
+    """A file with a secret, a variable with one, and a listener on this machine."""
+    canary = tmp_path_factory.mktemp("home") / "canary.txt"
+    canary.write_text(SECRET)
+    with socket.socket() as listener, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOSTILE_API_KEY", SECRET)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.setblocking(False)
+        yield Traps(canary, listener)

@@ -1,0 +1,97 @@
+"""The critic's reading of hostile sources: each is rejected, or is one of those that are harmless when they run."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+import torch
+from hostile_code import ATTACKS, Attack, body, filled_in
+
+from eureka_agent.critic.allow_list import check_allow_list
+from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.parse import parse
+from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.worker.messages import Scored
+
+
+class NotRun:
+    """In the place of what runs a reward: says whether it would have been run."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+        self.asked = True
+        return ()
+
+    async def score(self, source: str, episodes: object, trusted: bool = False) -> Scored:
+        raise AssertionError("there are no episodes")
+
+
+async def passes(source: str, description: TaskDescription) -> bool:
+    """Whether a source comes as far as a dry run."""
+    runner = NotRun()
+    verdict = await Critic(description, runner).judge(source)
+    assert runner.asked is verdict.accepted
+    return runner.asked
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+async def test_what_the_reading_says(attack: Attack, description: TaskDescription) -> None:
+    assert await passes(filled_in(attack.source, "/tmp/canary", 1, 1), description) is not attack.static
+
+
+async def test_a_plain_reward_passes(description: TaskDescription) -> None:
+    assert await passes(body(""), description)
+
+
+# ── sources that are hard to read ───────────────────────────────────────────────────────────────────────────────────────
+
+HUGE = "0x" + "f" * 5000
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        body(f"total = total * {HUGE}"),
+        f"@f({HUGE})\n" + body(""),
+        body(f"with f({HUGE}):\n    pass"),
+        f"def compute_reward(actions={HUGE}):\n    return actions, {{}}\n",
+        body("x" + ".a" * 12_000),
+        body("x" + "+x" * 12_000),
+        body("-" * 20_000 + "1"),
+        body("f" + "()" * 12_000),
+        body("x = " + "lambda: " * 2_000 + "1"),
+        body("f'{" * 90),
+        body("x = '\ud800'"),
+        body("x = '\0'"),
+        body("x = 1") * 10_000,
+    ],
+    ids=range(13),
+)
+async def test_a_source_that_is_hard_to_read_is_rejected_and_nothing_falls_over(
+    source: str, description: TaskDescription
+) -> None:
+    assert not await passes(source, description)
+
+
+def test_no_path_within_torch_leads_to_a_module() -> None:
+    """Asked of torch itself."""
+    found = []
+    for prefix, module in {
+        "torch": torch,
+        "torch.nn": torch.nn,
+        "torch.nn.functional": torch.nn.functional,
+        "torch.functional": torch.functional,
+        "torch.linalg": torch.linalg,
+        "torch.special": torch.special,
+        "torch.fft": torch.fft,
+    }.items():
+        names = [name for name, value in vars(module).items() if isinstance(value, types.ModuleType) and name != "math"]
+        for path in (f"{prefix}.{name}" for name in names):
+            tree, _ = parse(body(f"x = {path}\ny = {path}.torch\nz = {path}.os"))
+            assert tree is not None
+            refused = {finding.line for finding in check_allow_list(tree)}
+            found += [path] if len(refused) < 3 else []
+    assert found == []

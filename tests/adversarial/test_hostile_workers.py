@@ -1,0 +1,249 @@
+"""The driver's end: a worker gone bad, of which nothing can be believed. It is killed, named, and its jobs end in a result."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.errors import WorkerDiedError
+from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
+from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import DryRun
+
+SETTINGS = TrainingSettings(env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
+SECONDS = 20.0
+
+BEGINS = """
+import json, struct, sys, time
+commands, out = sys.stdin, sys.stdout.buffer
+
+def say(**event):
+    out.write(json.dumps(event).encode() + b"\\n")
+    out.flush()
+
+def give(name, content, size=None):
+    say(type="file", name=name, size=len(content) if size is None else size)
+    out.write(content)
+    out.flush()
+
+description = dict(environment="x", task="y", sentence="s", doc="d", fitness_doc="f", fitness_unit="s", fitness_reduction="sum",
+    success_fitness=None, variables=[], num_observations=1, num_actions=1, control_dt=0.1, max_episode_length=10, termination_causes=[],
+    env_steps=100, num_envs=8, training_overrides={}, human_reward=None, sparse_reward=None, fingerprint="0" * 64)
+point = dict(env_steps=128, fitness=1.0, episode_length=1.0, episodes=1, reward=1.0, components={}, component_magnitudes={},
+    component_deviations={}, terminations={}, action_saturation=0.0, action_std=1.0, learning_rate=0.1, kl=0.0, entropy=0.0, value_loss=0.0,
+    policy_loss=0.0, explained_variance=0.0)
+outcome = dict(env_steps=256, seconds=1.0, checkpoints=[], best_checkpoint=0, training_fitness=9.0)
+
+def train(job):
+    pass
+
+for line in commands:
+    command = json.loads(line)
+    kind = command["type"]
+    if kind == "open":
+        say(type="opened", description=description)
+    elif kind == "prepare":
+        say(type="prepared")
+    elif kind == "shutdown":
+        break
+    elif kind in ("dry_run", "score_transitions", "train"):
+        job = command["job"]
+        time.sleep(0.01)
+"""
+
+
+class BadWall(ProcessWall):
+    """Starts a script in the worker's place."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self._script = BEGINS + textwrap.indent(textwrap.dedent(code), "        ")
+        self.started = 0
+
+    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
+        self.started += 1
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-S", "-c", self._script),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"HOME": str(folder)},
+            start_new_session=True,
+        )
+        return ProcessHandle(process, folder / "none")
+
+
+async def trained(code: str, tmp_path: Path, timeout_s: float = 2.0) -> tuple[TrainingResult, BadWall]:
+    """What comes of a training that such a worker is given, twice as a dead worker is replaced once."""
+    wall = BadWall(code)
+    pool = TrainingPool(wall, "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch", timeout_s=timeout_s)
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await pool.train("job", "x", 0), wall
+    finally:
+        await pool.close()
+
+
+POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, policies={{0: 'p'}})\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("say(type='trained', job=job, outcome=outcome, policies={0: '../../etc/passwd'})", "did not send it"),
+        ("say(type='trained', job=job, outcome=outcome, policies={0: 'p'})", "did not send it"),
+        ("say(type='trained', job=job, outcome=outcome, policies={7: 'p'})", "for an outcome at 0"),
+        ("say(type='trained', job=job, outcome=outcome, policies={i: 'p' for i in range(5000)})", "broke the protocol"),
+        ("give('../p', b'x')", "not an event"),
+        ("give('/etc/p', b'x')", "not an event"),
+        ("give('p', b'x', size=1 << 40)", "not an event"),
+        ("give('p', b'x', size=-1)", "not an event"),
+        ("give('p', b'x', size=1000)", "no sign of life"),
+        (POLICY.format(content="b'cposix\\nsystem\\n(Vtrue\\ntR.'"), "safetensors"),
+        (POLICY.format(content="struct.pack('<Q', 1 << 60)"), "safetensors"),
+        (POLICY.format(content="struct.pack('<Q', 8) + b'[[[[[[[['"), "safetensors"),
+        ("for i in range(2000):\n    give(f'f{i}', b'x')", "that nobody asked for"),
+        ("say(type='saved', job=job, snapshot='s', iterations=-5)\nsay(type='nonsense')", "not an event"),
+        ("say(type='fault', job=None, message='the end')", "the end"),
+        ("out.write(b'\\xff\\xfe\\0\\n')\nout.flush()", "not an event"),
+        ("out.write(b'[' * 1_000_000 + b'\\n')\nout.flush()", "not an event"),
+        ("out.close()\ntime.sleep(60)", ""),
+        ("time.sleep(60)", "no sign of life"),
+        ("import os, signal\nfor n in range(1, 65):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n    except Exception:\n        pass\nwhile True:\n    pass", "no sign of life"),
+    ],
+)  # fmt: skip
+async def test_a_worker_that_lies_is_killed_and_its_job_fails_by_name(code: str, said: str, tmp_path: Path) -> None:
+    result, wall = await trained(code, tmp_path)
+    assert result.outcome is None
+    assert result.failure_code == "worker-died"
+    assert said in result.failure_reason
+    assert result.failure_reason.replace("\n", "").isprintable()
+    assert (result.retries, wall.started) == (1, 2)
+    assert not list((tmp_path / "scratch").glob("worker-*"))
+
+
+async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path) -> None:
+    result, _ = await trained(
+        """
+        say(type="progress", points={"another": [point]})
+        say(type="saved", job="another", snapshot="s", iterations=0)
+        say(type="paused", job="another", env_steps=1, policy="p", snapshot="s")
+        say(type="trained", job="another", outcome=outcome, policies={0: "p"})
+        say(type="training_failed", job="another", code="raised", reason="x", env_steps=0)
+        say(type="fault", job="another", message="x")
+        say(type="dry_run_done", job=job, findings=[], seconds=0.0)
+        say(type="training_failed", job=job, code="raised", reason="\\x1b[2J" * 100_000, env_steps=0)
+        """,
+        tmp_path,
+    )
+    assert (result.failure_code, result.retries) == ("raised", 0)
+    assert result.failure_reason.isprintable()
+    assert len(result.failure_reason) < 20_000
+
+
+async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_path: Path) -> None:
+    result, _ = await trained('for _ in range(3):\n    say(type="progress", points={job: [point] * 50})', tmp_path)
+    assert result.failure_code == "worker-died"
+    assert "points" in result.failure_reason
+    assert len(result.points) < 2000
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("say(type='dry_run_done', job='another', findings=[], seconds=0.0)\ntime.sleep(60)", 2),
+        ("while True:\n    say(type='prepared')", 2),
+        ("out.write(b'x' * (40 << 20))\nout.flush()\ntime.sleep(60)", 2),
+        ("say(type='dry_run_done', job=job, findings=[{'code': '[/red]', 'severity': 'error', 'message': ''}], seconds=0.0)", 2),
+        ("say(type='dry_run_done', job=job, findings=[{'code': 'D302', 'severity': 'error', 'message': '', 'line': -7}], seconds=0.0)", 2),
+    ],
+    ids=["another job's", "a flood of events", "a line without end", "an invented code", "a line that is none"],
+)  # fmt: skip
+async def test_a_dry_run_of_such_a_worker_is_a_finding(
+    code: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eureka_agent.sandbox.dry_runner._GRACE_SECONDS", 0.5)
+    wall = BadWall(code)
+    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 0.5)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(SECONDS):
+            findings = await runner.dry_run("x")
+    finally:
+        await runner.close()
+    assert [finding.code for finding in findings] == ["D312"]
+    assert wall.started == calls
+    assert time.monotonic() - began < 15
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "returns=[], totals=[]",
+        "returns=[{}, {}], totals=[]",
+        "returns=[{'best': 1e999}], totals=[]",
+        "returns=[{'best': 1.0}], totals=[1e308, 1e308, 1.0]",
+        "returns=[{'best': 1.0}], totals=[0.0, 1e-200]",
+        "returns=[{'best': 1.0}], totals=[1.0], extreme_totals=[0.1]",
+        "returns=[{'best': 1.0}], totals=[1.0], reason='both'",
+    ],
+)
+async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Path) -> None:
+    """They are compared with those of others: by numbers of its choice one could have its successors rejected."""
+    (tmp_path / "episodes.npz").write_bytes(b"x")
+    # a file comes before the command: its header is a line, its one byte begins the next
+    code = f"say(type='scored', job=job, {answer})"
+    wall = BadWall(code)
+    wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
+    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    try:
+        async with asyncio.timeout(SECONDS):
+            scored = await runner.score("x", {"a": tmp_path / "episodes.npz"})
+    finally:
+        await runner.close()
+    assert scored.reason
+    assert (scored.returns, scored.totals) == ((), ())
+
+
+@pytest.mark.slow
+async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_path: Path) -> None:
+    """What it left in the pipe is read by nobody."""
+    for _ in range(5):
+        client = await WorkerClient.start(BadWall("pass"), tmp_path)
+        async with asyncio.timeout(SECONDS):
+            await client.open("cartpole", None)
+            client._reader.cancel()  # as after a violation
+            await asyncio.wait({client._reader})
+            assert isinstance(client._handle, ProcessHandle)
+            await client.close()
+    client = await WorkerClient.start(BadWall("out.write(b'x' * (64 << 20))"), tmp_path)
+    async with asyncio.timeout(SECONDS):
+        await client.open("cartpole", None)
+        await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+        with pytest.raises(WorkerDiedError):
+            await client.receive(15.0)
+        await client.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a worker that gives empty progress is alive for ever: trainings have no time of their own as a whole",
+)
+async def test_empty_progress_is_no_progress(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "SECONDS", 4.0)
+        result, _ = await trained(
+            "while True:\n    say(type='progress', points={})\n    time.sleep(0.05)", tmp_path, 0.5
+        )
+    assert result.failure_code == "worker-died"
