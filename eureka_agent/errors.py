@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable
 
 
@@ -51,6 +52,14 @@ class RewardLoadError(EurekaError):
 
 INSTALL_GPU_EXTRA = "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu"
 """The next step where `mujoco_warp` is missing."""
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the 64."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

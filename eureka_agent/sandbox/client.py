@@ -14,12 +14,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
-from eureka_agent.worker.limits import signal_name
 from eureka_agent.worker.messages import (
     EVENT,
     MAX_FILE_BYTES,

@@ -16,6 +16,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
+from eureka_agent.errors import signal_name
 from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
@@ -27,7 +28,6 @@ from eureka_agent.worker.limits import (
     die_with,
     kill_strays,
     limit_resources,
-    signal_name,
 )
 from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 

@@ -43,14 +43,6 @@ def limit_resources(
         _lower(resource.RLIMIT_NPROC, processes)
 
 
-def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the 64."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when `parent`, which started it, ends in any way (on Linux: the thread that did)."""
     if sys.platform == "linux":
