@@ -29,6 +29,7 @@ from eureka_agent.worker.messages import (
     FileHeader,
     Open,
     Opened,
+    Progress,
     Shutdown,
     plain_text,
 )
@@ -82,7 +83,7 @@ class WorkerClient:
         self._given: set[str] = set()
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
-        """When the last event came, in `time.monotonic` seconds."""
+        """When the last event came that says something, in `time.monotonic` seconds."""
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUED_EVENTS)
         self._violation = ""
         self._failure: EurekaError | None = None
@@ -236,7 +237,8 @@ class WorkerClient:
         try:
             try:
                 while (event := await self._next_event()) is not None:
-                    self.last_sign_of_life = time.monotonic()
+                    if not (isinstance(event, Progress) and not event.points):  # of which anybody can give any number
+                        self.last_sign_of_life = time.monotonic()
                     if isinstance(event, FileHeader):
                         await self.inbox.receive(event, self._read_some)
                     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
     Cancel,
+    Event,
     Fault,
     Paused,
     Prepare,
@@ -179,15 +181,16 @@ class TrainingWorker:
         client, timeout_s = self._client, self._setup.timeout_s
         while True:
             silence = time.monotonic() - client.last_sign_of_life if self._active else 0.0
-            try:
+            event: Event | None = None
+            with contextlib.suppress(TimeoutError):
                 event = await client.receive(max(0.05, timeout_s - silence))
-            except TimeoutError:
+            if event is None or (isinstance(event, Progress) and not event.points):
                 if self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                     await client.kill()
                     raise WorkerDiedError(
                         f"the worker gave no sign of life for {timeout_s:g} s and was killed",
                         "look for an endless loop in the reward, or raise --training-timeout",
-                    ) from None
+                    )
                 continue
             if isinstance(event, Progress):
                 self._take_progress(event)

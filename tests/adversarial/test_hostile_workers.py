@@ -236,10 +236,6 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a worker that gives empty progress is alive for ever: trainings have no time of their own as a whole",
-)
 async def test_empty_progress_is_no_progress(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "SECONDS", 4.0)
