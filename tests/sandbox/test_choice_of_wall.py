@@ -11,6 +11,7 @@ import pytest
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.bubblewrap_wall import why_not
 from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.process_wall import ProcessWall
 
 
 @pytest.fixture
@@ -26,7 +27,9 @@ def test_auto_takes_the_last_one_and_says_why_and_what_it_does_not_cover(nothing
     said: list[str] = []
     assert choose_wall("auto", said.append).name == "process"
     (line,) = said
-    assert line.startswith("sandbox: process, which does not cover reading and writing your files; the network; ")
+    assert line.startswith(
+        f"sandbox: process, which does not cover {'; '.join(ProcessWall().does_not_cover)} (not docker: "
+    )
     assert f"(not docker: no Docker engine runs here: there is no socket '{nothing_there}/docker.sock'" in line
     assert "; not bubblewrap: " in line
     assert "\n" not in line
