@@ -42,7 +42,7 @@ def training_worker(folder: Path) -> int:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except OSError:
             continue
-        if scratch.parents[1].name == ".workers" and folder in scratch.parents:
+        if folder in scratch.parents and scratch.parents[1].name == ".workers":
             found[int(entry.name)] = parent
     (worker,) = (process for process, parent in found.items() if parent not in found)
     return worker
