@@ -21,18 +21,9 @@ from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
 from eureka_agent.worker.confinement import confine_computation, warm_up
-from eureka_agent.worker.limits import (
-    address_bytes_in_use,
-    adopt_orphans,
-    data_bytes_in_use,
-    die_with,
-    kill_strays,
-    limit_resources,
-)
+from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans, die_with, kill_strays, limit_generated_code
 from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 
-EXTRA_DATA_BYTES = 1 << 30
-"""Memory that a dry run may take on top of what the warm process has."""
 _MAX_RESULT_BYTES = 1 << 18
 _FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
 
@@ -98,13 +89,7 @@ def run_in_child(
             os.dup2(nowhere, 2)
             os.closerange(3, writing)  # whatever else the worker has open
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-            limit_resources(
-                data_bytes=data_bytes_in_use() + extra_data_bytes,
-                address_bytes=addresses + extra_data_bytes if (addresses := address_bytes_in_use()) else None,
-                cpu_seconds=math.ceil(timeout_s) + 1,
-                open_files=64,
-                file_bytes=0,
-            )
+            limit_generated_code(extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1)
             torch.manual_seed(0)
             confine_computation()
             unwritten = memoryview(work())

@@ -12,6 +12,8 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+EXTRA_DATA_BYTES = 1 << 30
+"""Memory that generated code may take on top of what the process has that it was forked from."""
 
 
 def limit_resources(
@@ -41,6 +43,18 @@ def limit_resources(
         _lower(resource.RLIMIT_FSIZE, file_bytes)
     if processes is not None:
         _lower(resource.RLIMIT_NPROC, processes)
+
+
+def limit_generated_code(*, extra_bytes: int, open_files: int, cpu_seconds: int | None = None) -> None:
+    """The limits of a fork in which generated code is to run: so much memory on top of what it has, and no files to write."""
+    addresses = address_bytes_in_use()
+    limit_resources(
+        data_bytes=data_bytes_in_use() + extra_bytes,
+        address_bytes=addresses + extra_bytes if addresses else None,
+        cpu_seconds=cpu_seconds,
+        open_files=open_files,
+        file_bytes=0,
+    )
 
 
 def die_with(parent: int) -> None:

@@ -19,12 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.worker.confinement import confine_computation, warm_up
-from eureka_agent.worker.limits import address_bytes_in_use, data_bytes_in_use, die_with, limit_resources, spare
+from eureka_agent.worker.limits import EXTRA_DATA_BYTES, die_with, limit_generated_code, spare
 from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
 from eureka_agent.worker.reward_process import SharedTensors, serve_reward
 
-EXTRA_DATA_BYTES = 1 << 30
-"""Memory that a reward may take on top of what torch has."""
 _MOST_DESCRIPTORS = 1 << 16
 _CHANNEL = 3
 """Descriptor of a reward's way to its trainer."""
@@ -144,13 +142,7 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
         os.dup2(nowhere, descriptor)
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
-    addresses = address_bytes_in_use()
-    limit_resources(
-        data_bytes=data_bytes_in_use() + EXTRA_DATA_BYTES,
-        address_bytes=addresses + EXTRA_DATA_BYTES if addresses else None,
-        open_files=16,
-        file_bytes=0,
-    )
+    limit_generated_code(extra_bytes=EXTRA_DATA_BYTES, open_files=16)
     trainer = socket.socket(fileno=_CHANNEL)
     confine_computation()
     serve_reward(trainer, shared, load)

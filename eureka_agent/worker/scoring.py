@@ -17,8 +17,8 @@ from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.confinement import warm_up
-from eureka_agent.worker.dry_run import EXTRA_DATA_BYTES, run_in_child
-from eureka_agent.worker.limits import adopt_orphans
+from eureka_agent.worker.dry_run import run_in_child
+from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
 from eureka_agent.worker.messages import Scored, ScoreTransitions
 from eureka_agent.worker.states import extreme_states
 
