@@ -56,6 +56,7 @@ class ProcessHandle:
         """`stderr`: the file that its standard error goes to."""
         self.process = process
         self._stderr = stderr
+        self._reading = asyncio.Lock()  # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
 
     @property
     def returncode(self) -> int | None:
@@ -71,7 +72,8 @@ class ProcessHandle:
     async def read(self, most: int) -> bytes:
         """See `WorkerHandle`."""
         assert self.process.stdout is not None
-        return await self.process.stdout.read(most)
+        async with self._reading:
+            return await self.process.stdout.read(most)
 
     async def wait(self) -> int:
         """See `WorkerHandle`."""
@@ -81,7 +83,7 @@ class ProcessHandle:
         """Wait until it has ended and nobody holds its pipes any more. What has not been read is thrown away: a pipe that is full and that nobody reads
         is never seen to close, and a worker that wrote without end would hold up the driver by its death."""
         assert self.process.stdout is not None
-        with contextlib.suppress(RuntimeError):  # somebody reads it already
+        async with self._reading:
             while await self.process.stdout.read(_DISCARDED_BYTES):
                 pass
         await self.process.wait()

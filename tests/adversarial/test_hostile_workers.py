@@ -238,7 +238,7 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
 
 async def test_empty_progress_is_no_progress(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[__name__], "SECONDS", 4.0)
+        patch.setattr(sys.modules[__name__], "SECONDS", 20.0)
         result, _ = await trained(
             "while True:\n    say(type='progress', points={})\n    time.sleep(0.05)", tmp_path, 0.5
         )
