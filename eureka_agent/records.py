@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
+from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction
 
 
@@ -182,64 +183,75 @@ class Proposal(Record):
 # ── training ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _checked_name(name: str) -> str:
+    if fault := component_fault(name):
+        raise ValueError(fault[0])
+    return name
+
+
+# of a worker, which is not believed: what it sends is shown to people and to models
+ShortName = Annotated[str, AfterValidator(_checked_name)]
+ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST_COMPONENTS)]
+
+
 class CurvePoint(Record):
     """One PPO iteration of one training. Means are over the iteration's steps of that member alone."""
 
     env_steps: int
-    fitness: float | None
+    fitness: FiniteFloat | None
     """Mean fitness of the full episodes that ended in this iteration; None where none did."""
-    episode_length: float | None
+    episode_length: FiniteFloat | None
     """Mean length in control steps of those episodes."""
     episodes: int
-    reward: float
+    reward: FiniteFloat
     """Mean total reward per step."""
-    components: dict[str, float]
+    components: ComponentNumbers
     """Mean of every component per step."""
-    component_magnitudes: dict[str, float]
+    component_magnitudes: ComponentNumbers
     """Mean absolute value of every component per step."""
-    component_deviations: dict[str, float]
+    component_deviations: ComponentNumbers
     """Standard deviation of every component over the iteration's steps."""
-    terminations: dict[str, int]
+    terminations: dict[ShortName, int]
     """Episodes ended by cause; `"time_out"` is a truncation."""
-    action_saturation: float
+    action_saturation: FiniteFloat
     """Share of action entries at their bound (|a| > 0.99)."""
-    action_std: float
-    learning_rate: float
-    kl: float
-    entropy: float
-    value_loss: float
-    policy_loss: float
-    explained_variance: float
+    action_std: FiniteFloat
+    learning_rate: FiniteFloat
+    kl: FiniteFloat
+    entropy: FiniteFloat
+    value_loss: FiniteFloat
+    policy_loss: FiniteFloat
+    explained_variance: FiniteFloat
 
 
 class CheckpointRecord(Record):
     """One of about ten points of a training at which the policy is kept and the curves are summed up."""
 
     env_steps: int
-    fitness: float | None
+    fitness: FiniteFloat | None
     """Mean fitness of the full episodes since the checkpoint before."""
-    episode_length: float | None
+    episode_length: FiniteFloat | None
     episodes: int
-    reward: float
-    components: dict[str, float]
+    reward: FiniteFloat
+    components: ComponentNumbers
 
 
 class Outcome(Record):
     """What one training gave."""
 
     env_steps: int
-    seconds: float
+    seconds: FiniteFloat
     """Wall seconds from the slot's first step to its last."""
     checkpoints: tuple[CheckpointRecord, ...]
     best_checkpoint: int
     """Index of the checkpoint whose policy was kept: of the few with the highest training fitness the one that scored best without noise."""
-    training_fitness: float | None
+    training_fitness: FiniteFloat | None
     """That checkpoint's fitness, with exploring actions."""
-    fitness: float | None = None
+    fitness: FiniteFloat | None = None
     """Mean episode fitness of the kept policy acting without noise, from a process that never loaded the reward."""
-    fitness_std: float | None = None
+    fitness_std: FiniteFloat | None = None
     """Standard deviation over those episodes."""
-    success_rate: float | None = None
+    success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
 
 
@@ -249,7 +261,7 @@ class EpisodeSummary(Record):
     fitness: float
     length: int
     """Control steps."""
-    ended_by: str
+    ended_by: ShortName
     """A termination cause or `"time_out"`."""
 
 

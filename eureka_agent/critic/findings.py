@@ -10,7 +10,7 @@ from eureka_agent.records import Finding
 
 CODES: dict[str, str] = {
     "P101": "the source is empty",
-    "P102": "the source is longer than a reward function can sensibly be",
+    "P102": "the source is longer than a reward function can sensibly be, or has more parts",
     "P103": "the source is not valid Python",
     "P104": "the source is nested too deeply to be read",
     "P105": "a whole number that is larger than any float",

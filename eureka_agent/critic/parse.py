@@ -9,6 +9,8 @@ from eureka_agent.critic.findings import finding
 from eureka_agent.records import Finding
 
 MAX_SOURCE_CHARACTERS = 50_000
+MAX_NODES = 20_000
+"""Of the syntax tree: several times what so long a source of a person's has; comparisons such as `a<a<a` have one for each character."""
 MAX_DEPTH = 100
 """Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's own tools may fail."""
 
@@ -27,9 +29,17 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a backslash in a string
             tree = ast.parse(source)
-            compile(
-                source, "<reward>", "exec", dont_inherit=True
-            )  # finds what the grammar allows, such as a stray return
+            nodes = list(ast.walk(tree))
+            if len(nodes) > MAX_NODES:
+                message = f"the source has {len(nodes)} parts of syntax, expected at most {MAX_NODES}"
+                return None, [finding("P102", message, hint="write the reward as a short function")]
+            if _depth(tree) > MAX_DEPTH:
+                message = f"the source is nested more than {MAX_DEPTH} levels deep"
+                return None, [finding("P104", message, hint="split long expressions")]
+            # The compiler finds what the grammar allows, such as a stray return. It copies a `finally` for every way out of its `try`, which can
+            # take minutes and gigabytes for a few hundred characters; the allow-list refuses every `try`.
+            if not any(isinstance(node, (ast.Try, ast.TryStar)) for node in nodes):
+                compile(source, "<reward>", "exec", dont_inherit=True)
     except SyntaxError as error:
         message = f"not valid Python: {error.msg}"
         place = Finding(code="P103", severity="error", message=message, line=error.lineno, column=error.offset or None)
@@ -38,12 +48,9 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
         return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):
         return None, [finding("P104", "the source is nested too deeply to be read", hint="split long expressions")]
-    if large := next((node for node in ast.walk(tree) if _is_huge(node)), None):
+    if large := next((node for node in nodes if _is_huge(node)), None):
         message = f"a whole number has more than {MAX_BITS} bits"
         return None, [finding("P105", message, large, "write it as a float, such as 1e9")]
-    if _depth(tree) > MAX_DEPTH:
-        message = f"the source is nested more than {MAX_DEPTH} levels deep"
-        return None, [finding("P104", message, hint="split long expressions")]
     return tree, []
 
 

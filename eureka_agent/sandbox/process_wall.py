@@ -56,7 +56,8 @@ class ProcessHandle:
         """`stderr`: the file that its standard error goes to."""
         self.process = process
         self._stderr = stderr
-        self._reading = asyncio.Lock()  # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
+        # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
+        self._reading = asyncio.Lock()
 
     @property
     def returncode(self) -> int | None:

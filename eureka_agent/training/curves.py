@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.records import CurvePoint
@@ -22,8 +23,9 @@ def curve_points(
     components: Mapping[int, Mapping[str, Tensor]],
     episodes: EndedEpisodes,
     report: LearningReport,
-) -> dict[int, CurvePoint]:
-    """The points of the members in `env_steps`, which gives each one's steps so far.
+) -> tuple[dict[int, CurvePoint], dict[int, str]]:
+    """The points of the members in `env_steps`, which gives each one's steps so far; and of members that have none, since a number in it would
+    not be finite, which number that is.
 
     `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each (rows,).
     """
@@ -49,31 +51,34 @@ def curve_points(
         [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes], dim=1
     ).tolist()
     moments = _component_moments([components[member] for member in env_steps])
-    points = {}
+    points, faults = {}, {}
     for (member, steps), (means, magnitudes, deviations) in zip(env_steps.items(), moments, strict=True):
         count, fitness, length, reward, saturation, std, rate, kl, entropy, value_loss, policy_loss, explained = (
             numbers[member]
         )
-        points[member] = CurvePoint(
-            env_steps=steps,
-            fitness=fitness / count if count else None,
-            episode_length=length / count if count else None,
-            episodes=round(count),
-            reward=reward,
-            components=means,
-            component_magnitudes=magnitudes,
-            component_deviations=deviations,
-            terminations={cause: number for cause, number in zip(causes, ended[member], strict=True) if number},
-            action_saturation=saturation,
-            action_std=std,
-            learning_rate=rate,
-            kl=kl,
-            entropy=entropy,
-            value_loss=value_loss,
-            policy_loss=policy_loss,
-            explained_variance=explained,
-        )
-    return points
+        try:
+            points[member] = CurvePoint(
+                env_steps=steps,
+                fitness=fitness / count if count else None,
+                episode_length=length / count if count else None,
+                episodes=round(count),
+                reward=reward,
+                components=means,
+                component_magnitudes=magnitudes,
+                component_deviations=deviations,
+                terminations={cause: number for cause, number in zip(causes, ended[member], strict=True) if number},
+                action_saturation=saturation,
+                action_std=std,
+                learning_rate=rate,
+                kl=kl,
+                entropy=entropy,
+                value_loss=value_loss,
+                policy_loss=policy_loss,
+                explained_variance=explained,
+            )
+        except ValidationError as error:  # each step's value may be finite, and their sum or square not
+            faults[member] = ".".join(str(part) for part in error.errors()[0]["loc"])
+    return points, faults
 
 
 def _component_moments(

@@ -16,16 +16,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import bind_arguments, device_of
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 FUNCTION_NAME = "compute_reward"
-LONGEST_NAME = 80
-"""Characters of a component's name."""
-MOST_COMPONENTS = 100
-"""That a reward may have: each is a curve, and a row in tables and prompts."""
 Result = tuple[Tensor, dict[str, Tensor]]
 """Total and components, of shape (batch,) each."""
 _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
@@ -217,14 +214,6 @@ class RewardFunction:
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
         return RewardContractError("contract", f"line {self._return_line}: {_visible(message)}", hint)
-
-
-def component_fault(name: str) -> tuple[str, str] | None:
-    """Message and hint for a component's name that cannot stand in tables, reports and other models' prompts; None for one that can."""
-    if len(name) <= LONGEST_NAME and name.isprintable():
-        return None
-    shown = f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
-    return f"a component's name is {shown}", "use names such as 'forward'"
 
 
 def _shape_hint(value: Tensor, batch: int) -> str:

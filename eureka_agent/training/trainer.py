@@ -29,6 +29,12 @@ from eureka_agent.training.written_fitness import fitness_in_parts
 
 REWARD_TIMEOUT = 5.0
 """Seconds that one call of a reward may take."""
+REWARD_GRACE = 30.0
+"""Seconds that a training may have waited for its reward whatever the rest took."""
+REWARD_SHARE = 9.0
+"""Beyond the grace: seconds of waiting for each second of the rest of the training. A reward that only just keeps the limit of a call would
+hold up the other trainings for hours."""
+_HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,26 @@ class _Member:
     began: float
     """On the clock of `time.perf_counter`; earlier by what it trained before it was taken up again."""
     env_steps: int = 0
+    waited: float = 0.0
+    """Seconds for its reward, here; its neighbours waited too."""
+    worked: float = 0.0
+    """Seconds of its iterations without any rewards."""
 
 
 @dataclass(frozen=True)
 class _Failure:
     code: str
     reason: str
+
+
+def _overdue(member: _Member) -> str:
+    """Why a training has waited too long for its reward; empty where it has not."""
+    if member.waited <= REWARD_GRACE + REWARD_SHARE * member.worked:
+        return ""
+    return (
+        f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest, "
+        f"expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on whole tensors, without loops over their rows"
+    )
 
 
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
@@ -233,7 +253,7 @@ class Trainer:
         self._fill_slots()
         if not self._members:
             return []
-        measured_before = self._measured()
+        measured_before, waited_before = self._measured(), self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
         arguments = {*self._fitness.arguments}.union(
@@ -250,10 +270,14 @@ class Trainer:
             if slot in self._members and not healthy:
                 failures.setdefault(slot, _Failure("not-a-number", "the policy's parameters became NaN or infinite"))
         steps = rewards[0].numel()
+        worked = time.perf_counter() - began - (self.timers["reward"] - waited_before)
         for member in self._members.values():
             member.env_steps += steps
+            member.worked += worked
         going_on = {slot: member.env_steps for slot, member in self._members.items() if slot not in failures}
-        points = curve_points(going_on, rollout, rewards, components, episodes, report)
+        points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
+        for slot, number in faults.items():
+            failures[slot] = _Failure("not-a-number", f"{number} of an iteration became NaN or infinite: {_HUGE}")
         events = [
             event
             for slot in sorted(self._members)
@@ -303,6 +327,7 @@ class Trainer:
             values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments}
             waits[slot] = reward.begin(values, self._reward_timeout)
         for slot, wait in waits.items():
+            began = time.perf_counter()
             try:
                 total, components[slot] = wait()
             except RewardContractError as error:
@@ -310,6 +335,12 @@ class Trainer:
                 continue
             except TimeLimitError as error:
                 failures[slot] = _Failure("timeout", f"one call of the reward {error}")
+                continue
+            finally:
+                self._members[slot].waited += time.perf_counter() - began
+            if reason := _overdue(self._members[slot]):
+                failures[slot] = _Failure("timeout", reason)
+                del components[slot]
                 continue
             rewards[slot] = total.view(rewards.shape[1:])
         # one look at everything: a single transfer from the device

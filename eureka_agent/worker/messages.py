@@ -7,10 +7,11 @@ The driver writes commands to the worker's standard input; the worker answers wi
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
 from eureka_agent.settings import TrainingSettings
@@ -284,6 +285,13 @@ class PolicyScore(Record):
     fault: Text = ""
     """Empty where there is an evaluation."""
     hint: Text = ""
+
+    @field_validator("evaluation")
+    @classmethod
+    def _is_finite(cls, evaluation: Evaluation | None) -> Evaluation | None:
+        if evaluation is not None and not all(math.isfinite(episode.fitness) for episode in evaluation.episodes):
+            raise ValueError("expected finite numbers")
+        return evaluation
 
 
 class Evaluated(Record):

@@ -15,10 +15,11 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError, signal_name
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.binding import variable_of
-from eureka_agent.training.reward import MOST_COMPONENTS, RewardContractError, component_fault
+from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
 from eureka_agent.records import Record
-from eureka_agent.training.reward import LONGEST_NAME, MOST_COMPONENTS
 
 MAX_MESSAGE_BYTES = 1 << 16
 """Of what a reward's process may answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,20 +105,7 @@ class Population:
         files: list[File] = []
         for result in self._trainer.iterate():
             if isinstance(result, MemberProgress):
-                broken = _not_finite(result.point)
-                if not broken:
-                    self._points.setdefault(result.job, []).append(result.point)
-                    continue
-                self._trainer.cancel(result.job)
-                self._end(result.job)
-                ended.append(
-                    TrainingFailed(
-                        job=result.job,
-                        code="not-a-number",
-                        reason=f"{broken} became NaN or infinite",
-                        env_steps=result.point.env_steps,
-                    )
-                )
+                self._points.setdefault(result.job, []).append(result.point)
             elif isinstance(result, MemberFinished):
                 self._end(result.job)
                 policies = {checkpoint: self._policy(policy, files) for checkpoint, policy in result.policies.items()}
@@ -171,12 +157,3 @@ class Population:
         self._points.clear()
         self._last_progress = time.monotonic()
         return Progress(points=points, timers=dict(self._trainer.timers))
-
-
-def _not_finite(point: CurvePoint) -> str:
-    """Name of a field that JSON cannot carry; empty when there is none."""
-    for name, value in point:
-        numbers = value.values() if isinstance(value, dict) else (value,)
-        if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
-            return name
-    return ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import types
 
 import pytest
@@ -74,6 +77,33 @@ async def test_a_source_that_is_hard_to_read_is_rejected_and_nothing_falls_over(
     source: str, description: TaskDescription
 ) -> None:
     assert not await passes(source, description)
+
+
+FINALLY = "".join(f"{' ' * depth}try: pass\n{' ' * depth}finally:\n" for depth in range(1, 20)) + " " * 20 + "pass\n"
+RETURNS = " try:\n" + "  return 1\n" * 2_500 + " finally:\n" + "  a = 1\n" * 2_500
+READS = """
+import sys
+from eureka_agent.critic.allow_list import check_allow_list
+from eureka_agent.critic.parse import parse
+
+tree, _ = parse(sys.stdin.read())
+assert tree is not None and check_allow_list(tree)
+"""
+
+
+@pytest.mark.parametrize("body_", [FINALLY, RETURNS], ids=["nested", "returns"])
+def test_a_finally_is_not_copied_for_every_way_out_of_its_try(body_: str) -> None:
+    """As Python's compiler would: the first one takes it over ten seconds and gigabytes, in the driver."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (8, 8))
+        resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
+
+    source = "def compute_reward(a):\n" + body_
+    read = subprocess.run(
+        [sys.executable, "-c", READS], input=source, text=True, preexec_fn=limit, capture_output=True, check=False
+    )
+    assert (read.returncode, read.stderr) == (0, "")
 
 
 def test_no_path_within_torch_leads_to_a_module() -> None:

@@ -76,6 +76,7 @@ def test_a_reward_in_the_style_of_published_ones_passes_every_static_step() -> N
         ("", "P101", None),
         ("  \n\t\n", "P101", None),
         ("x = 1\n" * 20_000, "P102", None),
+        ("x = " + "a<" * 20_000 + "a", "P102", None),
         ("def compute_reward(a):\n    return (a, {}", "P103", 2),
         ("def compute_reward(a):\n    return a\n\n  return a", "P103", 4),
         ("Here is your reward:\n", "P103", 1),

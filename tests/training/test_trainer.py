@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
 import pytest
+from torch import Tensor
 from training_environments import PointMass, run
 
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import Task
+from eureka_agent.training import trainer as trainer_module
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
 
@@ -87,6 +90,11 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
             "'gap' is NaN",
         ),
         ("def compute_reward(speed):\n    return 1e38 * speed, {}", "not-a-number", "parameters"),
+        (  # its sum is beyond float32 where no value is
+            "def compute_reward(speed):\n    return speed, {'gap': 3e38 * torch.ones_like(speed)}",
+            "not-a-number",
+            "components.gap",
+        ),
         ("def compute_reward(speed):\n    return speed[:, 0], {}", "raised", "line 2: IndexError"),
         ("def compute_reward(speed):\n    return speed.mean(), {}", "contract", "line 2: the total has shape ()"),
         ("def compute_reward(speed):\n    while True: pass", "timeout", "took longer than 0.5 s"),
@@ -110,6 +118,52 @@ def test_a_faulty_reward_fails_alone_and_says_why(
     assert reason in failed.reason
     assert failed.env_steps == 128
     assert isinstance(events["sound"][-1], MemberFinished)
+
+
+class Slow:
+    """A reward that keeps its trainer waiting, just under the limit of a call."""
+
+    def __init__(self, reward: RewardFunction, seconds: float) -> None:
+        self.arguments = reward.arguments
+        self._reward = reward
+        self._seconds = seconds
+
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+        def wait() -> tuple[Tensor, dict[str, Tensor]]:
+            end = time.perf_counter() + self._seconds
+            while time.perf_counter() < end:
+                pass
+            return self._reward.begin(values, timeout_s)()
+
+        return wait
+
+
+def test_one_that_keeps_the_others_waiting_again_and_again_fails(
+    make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "REWARD_GRACE", 0.35)
+    monkeypatch.setattr(trainer_module, "REWARD_SHARE", 0.0)
+    trainer = make_trainer(2)
+    # the quick one is waited for as well, and its share of the waiting is its own
+    trainer.submit("slow", Slow(point_reward(), 0.1), 0)
+    trainer.submit("quick", Slow(point_reward(), 0.0), 0)
+    events = run(trainer)
+    *before, failed = events["slow"]
+    assert isinstance(failed, MemberFailed)
+    assert len(before) <= 3  # of the fourth call at the latest it is too late
+    assert failed.code == "timeout"
+    assert "beside" in failed.reason
+    assert isinstance(events["quick"][-1], MemberFinished)
+
+
+def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
+    make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "REWARD_GRACE", 0.05)
+    monkeypatch.setattr(trainer_module, "REWARD_SHARE", 1e9)
+    trainer = make_trainer(1)
+    trainer.submit("slow", Slow(point_reward(), 0.02), 0)
+    assert isinstance(run(trainer)["slow"][-1], MemberFinished)
 
 
 def test_more_jobs_than_slots_take_turns(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
