@@ -118,7 +118,6 @@ class ProcessWall:
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`."""
-        scratch = folder
         mark = secrets.token_hex(16)
         command = [
             *(
@@ -127,7 +126,7 @@ class ProcessWall:
                 "-m",
                 "eureka_agent.worker",
                 "--scratch",
-                str(scratch),
+                str(folder),
                 "--parent",
                 str(os.getpid()),
             ),
@@ -137,14 +136,14 @@ class ProcessWall:
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
         try:
-            with (scratch / STDERR_NAME).open("ab") as stderr:
+            with (folder / STDERR_NAME).open("ab") as stderr:
                 process = await asyncio.create_subprocess_exec(
                     *command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=stderr,
-                    env=_environment(scratch, mark, limits.visible_gpu),
-                    cwd=scratch,
+                    env=_environment(folder, mark, limits.visible_gpu),
+                    cwd=folder,
                     start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
                 )
         except OSError as error:
@@ -152,7 +151,7 @@ class ProcessWall:
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
             ) from None
         self._marks[process.pid] = mark
-        return ProcessHandle(process, scratch / STDERR_NAME)
+        return ProcessHandle(process, folder / STDERR_NAME)
 
     async def kill(self, handle: WorkerHandle) -> None:
         """See `Wall.kill`. Also ends processes that left the worker's session."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
+from script_wall import ScriptWall
 
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
+from eureka_agent.sandbox.process_wall import ProcessHandle
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
-from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import DryRun
 
@@ -62,29 +61,14 @@ for line in commands:
 """
 
 
-class BadWall(ProcessWall):
-    """Starts a script in the worker's place."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__()
-        self._script = BEGINS + textwrap.indent(textwrap.dedent(code), "        ")
-        self.started = 0
-
-    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        self.started += 1
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-S", "-c", self._script),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={"HOME": str(folder)},
-            start_new_session=True,
-        )
-        return ProcessHandle(process, folder / "none")
+def bad_wall(code: str) -> ScriptWall:
+    """Workers that answer as others do until they get a job, and then run this."""
+    return ScriptWall(BEGINS + textwrap.indent(textwrap.dedent(code), "        "))
 
 
-async def trained(code: str, tmp_path: Path, timeout_s: float = 2.0) -> tuple[TrainingResult, BadWall]:
+async def trained(code: str, tmp_path: Path, timeout_s: float = 2.0) -> tuple[TrainingResult, ScriptWall]:
     """What comes of a training that such a worker is given, twice as a dead worker is replaced once."""
-    wall = BadWall(code)
+    wall = bad_wall(code)
     pool = TrainingPool(wall, "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch", timeout_s=timeout_s)
     try:
         async with asyncio.timeout(SECONDS):
@@ -172,7 +156,7 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
     code: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eureka_agent.sandbox.dry_runner._GRACE_SECONDS", 0.5)
-    wall = BadWall(code)
+    wall = bad_wall(code)
     runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 0.5)
     began = time.monotonic()
     try:
@@ -203,7 +187,7 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
     (tmp_path / "episodes.npz").write_bytes(b"x")
     # a file comes before the command: its header is a line, its one byte begins the next
     code = f"say(type='scored', job=job, {answer})"
-    wall = BadWall(code)
+    wall = bad_wall(code)
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
     runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 2.0)
     try:
@@ -219,14 +203,14 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
 async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_path: Path) -> None:
     """What it left in the pipe is read by nobody."""
     for _ in range(5):
-        client = await WorkerClient.start(BadWall("pass"), tmp_path)
+        client = await WorkerClient.start(bad_wall("pass"), tmp_path)
         async with asyncio.timeout(SECONDS):
             await client.open("cartpole", None)
             client._reader.cancel()  # as after a violation
             await asyncio.wait({client._reader})
             assert isinstance(client._handle, ProcessHandle)
             await client.close()
-    client = await WorkerClient.start(BadWall("out.write(b'x' * (64 << 20))"), tmp_path)
+    client = await WorkerClient.start(bad_wall("out.write(b'x' * (64 << 20))"), tmp_path)
     async with asyncio.timeout(SECONDS):
         await client.open("cartpole", None)
         await client.send(DryRun(job="a", source="x", timeout_s=1.0))

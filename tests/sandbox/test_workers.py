@@ -7,39 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from script_wall import ScriptWall
 
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
-from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.wall import Limits
 from eureka_agent.worker.messages import DryRun, Prepared
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
-
-
-class ScriptWall(ProcessWall):
-    """Starts a Python script in the worker's place: a worker gone bad."""
-
-    def __init__(self, script: str) -> None:
-        super().__init__()
-        self._script = textwrap.dedent(script)
-
-    async def start(self, scratch: Path, limits: Limits) -> WorkerHandle:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", self._script),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={"HOME": str(scratch)},
-            start_new_session=True,
-        )
-        return ProcessHandle(process, scratch / "no such file")
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,14 @@ class DockerWall:
         """The image's tag. Builds the image where it is missing, and removes what dead drivers left; the first `start` does it otherwise. Raises WallError."""
         async with self._preparing:
             if self._image is None:
-                await self._engine.run(remove_leftovers, self._engine)
-                self._image = await self._engine.run(self._find_image)
-        return self._image
+                await self._engine.run(self.make_ready)
+            assert self._image is not None
+            return self._image
 
     def make_ready(self) -> None:
         """The same as `prepare`, for a caller without an event loop to hold up. Raises WallError."""
-        with engine_errors(self._engine.host):
-            remove_leftovers(self._engine)
-            self._image = self._find_image()
+        remove_leftovers(self._engine)
+        self._image = ensure_image(self._engine, image_for(self._engine, read_choice()), self._say)
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""
@@ -161,9 +160,6 @@ class DockerWall:
         self._containers.pop(name, None)
         if not self._containers:
             self._marker.take_away()
-
-    def _find_image(self) -> str:
-        return ensure_image(self._engine, image_for(self._engine, read_choice()), self._say)
 
     def _create(self, name: str, folder: Path, limits: Limits, image: str) -> Any:
         """Make the container and attach to it; it does not run yet."""
