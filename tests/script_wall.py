@@ -26,7 +26,8 @@ class ScriptWall(ProcessWall):
             *(sys.executable, "-S", "-c", self._script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={"HOME": str(folder)},
             start_new_session=True,
         )
-        return ProcessHandle(process, folder / "no such file")
+        return ProcessHandle(process)

@@ -7,7 +7,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import signal
 import site
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
 from eureka_agent.sandbox.process_wall import ProcessHandle, _environment
-from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
 from eureka_agent.seccomp.system_calls import current_architecture
@@ -38,9 +37,9 @@ _PACKAGE = Path(eureka_agent.__file__).resolve().parent
 class BubblewrapHandle(ProcessHandle):
     """A worker behind `bwrap`, which is a child process of the driver's and ends with its last words."""
 
-    def __init__(self, process: asyncio.subprocess.Process, stderr: Path, group: ControlGroup | None) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, group: ControlGroup | None) -> None:
         """`group`: removed when it is over."""
-        super().__init__(process, stderr)
+        super().__init__(process)
         self.group = group
 
 
@@ -71,7 +70,7 @@ class BubblewrapWall:
         self.does_not_cover: tuple[str, ...] = (*missing, "defects of the kernel, which it shares with everything else")
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        """See `Wall.start`. The worker sees nothing of `folder`, which holds its last words."""
+        """See `Wall.start`. The worker sees nothing of `folder`."""
         environment = _environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
         worker = [
             *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),
@@ -81,14 +80,13 @@ class BubblewrapWall:
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
-        stderr_path = folder / STDERR_NAME
         group = await asyncio.to_thread(ControlGroup.make, limits) if self._grouped else None
         if self._grouped and group is None:
             raise WallError(
                 "no control group can be made any more", "look into /sys/fs/cgroup, and start the run again"
             )
         try:
-            with sandboxed(worker, limits) as (command, descriptors), stderr_path.open("ab") as stderr:
+            with sandboxed(worker, limits) as (command, descriptors):
                 if group is not None:
                     command = ["/bin/sh", "-c", ENTER, "sh", *command]
                     environment["EUREKA_GROUPS"] = ":".join(map(str, group.folders))
@@ -96,7 +94,7 @@ class BubblewrapWall:
                     *command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=stderr,
+                    stderr=subprocess.PIPE,
                     env=environment,  # of bwrap too: its own is for the worker to read in /proc
                     cwd="/",
                     pass_fds=descriptors,
@@ -110,14 +108,12 @@ class BubblewrapWall:
             raise WallError(
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
             ) from None
-        return BubblewrapHandle(process, stderr_path, group)
+        return BubblewrapHandle(process, group)
 
     async def kill(self, handle: WorkerHandle) -> None:
         """See `Wall.kill`. What bwrap started is in a process namespace that ends with it."""
         assert isinstance(handle, BubblewrapHandle)
-        with contextlib.suppress(ProcessLookupError):
-            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
-            os.killpg(handle.process.pid, signal.SIGKILL)
+        handle.end()
         await handle.gone()  # until nobody holds its pipes any more
         if handle.group is not None:
             await asyncio.to_thread(handle.group.remove)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import eureka_agent
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.wall import STDERR_NAME, Limits, WorkerHandle, file_tail
+from eureka_agent.sandbox.last_words import LastWords
+from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.seccomp import kernel
 
 _PASSED_ON = (
@@ -52,10 +53,11 @@ _PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 class ProcessHandle:
     """A worker that is a child process of the driver's."""
 
-    def __init__(self, process: asyncio.subprocess.Process, stderr: Path) -> None:
-        """`stderr`: the file that its standard error goes to."""
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        """A process with pipes, of which this one reads standard error at once."""
         self.process = process
-        self._stderr = stderr
+        self._words = LastWords()
+        self._listening = asyncio.create_task(self._listen())
         # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
         self._reading = asyncio.Lock()
 
@@ -88,10 +90,26 @@ class ProcessHandle:
             while await self.process.stdout.read(_DISCARDED_BYTES):
                 pass
         await self.process.wait()
+        await asyncio.wait({self._listening})
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        return file_tail(self._stderr)
+        return self._words.text()
+
+    def end(self) -> None:
+        """Kill its session."""
+        with contextlib.suppress(ProcessLookupError):
+            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def _listen(self) -> None:
+        """In memory and not in a file: behind no wall may a worker fill the disk."""
+        assert self.process.stderr is not None
+        while data := await self.process.stderr.read(_DISCARDED_BYTES):
+            flooded = self._words.flooded
+            self._words.add(data)
+            if self._words.flooded and not flooded:
+                self.end()
 
 
 class ProcessWall:
@@ -136,31 +154,27 @@ class ProcessWall:
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
         try:
-            with (folder / STDERR_NAME).open("ab") as stderr:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    env=_environment(folder, mark, limits.visible_gpu),
-                    cwd=folder,
-                    start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
-                )
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(folder, mark, limits.visible_gpu),
+                cwd=folder,
+                start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
+            )
         except OSError as error:
             raise WallError(
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
             ) from None
         self._marks[process.pid] = mark
-        return ProcessHandle(process, folder / STDERR_NAME)
+        return ProcessHandle(process)
 
     async def kill(self, handle: WorkerHandle) -> None:
         """See `Wall.kill`. Also ends processes that left the worker's session."""
         assert isinstance(handle, ProcessHandle)
-        process = handle.process
-        with contextlib.suppress(ProcessLookupError):
-            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
-            os.killpg(process.pid, signal.SIGKILL)
-        mark = self._marks.pop(process.pid, None)
+        handle.end()
+        mark = self._marks.pop(handle.process.pid, None)
         if mark is not None:
             _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more
         await handle.gone()

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-STDERR_NAME = "worker.stderr"
-"""File in a worker's folder that its standard error goes to, behind walls that have none better."""
-TAIL_BYTES = 4096
-"""Of what a worker wrote to standard error."""
 _LEAST_MEMORY_BYTES = 2 << 30
 
 
@@ -45,19 +40,6 @@ def shared_limits(workers: int) -> Limits:
 
 def _half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
-def file_tail(path: Path) -> str:
-    """The last lines of a file, which a worker may have made anything of; empty when there are none."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not block
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return ""
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            return file.read(TAIL_BYTES).decode(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 class WorkerHandle(Protocol):

@@ -16,6 +16,7 @@ from script_wall import ScriptWall
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.worker.messages import DryRun, Prepared
@@ -51,6 +52,20 @@ async def test_a_worker_that_breaks_the_protocol_is_killed_and_reported(
     finally:
         await client.close()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_worker_that_floods_its_standard_error_is_killed_and_fills_no_disk(tmp_path: Path) -> None:
+    script = "import os\nwhile True: os.write(2, b'a line\\n' * 10_000)"
+    client = await WorkerClient.start(ScriptWall(script), tmp_path)
+    try:
+        with pytest.raises(WorkerDiedError) as caught:
+            await client.receive(60.0)
+        assert "SIGKILL" in caught.value.message
+        assert f"more than {FLOOD_BYTES >> 20} MiB to standard error" in caught.value.message
+        assert caught.value.message.count("a line") <= KEPT_BYTES // len("a line\n")
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    finally:
+        await client.close()
 
 
 async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path, processes_of: ProcessesOf) -> None:

@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from eureka_agent.sandbox.last_words import LastWords
+
 HEADER_BYTES = 8
 _STDOUT, _STDERR = 1, 2
 _WAITING_BYTES = 1 << 20
 """Output that waits to be read; then the worker waits."""
 _PIECE_BYTES = 1 << 16
-STDERR_KEPT_BYTES = 4096
-STDERR_FLOOD_BYTES = 64 << 20
-"""A worker that writes more than this to standard error has a loop in it, and the driver is busy with reading."""
 _SIGNALLED = 128
 _ENGINE_GONE = 125
 """Exit status, as the engine's own client gives it, where nobody can tell the worker's."""
@@ -69,8 +68,7 @@ class DockerHandle:
         self._changed = asyncio.Event()
         self._read_out = asyncio.Event()
         self._ended_output = False
-        self._stderr = bytearray()
-        self._flooded = False
+        self._words = LastWords()
         self._discards = False
         self._killing: asyncio.Future[None] | None = None
         self._reader: asyncio.StreamReader | None = None
@@ -116,9 +114,7 @@ class DockerHandle:
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        words = [self._stderr.decode(errors="replace").strip()]
-        if self._flooded:
-            words.append(f"it wrote more than {STDERR_FLOOD_BYTES >> 20} MiB to standard error and was killed")
+        words = [self._words.text()]
         if self._ending is not None:
             words.append(self._ending.words)
         return "\n".join(filter(None, words))
@@ -166,7 +162,6 @@ class DockerHandle:
 
     async def _part(self) -> None:
         assert self._reader is not None
-        complained = 0
         while True:
             header = await self._reader.readexactly(HEADER_BYTES)
             left = int.from_bytes(header[4:], "big")
@@ -178,11 +173,8 @@ class DockerHandle:
                 if header[0] == _STDOUT:
                     await self._put(data)
                 elif header[0] == _STDERR:
-                    complained += len(data)
-                    self._stderr += data
-                    del self._stderr[:-STDERR_KEPT_BYTES]
-            if complained > STDERR_FLOOD_BYTES and self._killing is None:
-                self._flooded = True
+                    self._words.add(data)
+            if self._words.flooded and self._killing is None:
                 self._killing = asyncio.ensure_future(self._kill())  # while this reads on: see `discard`
 
     async def _put(self, data: bytes) -> None:

@@ -20,9 +20,9 @@ import pytest
 
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.handle import STDERR_FLOOD_BYTES, STDERR_KEPT_BYTES
 from eureka_agent.sandbox.docker.leftovers import list_containers
 from eureka_agent.sandbox.docker.wall import DockerWall
+from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.wall import Limits
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -177,8 +177,8 @@ async def test_a_flood_of_errors_ends_the_worker(run_script: Run, all_output: Ou
         assert await handle.wait() == -signal.SIGKILL
     await wall.kill(handle)
     words = handle.last_words()
-    assert f"more than {STDERR_FLOOD_BYTES >> 20} MiB to standard error" in words
-    assert len(words) < STDERR_KEPT_BYTES + 200
+    assert f"more than {FLOOD_BYTES >> 20} MiB to standard error" in words
+    assert len(words) < KEPT_BYTES + 200
 
 
 async def test_output_that_nobody_reads_makes_the_worker_wait(run_script: Run) -> None:
