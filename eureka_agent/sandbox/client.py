@@ -29,7 +29,6 @@ from eureka_agent.worker.messages import (
     FileHeader,
     Open,
     Opened,
-    Progress,
     Shutdown,
     plain_text,
 )
@@ -83,7 +82,7 @@ class WorkerClient:
         self._given: set[str] = set()
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
-        """When the last event came that says something, in `time.monotonic` seconds."""
+        """When it last said something of what it was asked to do, in `time.monotonic` seconds; for whoever asked to note."""
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUED_EVENTS)
         self._violation = ""
         self._failure: EurekaError | None = None
@@ -237,8 +236,6 @@ class WorkerClient:
         try:
             try:
                 while (event := await self._next_event()) is not None:
-                    if not (isinstance(event, Progress) and not event.points):  # of which anybody can give any number
-                        self.last_sign_of_life = time.monotonic()
                     if isinstance(event, FileHeader):
                         await self.inbox.receive(event, self._read_some)
                     else:

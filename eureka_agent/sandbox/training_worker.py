@@ -118,6 +118,10 @@ class TrainingWorker:
         self._timers: dict[str, float] = {}
         self.slots = slots
         self._paused: dict[str, asyncio.Task[None]] = {}
+        self._pauses_left: dict[str, int] = {}
+        """Of each job that it was given: how often it may still pause."""
+        self._saved: dict[str, int] = {}
+        """Of each of these: iterations that its last state from this worker holds."""
         self.jobs: dict[str, TrainingJob] = {}
         """Reserved or given to the worker and without a result, by name."""
         self.ready = False
@@ -149,6 +153,7 @@ class TrainingWorker:
             raise EurekaError(event.message, event.hint)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
+        self._client.last_sign_of_life = time.monotonic()
         self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
@@ -156,6 +161,8 @@ class TrainingWorker:
         if not self._active and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.command.job] = job
+        self._pauses_left[job.command.job] = len(job.command.pauses)
+        self._saved[job.command.job] = 0
 
     async def give(self, job: TrainingJob) -> None:
         """Send a reserved job to the worker, unless it was taken back meanwhile."""
@@ -184,41 +191,52 @@ class TrainingWorker:
             event: Event | None = None
             with contextlib.suppress(TimeoutError):
                 event = await client.receive(max(0.05, timeout_s - silence))
-            if event is None or (isinstance(event, Progress) and not event.points):
-                if self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
-                    await client.kill()
-                    raise WorkerDiedError(
-                        f"the worker gave no sign of life for {timeout_s:g} s and was killed",
-                        "look for an endless loop in the reward, or raise --training-timeout",
-                    )
-                continue
-            if isinstance(event, Progress):
-                self._take_progress(event)
-            elif isinstance(event, Saved):
-                await self._take_saved(event)
-            elif isinstance(event, Paused):
-                await self._ask(event)
-                on_slot_free()
-            elif isinstance(event, Trained):
-                await self._take_trained(event)
-                on_slot_free()
-            elif isinstance(event, TrainingFailed):
-                self._finish(event.job, None, failure=(event.code, event.reason))
-                on_slot_free()
-            elif isinstance(event, Fault):
-                if event.job is None:
-                    raise WorkerDiedError(event.message, event.hint)
-                self._finish(event.job, None, failure=("fault", event.message))
-                on_slot_free()
+            if event is not None and await self._take(event, on_slot_free):
+                client.last_sign_of_life = time.monotonic()
+            elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
+                await client.kill()
+                raise WorkerDiedError(
+                    f"the worker gave no sign of life for {timeout_s:g} s and was killed",
+                    "look for an endless loop in the reward, or raise --training-timeout",
+                )
 
-    async def _ask(self, event: Paused) -> None:
-        """Let whoever asked for a pause decide; meanwhile the job has no slot."""
+    async def _take(self, event: Event, on_slot_free: Callable[[], None]) -> bool:
+        """What an event says of its jobs; whether it says anything: only of that there is an end."""
+        if isinstance(event, Progress):
+            return self._take_progress(event)
+        if isinstance(event, Saved):
+            return await self._take_saved(event)
+        if isinstance(event, Fault) and event.job is None:
+            raise WorkerDiedError(event.message, event.hint)
+        if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)):
+            return False
+        news = event.job in self.jobs
+        if isinstance(event, Paused):
+            news = await self._ask(event)
+        elif isinstance(event, Trained):
+            await self._take_trained(event)
+        elif isinstance(event, TrainingFailed):
+            self._finish(event.job, None, failure=(event.code, event.reason))
+        elif event.job is not None:
+            self._finish(event.job, None, failure=("fault", event.message))
+        on_slot_free()
+        return news
+
+    async def _ask(self, event: Paused) -> bool:
+        """Let whoever asked for a pause decide; meanwhile the job has no slot. False where nobody asked for it."""
         job = self.jobs.get(event.job)
         if job is not None and job.on_pause is not None and event.job not in self._paused:
+            self._pauses_left[event.job] -= 1
+            if self._pauses_left[event.job] < 0:
+                raise WorkerDiedError(
+                    "the worker broke the protocol: it paused a training more often than it was asked to",
+                    "do not trust what this worker wrote",
+                )
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
             self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
-        else:
-            self._drop(event.policy, event.snapshot)
+            return True
+        self._drop(event.policy, event.snapshot)
+        return False
 
     async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str) -> None:
         name = job.command.job
@@ -278,8 +296,10 @@ class TrainingWorker:
         finally:
             self.lease.give_back()
 
-    def _take_progress(self, event: Progress) -> None:
+    def _take_progress(self, event: Progress) -> bool:
+        """Whether there is a new point in it of one of its jobs, of which each has but so many."""
         self._timers = event.timers
+        news = False
         for name, points in event.points.items():
             job = self.jobs.get(name)
             if job is not None:
@@ -289,15 +309,19 @@ class TrainingWorker:
                         "do not trust what this worker wrote",
                     )
                 job.points += points
+                news = news or bool(points)
                 self._on_progress(name, points)
+        return news
 
-    async def _take_saved(self, event: Saved) -> None:
-        """Keep the state of a training that runs."""
+    async def _take_saved(self, event: Saved) -> bool:
+        """Keep the state of a training that runs. Whether it is a later one than the last."""
         job, store = self.jobs.get(event.job), self._setup.snapshots
         if job is not None and store is not None and event.iterations == len(job.points):
             await self._keep(job, event.snapshot, store)
-        else:
-            self._drop(event.snapshot)
+            before, self._saved[event.job] = self._saved[event.job], event.iterations
+            return event.iterations > before
+        self._drop(event.snapshot)
+        return False
 
     def _drop(self, *files: str) -> None:
         """Forget files that nobody needs."""

@@ -220,10 +220,47 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_empty_progress_is_no_progress(tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[__name__], "SECONDS", 20.0)
-        result, _ = await trained(
-            "while True:\n    say(type='progress', points={})\n    time.sleep(0.05)", tmp_path, 0.5
-        )
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "say(type='progress', points={})",
+        "say(type='progress', points={job: []})",
+        "say(type='progress', points={'another': [point]})",
+        "say(type='saved', job=job, snapshot='s', iterations=7)",
+        "say(type='trained', job='another', outcome=outcome, policies={0: 'p'})",
+        "say(type='fault', job='another', message='x')",
+        "say(type='prepared')",
+        "give('f', b'')",
+    ],
+)
+async def test_what_says_nothing_of_a_job_is_no_sign_of_life(nothing: str, tmp_path: Path) -> None:
+    """Of such events there is no end, and the driver would wait for ever."""
+    result, _ = await trained(f"while True:\n    {nothing}\n    time.sleep(0.05)", tmp_path, 0.5)
     assert result.failure_code == "worker-died"
+    assert "no sign of life" in result.failure_reason
+
+
+async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Path) -> None:
+    code = """
+    import io
+    header = b"{}" + b" " * 6
+    while True:
+        give("p", struct.pack("<Q", len(header)) + header)
+        give("s", b"x")
+        say(type="paused", job=job, env_steps=128, policy="p", snapshot="s")
+        commands.readline()
+    """
+    asked = []
+
+    async def go_on(points: object, policy: Path | None) -> str:
+        asked.append(policy)
+        return ""
+
+    pool = TrainingPool(BadWall(textwrap.dedent(code)), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
+    try:
+        async with asyncio.timeout(SECONDS):
+            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+    finally:
+        await pool.close()
+    assert "more often" in result.failure_reason
+    assert len(asked) == 2  # once in each of two workers
