@@ -344,10 +344,15 @@ class TrainingWorker:
         if job is None:  # taken back meanwhile
             self._drop(*event.policies.values())
             return
-        if event.outcome.best_checkpoint not in event.policies or len(event.policies) > MOST_POLICIES:
+        known = range(len(event.outcome.checkpoints))
+        if (
+            event.outcome.best_checkpoint not in event.policies
+            or len(event.policies) > MOST_POLICIES
+            or not all(checkpoint in known for checkpoint in event.policies)
+        ):
             raise WorkerDiedError(
-                f"the worker broke the protocol: it gave the policies of checkpoints {sorted(event.policies)[:5]!r} "
-                f"for an outcome at {event.outcome.best_checkpoint!r}",
+                f"the worker broke the protocol: it gave the policies of checkpoints {str(sorted(event.policies)[:5])[:100]} "
+                f"for an outcome at {str(event.outcome.best_checkpoint)[:100]} of {len(known)}",
                 "do not trust what this worker wrote",
             )
         policies = {

@@ -41,7 +41,8 @@ description = dict(environment="x", task="y", sentence="s", doc="d", fitness_doc
 point = dict(env_steps=128, fitness=1.0, episode_length=1.0, episodes=1, reward=1.0, components={}, component_magnitudes={},
     component_deviations={}, terminations={}, action_saturation=0.0, action_std=1.0, learning_rate=0.1, kl=0.0, entropy=0.0, value_loss=0.0,
     policy_loss=0.0, explained_variance=0.0)
-outcome = dict(env_steps=256, seconds=1.0, checkpoints=[], best_checkpoint=0, training_fitness=9.0)
+checkpoint = dict(env_steps=256, fitness=9.0, episode_length=1.0, episodes=1, reward=1.0, components={})
+outcome = dict(env_steps=256, seconds=1.0, checkpoints=[checkpoint], best_checkpoint=0, training_fitness=9.0)
 
 def train(job):
     pass
@@ -87,6 +88,8 @@ POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, po
         ("say(type='trained', job=job, outcome=outcome, policies={0: 'p'})", "did not send it"),
         ("say(type='trained', job=job, outcome=outcome, policies={7: 'p'})", "for an outcome at 0"),
         ("say(type='trained', job=job, outcome=outcome, policies={i: 'p' for i in range(5000)})", "broke the protocol"),
+        ("give('p', struct.pack('<Q', 8) + b'{}      ')\nsay(type='trained', job=job, outcome=outcome, policies={0: 'p', 1: 'p'})", "of 1"),
+        ("say(type='trained', job=job, outcome=outcome, policies={0: 'p', 10**300: 'p'})", "of 1"),
         ("give('../p', b'x')", "not an event"),
         ("give('/etc/p', b'x')", "not an event"),
         ("give('p', b'x', size=1 << 40)", "not an event"),
