@@ -42,6 +42,8 @@ _LOOK_SECONDS = 1.0
 _STANDSTILL_SECONDS = 0.5
 """Where a look ends so much too late, this process stood still: after Ctrl-Z, or with the whole machine."""
 _QUEUED_EVENTS = 1024
+_QUEUED_BYTES = MAX_LINE_BYTES
+"""Of events that nobody has received yet; one that is larger waits alone. Parsed they take many times as much."""
 _READ_BYTES = 1 << 18
 _WALL_FOLDER = "wall"
 """Of a worker's folder the part that is for the wall."""
@@ -83,7 +85,11 @@ class WorkerClient:
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
         """When it last said something of what it was asked to do, in `time.monotonic` seconds; for whoever asked to note."""
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUED_EVENTS)
+        self._events: asyncio.Queue[tuple[Event, int] | None] = asyncio.Queue(_QUEUED_EVENTS)
+        """With the length of each one's line."""
+        self._queued_bytes = 0
+        self._received = asyncio.Event()
+        """Set when one was taken out."""
         self._violation = ""
         self._failure: EurekaError | None = None
         self._reader = asyncio.create_task(self._read())
@@ -143,7 +149,7 @@ class WorkerClient:
             try:
                 # not wait_for: up to Python 3.11 it swallows a cancellation that comes together with an event
                 async with asyncio.timeout(look):
-                    event = await self._events.get()
+                    entry = await self._events.get()
                 break
             except TimeoutError:
                 late = time.monotonic() - began - look
@@ -154,7 +160,7 @@ class WorkerClient:
                     await self._wall.kill(self._handle)
                 elif deadline is not None and time.monotonic() >= deadline:
                     raise
-        if event is None:
+        if entry is None:
             self._events.put_nowait(None)  # for whoever asks again
             if self._failure is not None:
                 raise self._failure
@@ -163,6 +169,9 @@ class WorkerClient:
             raise WorkerDiedError(
                 f"the worker {ending}", f"{last_words}if the machine is short of memory, use fewer --slots"
             )
+        event, size = entry
+        self._queued_bytes -= size
+        self._received.set()
         return event
 
     async def open(
@@ -235,11 +244,12 @@ class WorkerClient:
     async def _read(self) -> None:
         try:
             try:
-                while (event := await self._next_event()) is not None:
+                while (line := await self._next_line()) is not None:
+                    event = _parsed(line)
                     if isinstance(event, FileHeader):
                         await self.inbox.receive(event, self._read_some)
                     else:
-                        await self._events.put(event)
+                        await self._put(event, len(line))
             except _ProtocolViolationError as error:
                 self._violation = str(error)
             except WorkerFileError as error:
@@ -254,8 +264,16 @@ class WorkerClient:
         finally:
             self._mark_end()
 
-    async def _next_event(self) -> Event | None:
-        """The next line as an event; None at the end."""
+    async def _put(self, event: Event, size: int) -> None:
+        """Queue an event, once there is room for it."""
+        while self._queued_bytes and self._queued_bytes + size > _QUEUED_BYTES:
+            self._received.clear()
+            await self._received.wait()
+        self._queued_bytes += size
+        await self._events.put((event, size))
+
+    async def _next_line(self) -> bytes | None:
+        """The next line without its end; None at the end of all."""
         searched = 0
         while (end := self._unread.find(b"\n", searched)) < 0:
             searched = len(self._unread)
@@ -269,10 +287,7 @@ class WorkerClient:
             raise _ProtocolViolationError("an event is too long")
         line = bytes(self._unread[:end])
         del self._unread[: end + 1]
-        try:
-            return EVENT.validate_json(line)
-        except ValidationError:
-            raise _ProtocolViolationError(f"not an event: {line[:80]!r}") from None
+        return line
 
     async def _read_some(self, most: int) -> bytes:
         """At most so many of the bytes that come next; none at the end."""
@@ -290,3 +305,10 @@ class WorkerClient:
                 return
             except asyncio.QueueFull:
                 self._events.get_nowait()
+
+
+def _parsed(line: bytes) -> Event:
+    try:
+        return EVENT.validate_json(line)
+    except ValidationError:
+        raise _ProtocolViolationError(f"not an event: {line[:80]!r}") from None

@@ -26,6 +26,8 @@ KERNELS_FILE = "kernels.safetensors"
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
 
+MOST_SCORES = 1000
+"""Of policies that are scored together."""
 MOST_FINDINGS = 200
 """Of one dry run."""
 LONGEST_TEXT = 8000
@@ -297,8 +299,8 @@ class PolicyScore(Record):
 class Evaluated(Record):
     type: Literal["evaluated"] = "evaluated"
     job: str
-    scores: tuple[PolicyScore, ...]
-    """In the order of the command."""
+    scores: tuple[PolicyScore, ...] = Field(max_length=MOST_SCORES)
+    """In the order of the command. The bound is for the driver's sake: a line has room for millions of empty ones, gigabytes when they are parsed."""
 
 
 class Fault(Record):

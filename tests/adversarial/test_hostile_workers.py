@@ -90,6 +90,7 @@ POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, po
         ("say(type='trained', job=job, outcome=outcome, policies={i: 'p' for i in range(5000)})", "broke the protocol"),
         ("give('p', struct.pack('<Q', 8) + b'{}      ')\nsay(type='trained', job=job, outcome=outcome, policies={0: 'p', 1: 'p'})", "of 1"),
         ("say(type='trained', job=job, outcome=outcome, policies={0: 'p', 10**300: 'p'})", "of 1"),
+        ("out.write(b'{\"type\":\"evaluated\",\"job\":\"a\",\"scores\":[{}' + b',{}' * 500_000 + b']}\\n')\nout.flush()", "not an event"),
         ("give('../p', b'x')", "not an event"),
         ("give('/etc/p', b'x')", "not an event"),
         ("give('p', b'x', size=1 << 40)", "not an event"),
@@ -267,3 +268,19 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
         await pool.close()
     assert "more often" in result.failure_reason
     assert len(asked) == 2  # once in each of two workers
+
+
+async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) -> None:
+    """Between two jobs nobody does, and a worker gone bad would fill the driver's memory."""
+    code = "while True:\n    say(type='opened', description=description | {'doc': 'x' * (4 << 20)})"
+    client = await WorkerClient.start(BadWall(code), tmp_path)
+    try:
+        async with asyncio.timeout(SECONDS):
+            await client.open("cartpole", None)
+            await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+            await asyncio.sleep(1.5)
+            assert 0 < client._events.qsize() <= 4
+            for _ in range(20):  # and goes on when somebody does
+                await client.receive(10.0)
+    finally:
+        await client.close()

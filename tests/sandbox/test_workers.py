@@ -171,7 +171,7 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
             task = asyncio.create_task(client.receive(20.0))
             for _ in range(4):
                 await asyncio.sleep(0)
-            client._events.put_nowait(Prepared())
+            client._events.put_nowait((Prepared(), 0))
             for _ in range(turns):
                 await asyncio.sleep(0)
             if task.cancel():
