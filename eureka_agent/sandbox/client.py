@@ -85,6 +85,8 @@ class WorkerClient:
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
         """When it last said something of what it was asked to do, in `time.monotonic` seconds; for whoever asked to note."""
+        self.patience_s = START_SECONDS
+        """How long it may read nothing of what it is sent. A trainer reads between two iterations."""
         self._events: asyncio.Queue[tuple[Event, int] | None] = asyncio.Queue(_QUEUED_EVENTS)
         """With the length of each one's line."""
         self._queued_bytes = 0
@@ -118,8 +120,7 @@ class WorkerClient:
 
     async def send(self, command: Command) -> None:
         """Send one command. To a dead worker nothing is sent: `receive` says that it is dead."""
-        with contextlib.suppress(ConnectionError):
-            await self._handle.write(command.model_dump_json().encode() + b"\n")
+        await self._write(command.model_dump_json().encode() + b"\n")
 
     async def give(self, path: Path, name: str, once: bool = False) -> None:
         """Send a file, which later commands call `name`. `once`: not where one of that name was sent before.
@@ -133,9 +134,19 @@ class WorkerClient:
         if len(content) > MAX_FILE_BYTES:
             raise EurekaError(f"{str(path)!r} has {len(content)} bytes, expected at most {MAX_FILE_BYTES}", "")
         header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
-        with contextlib.suppress(ConnectionError):
-            await self._handle.write(header + b"\n" + content)
+        await self._write(header + b"\n" + content)
         self._given.add(name)
+
+    async def _write(self, data: bytes) -> None:
+        """Write what a worker takes in good time. One that reads nothing is killed: who waits for it here has no clock of his own."""
+        try:
+            async with asyncio.timeout(self.patience_s):
+                await self._handle.write(data)
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            self._violation = self._violation or f"it read nothing for {self.patience_s:g} s"
+            await self._wall.kill(self._handle)
 
     async def receive(self, timeout_s: float | None = None) -> Event:
         """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time.

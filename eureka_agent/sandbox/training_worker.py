@@ -143,6 +143,7 @@ class TrainingWorker:
         device = self.lease.device
         limits = device.limit(setup.limits)
         self._client = await WorkerClient.start(setup.wall, setup.scratch_root, limits, setup.environment)
+        self._client.patience_s = max(self._client.patience_s, setup.timeout_s)
         await self._client.open(setup.environment, setup.task, device.name_within, fitness=setup.fitness)
         await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
         try:

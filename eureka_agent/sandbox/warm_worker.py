@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -69,7 +70,8 @@ class WarmWorker:
         client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
         try:
-            await client.send(command)
+            async with asyncio.timeout(timeout_s):
+                await client.send(command)  # which waits where the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
                 if isinstance(event, (DryRunDone, Scored, Evaluated)) and event.job == command.job:

@@ -185,6 +185,22 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
     assert cancelled > 0
 
 
+async def test_a_worker_that_reads_nothing_of_a_file_is_killed(tmp_path: Path, workers_of: ProcessesOf) -> None:
+    """Whoever gives it one would wait for ever: it has closed nothing, and no answer is due yet."""
+    (tmp_path / "policy").write_bytes(b"x" * 1_000_000)
+    client = await WorkerClient.start(ProcessWall(), tmp_path / "scratch")
+    try:
+        await client.open("cartpole", "balance")
+        (process,) = workers_of(tmp_path)
+        os.kill(process, signal.SIGSTOP)
+        client.patience_s = 0.3
+        await asyncio.wait_for(client.give(tmp_path / "policy", "policy"), 10)
+        with pytest.raises(WorkerDiedError, match="read nothing"):
+            await client.receive(10.0)
+    finally:
+        await client.close()
+
+
 async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
     tmp_path: Path, processes_of: ProcessesOf, workers_of: ProcessesOf
 ) -> None:
