@@ -80,7 +80,7 @@ class BubblewrapWall:
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
-        group = await asyncio.to_thread(ControlGroup.make, limits) if self._grouped else None
+        group = ControlGroup.make(limits) if self._grouped else None  # no thread: who gives up could not wait for it
         if self._grouped and group is None:
             raise WallError(
                 "no control group can be made any more", "look into /sys/fs/cgroup, and start the run again"
@@ -100,10 +100,10 @@ class BubblewrapWall:
                     pass_fds=descriptors,
                     start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
                 )
-        except (OSError, WallError) as error:
+        except BaseException as error:  # also a cancellation: no group stays behind
             if group is not None:
-                group.remove()
-            if isinstance(error, WallError):
+                await asyncio.shield(asyncio.to_thread(group.remove))
+            if not isinstance(error, OSError):
                 raise
             raise WallError(
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"

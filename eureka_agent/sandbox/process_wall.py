@@ -56,6 +56,7 @@ class ProcessHandle:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         """A process with pipes, of which this one reads standard error at once."""
         self.process = process
+        self._ended = False
         self._words = LastWords()
         self._listening = asyncio.create_task(self._listen())
         # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
@@ -97,8 +98,11 @@ class ProcessHandle:
         return self._words.text()
 
     def end(self) -> None:
-        """Kill its session."""
-        with contextlib.suppress(ProcessLookupError):
+        """Kill its session. Once: later its number, which is that of the session, may be somebody else's."""
+        if self._ended:
+            return
+        self._ended = True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
             os.killpg(self.process.pid, signal.SIGKILL)
 

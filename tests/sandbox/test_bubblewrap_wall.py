@@ -339,6 +339,17 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, mo
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
 
 
+async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
+    groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
+    starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
+    await asyncio.sleep(0)
+    assert not GROUPED or set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) != groups
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+
+
 async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:
     if os.geteuid() == 0 and not GROUPED:
         pytest.skip("as root the number of processes is limited by a control group alone, and none can be made here")

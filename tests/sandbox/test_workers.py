@@ -185,6 +185,17 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
     assert cancelled > 0
 
 
+async def test_a_worker_that_is_gone_is_not_killed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hours later, when its client is closed, its number may be another program's."""
+    client = await WorkerClient.start(ScriptWall("pass"), tmp_path)
+    with pytest.raises(WorkerDiedError):
+        await client.receive(20.0)
+    signalled = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append(group))
+    await client.close()
+    assert signalled == []
+
+
 async def test_a_worker_that_reads_nothing_of_a_file_is_killed(tmp_path: Path, workers_of: ProcessesOf) -> None:
     """Whoever gives it one would wait for ever: it has closed nothing, and no answer is due yet."""
     (tmp_path / "policy").write_bytes(b"x" * 1_000_000)
