@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -246,7 +245,6 @@ async def test_what_says_nothing_of_a_job_is_no_sign_of_life(nothing: str, tmp_p
 
 async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Path) -> None:
     code = """
-    import io
     header = b"{}" + b" " * 6
     while True:
         give("p", struct.pack("<Q", len(header)) + header)
@@ -260,7 +258,7 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
         asked.append(policy)
         return ""
 
-    pool = TrainingPool(BadWall(textwrap.dedent(code)), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
+    pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
     try:
         async with asyncio.timeout(SECONDS):
             result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
@@ -273,7 +271,7 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
 async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) -> None:
     """Between two jobs nobody does, and a worker gone bad would fill the driver's memory."""
     code = "while True:\n    say(type='opened', description=description | {'doc': 'x' * (4 << 20)})"
-    client = await WorkerClient.start(BadWall(code), tmp_path)
+    client = await WorkerClient.start(bad_wall(code), tmp_path)
     try:
         async with asyncio.timeout(SECONDS):
             await client.open("cartpole", None)
