@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import docker
 import requests
 from docker.errors import APIError, DockerException
+from urllib3.exceptions import HTTPError  # where the SDK reads an answer line by line, it passes these on
 
 from eureka_agent.errors import WallError
 
@@ -102,7 +103,7 @@ def engine_errors(host: str) -> Iterator[None]:
         raise WallError(
             f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox process"
         ) from None
-    except (requests.exceptions.RequestException, DockerException, OSError) as error:
+    except (requests.exceptions.RequestException, HTTPError, DockerException, OSError) as error:
         # a timeout in the middle of an answer has the type of a broken connection
         if "timed out" in str(error).lower():
             raise WallError(

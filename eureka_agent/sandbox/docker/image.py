@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -182,9 +182,9 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
     ]
     if recipe.requirements:
         context.append(Entry("build/requirements.txt", data=recipe.requirements.encode(), mode=0o644))
-    with engine_errors(engine.host), cache_errors(), _slow_client(engine) as client:
+    with engine_errors(engine.host), _slow_client(engine) as client:
         answers = client.build(
-            fileobj=_Readable(tar_stream(context)),
+            fileobj=_Readable(_archive(context)),
             custom_context=True,
             buildargs={"BASE_IMAGE": base},
             tag=recipe.tag,
@@ -212,9 +212,9 @@ def _import_base(engine: Engine, tag: str, pins: tuple[str, ...]) -> None:
     entries, settings = base_files(pins)
     settings.append(f"LABEL {IMAGE_LABEL}=base")
     name, _, version = tag.partition(":")
-    with engine_errors(engine.host), cache_errors(), _slow_client(engine) as client:
+    with engine_errors(engine.host), _slow_client(engine) as client:
         try:
-            client.import_image_from_data(tar_stream(entries), repository=name, tag=version, changes=settings)
+            client.import_image_from_data(_archive(entries), repository=name, tag=version, changes=settings)
         except BaseException:
             # the engine imports half an archive without a word
             with contextlib.suppress(Exception):
@@ -248,6 +248,12 @@ def _slow_client(engine: Engine) -> Iterator[docker.APIClient]:
         yield client
     finally:
         client.close()
+
+
+def _archive(entries: Iterable[Entry]) -> Iterator[bytes]:
+    """The archive in pieces. Raises WallError for a file that cannot be read."""
+    with cache_errors():  # around this alone: the SDK's own errors are OSErrors too
+        yield from tar_stream(entries)
 
 
 class _Readable:

@@ -10,11 +10,14 @@ import sys
 import threading
 from pathlib import Path
 
+import docker
 import pytest
 
 from eureka_agent.errors import WallError
+from eureka_agent.sandbox.docker import image
+from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
-from eureka_agent.sandbox.docker.engine import connect
+from eureka_agent.sandbox.docker.engine import Engine, connect
 from eureka_agent.sandbox.docker.handle import ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
 from eureka_agent.sandbox.docker.mounts import Folder, package_parent, prepare, python_path, readable_folders
@@ -72,6 +75,61 @@ def test_an_engine_that_talks_nonsense_or_nothing_is_one_line(tmp_path: Path, an
         listener.shutdown(socket.SHUT_RDWR)
     assert "\n" not in caught.value.message
     assert "Docker engine" in caught.value.message
+
+
+VERSION = b'{"ApiVersion": "1.41"}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n{"stream": "Step 1"}\r\n',
+        b'HTTP/1.1 500 No\r\nContent-Length: 14\r\n\r\n{"message": 1}',
+    ],
+    ids=["goes away", "goes away in the middle", "refuses"],
+)
+@pytest.mark.parametrize("what", ["image", "base"])
+def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
+    what: str, answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the cache, of which a failure looks the same: the SDK's errors are OSErrors."""
+    (tmp_path / "pip-1-py3-none-any.whl").touch()
+    monkeypatch.setattr(image, "base_files", lambda pins: ([Entry("x", data=b"x")], []))
+    path = str(tmp_path / "docker.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection = listener.accept()[0]
+                except OSError:
+                    return
+                with connection:
+                    request = connection.recv(1 << 16)
+                    if request.startswith(b"GET /version"):
+                        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(VERSION)}\r\nConnection: close\r\n\r\n"
+                        connection.sendall(head.encode() + VERSION)
+                    else:
+                        while request and not request.endswith(b"0\r\n\r\n"):
+                            request = connection.recv(1 << 16)
+                        connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        engine = Engine(docker.DockerClient(base_url=f"unix://{path}", version="1.41"), f"unix://{path}", {})
+        recipe = image.Recipe("FROM x", "", "x", "sha256:x", ())
+        build = {
+            "image": lambda: image._build(engine, recipe, lambda line: None, tmp_path),
+            "base": lambda: image._import_base(engine, "x:y", ()),
+        }
+        with pytest.raises(WallError) as caught:
+            build[what]()
+        engine.close()
+        listener.shutdown(socket.SHUT_RDWR)
+    assert "Docker engine" in caught.value.message
+    assert "\n" not in caught.value.message
 
 
 def surroundings(**changed: object) -> Surroundings:
