@@ -81,7 +81,7 @@ def list_command(output_format: str) -> None:
     """List images and containers."""
     from eureka_agent.sandbox.docker.engine import connect
     from eureka_agent.sandbox.docker.image import image_for, list_images, read_choice
-    from eureka_agent.sandbox.docker.leftovers import driver_of, list_containers
+    from eureka_agent.sandbox.docker.leftovers import driver_of, list_containers, name_of
     from eureka_agent.sandbox.docker.markers import is_gone
 
     engine = connect()
@@ -93,7 +93,7 @@ def list_command(output_format: str) -> None:
     ]
     containers = [
         {
-            "container": container["Names"][0].lstrip("/"),
+            "container": name_of(container),
             "state": container["State"],
             "driver": driver_of(container).get("pid", ""),
             "left_behind": is_gone(driver_of(container)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from typing import Any
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.docker.engine import Engine, connect, engine_errors
@@ -17,6 +18,9 @@ DRIVER_LABEL = "eureka-agent.driver"
 """Label of a container: who started it, as JSON (`markers.this_driver`)."""
 CONTAINER_KIND = "worker"
 _REAP_SECONDS = 5.0
+_OTHERS_SECONDS = 10.0
+"""How long to wait for a container that another command removes."""
+_LOOK_SECONDS = 0.05
 
 
 def container_labels() -> dict[str, str]:
@@ -43,9 +47,22 @@ def list_containers(engine: Engine) -> list[dict[str, Any]]:
 
 
 def remove_container(engine: Engine, name: str) -> None:
-    """Kill and remove it; nothing happens when it is gone. Raises WallError."""
+    """Kill and remove it; nothing happens when it is gone, and where another is at it this waits. Raises WallError."""
     with engine_errors(engine.host), contextlib.suppress(NotFound):
-        engine.client.api.remove_container(name, force=True, v=True)
+        try:
+            engine.client.api.remove_container(name, force=True, v=True)
+        except APIError as error:
+            if "already in progress" not in str(error.explanation):
+                raise
+            deadline = time.monotonic() + _OTHERS_SECONDS
+            while time.monotonic() < deadline:
+                engine.client.api.inspect_container(name)
+                time.sleep(_LOOK_SECONDS)
+
+
+def name_of(container: dict[str, Any]) -> str:
+    """What a container is called, as the engine lists it; one that is being removed may have no name any more."""
+    return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
 
 
 def remove_leftovers(engine: Engine, everything: bool = False, also: dict[str, str] | None = None) -> list[str]:
@@ -58,7 +75,7 @@ def remove_leftovers(engine: Engine, everything: bool = False, also: dict[str, s
         driver = driver_of(container)
         if everything or is_gone(driver) or (also is not None and driver == also):
             remove_container(engine, container["Id"])
-            removed.append(str(container["Names"][0]).lstrip("/"))
+            removed.append(name_of(container))
     return removed
 
 

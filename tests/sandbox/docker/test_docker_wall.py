@@ -20,7 +20,7 @@ import pytest
 
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.leftovers import list_containers
+from eureka_agent.sandbox.docker.leftovers import list_containers, name_of, remove_container
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.wall import Limits
@@ -209,6 +209,15 @@ async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine:
     assert f"/{handle.name}" not in names
     with pytest.raises(ConnectionError):
         await handle.write(b"x")
+
+
+async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(run_script: Run, engine: Engine) -> None:
+    """As two commands do that find the same leftovers."""
+    handle, wall = await run_script("import time; time.sleep(60)")
+    await asyncio.gather(*(engine.run(remove_container, engine, handle.name) for _ in range(4)))
+    await wall.kill(handle)
+    assert handle.name not in {name_of(container) for container in list_containers(engine)}
+    assert "already in progress" not in handle.last_words()
 
 
 async def test_the_first_process_takes_no_signal_from_inside(run_script: Run) -> None:
