@@ -61,16 +61,20 @@ class Marker:
         if self._path is not None:
             return
         content = json.dumps({"host": self._host, "driver": this_driver()})
+        path = marker_folder() / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        draft = path.with_suffix(".draft")  # nobody takes it for a dead driver's before it is locked
         with contextlib.suppress(OSError):
-            folder = marker_folder()
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
-            draft = path.with_suffix(".draft")  # nobody takes it for a dead driver's before it is locked
-            self._descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.write(self._descriptor, content.encode())
-            os.rename(draft, path)
-            self._path = path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.write(descriptor, content.encode())
+                os.rename(draft, path)
+            except OSError:  # a full disk
+                os.close(descriptor)
+                draft.unlink(missing_ok=True)
+                return
+            self._path, self._descriptor = path, descriptor
 
     def take_away(self) -> None:
         """Remove the file: no container is left. Nothing happens when there is none."""
@@ -95,6 +99,8 @@ def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
             descriptors.append(descriptor)
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not os.fstat(descriptor).st_nlink:  # taken away since it was opened, by a driver that may live
+                    continue
                 content = json.loads(os.read(descriptor, 1 << 16))
                 driver = {str(key): str(value) for key, value in content["driver"].items()}
                 # a home that several machines share: another machine's containers are not here

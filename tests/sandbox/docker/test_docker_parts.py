@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import socket
@@ -235,6 +237,37 @@ def test_a_marker_is_dead_when_its_process_is(tmp_path: Path, monkeypatch: pytes
     marker.take_away()
     marker.take_away()
     assert len(list((tmp_path / "eureka-agent" / "drivers").iterdir())) == 1
+
+
+def test_a_marker_that_is_taken_away_meanwhile_is_nobody_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver lives, and may have other containers by now: these would be removed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    marker = Marker("unix:///x")
+    marker.put()
+    lock = fcntl.flock
+
+    def late(descriptor: int, how: int) -> None:
+        marker.take_away()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with dead_markers() as found:
+        assert found == []
+
+
+def test_a_marker_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Marker("unix:///x").put()
+    (here,) = (tmp_path / "eureka-agent" / "drivers").iterdir()
+    before = os.listdir("/proc/self/fd")
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    Marker("unix:///y").put()
+    assert list(here.parent.iterdir()) == [here]
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_a_command_looks_for_the_killed_without_the_docker_package(tmp_path: Path) -> None:
