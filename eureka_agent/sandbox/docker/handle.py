@@ -95,6 +95,8 @@ class DockerHandle:
             raise ConnectionResetError("the worker has ended")
         self._writer.write(data)
         await self._writer.drain()
+        if self._writer.is_closing():  # meanwhile: then the wait ends without an error
+            raise ConnectionResetError("the worker has ended")
 
     async def read(self, most: int) -> bytes:
         """See `WorkerHandle`."""
@@ -142,7 +144,7 @@ class DockerHandle:
     def _close(self) -> None:
         self._end_output()
         if self._writer is not None:
-            self._writer.close()
+            self._writer.transport.abort()  # `close` would first send what an engine that hangs never takes
         with contextlib.suppress(OSError):
             self._stream.close()
 

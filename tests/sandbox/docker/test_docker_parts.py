@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import json
@@ -20,7 +21,7 @@ from eureka_agent.sandbox.docker import image
 from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import Engine, connect
-from eureka_agent.sandbox.docker.handle import ending_of
+from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
 from eureka_agent.sandbox.docker.mounts import Folder, package_parent, prepare, python_path, readable_folders
 from eureka_agent.sandbox.wall import Limits
@@ -200,6 +201,24 @@ def test_endings(state: dict[str, object], code: int, words: str) -> None:
     assert ending.returncode == code
     assert words in ending.words
     assert ending_of({"Running": True}, 1) is None
+
+
+async def test_who_writes_to_an_engine_that_hangs_is_let_go_when_it_is_over() -> None:
+    async def look() -> Ending | None:
+        return None
+
+    async def kill() -> None:
+        pass
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        handle = DockerHandle("x", ours, look, kill)
+        await handle.begin()
+        writing = asyncio.create_task(handle.write(b"x" * (8 << 20)))
+        assert not (await asyncio.wait({writing}, timeout=0.2))[0]
+        await handle.finish()
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(writing, 5.0)
 
 
 def test_a_driver_is_gone_when_its_process_is_and_not_before() -> None:
