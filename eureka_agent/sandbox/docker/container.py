@@ -32,8 +32,8 @@ class Surroundings:
     folders: Sequence[Folder]
     python_path: Sequence[Path]
     """Folders in which a worker finds modules, besides the image's own."""
-    seccomp: str | None
-    """The profile as JSON; None: the engine's own."""
+    seccomp: str
+    """The profile of system calls as JSON."""
     engine_cores: int
     gpus: tuple[str, ...] | None = None
     """GPUs of a worker to which `Limits` gives none in particular; empty: none; None: all."""
@@ -54,7 +54,7 @@ def container_options(name: str, limits: Limits, surroundings: Surroundings) -> 
         "user": NOBODY,
         "cap_drop": ["ALL"],
         "privileged": False,
-        "security_opt": _security(surroundings.seccomp),
+        "security_opt": ["no-new-privileges", f"seccomp={surroundings.seccomp}"],
         # what it reaches: itself
         "network_mode": "none",
         "ipc_mode": "private",
@@ -124,10 +124,6 @@ def _environment(limits: Limits, surroundings: Surroundings) -> dict[str, str]:
         "MUJOCO_GL": "disable",
         **({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if _gpus(limits.visible_gpu, surroundings.gpus) else {}),
     }
-
-
-def _security(seccomp: str | None) -> list[str]:
-    return ["no-new-privileges", *([f"seccomp={seccomp}"] if seccomp is not None else [])]
 
 
 def _mounts(limits: Limits, folders: Sequence[Folder]) -> list[Mount]:

@@ -15,7 +15,6 @@ from typing import Any
 from docker.errors import NotFound
 
 from eureka_agent.errors import WallError
-from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import VISIBLE_GPUS
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
@@ -26,8 +25,8 @@ from eureka_agent.sandbox.docker.leftovers import container_labels, remove_conta
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import package_parent, prepare, python_path, readable_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.seccomp.profile import worker_profile
 
-SECCOMP_FILE = "seccomp.json"
 _NAME = "eureka-worker-"
 _KILL_SECONDS = 2 * CALL_SECONDS
 _ATTACHED = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -184,12 +183,15 @@ class DockerWall:
         return container_options(name, limits, surroundings)
 
 
-def _seccomp_profile() -> str | None:
-    """The project's profile as the engine takes it: its text, in the options."""
+def _seccomp_profile() -> str:
+    """The project's profile as the engine takes it: its text, in the options. Raises WallError: without it the wall would be a lower one."""
+    path = worker_profile()
     try:
-        return (resource_folder("sandboxes") / SECCOMP_FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise WallError(
+            f"cannot read the profile {str(path)!r}: {error.strerror}", "install the package again"
+        ) from None
 
 
 def _gpus_of_the_driver() -> tuple[str, ...] | None:

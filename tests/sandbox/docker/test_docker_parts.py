@@ -17,7 +17,7 @@ import docker
 import pytest
 
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.docker import image
+from eureka_agent.sandbox.docker import image, wall
 from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import Engine, connect
@@ -133,6 +133,13 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
         listener.shutdown(socket.SHUT_RDWR)
     assert "Docker engine" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_without_its_profile_of_system_calls_there_is_no_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's own is a wider one."""
+    monkeypatch.setattr(wall, "worker_profile", lambda: tmp_path / "seccomp.json")
+    with pytest.raises(WallError, match=r"seccomp\.json"):
+        wall._seccomp_profile()
 
 
 def surroundings(**changed: object) -> Surroundings:
