@@ -251,7 +251,7 @@ def _python_folders() -> Iterator[Path]:
     entries = sys.path[packages[0] :] if packages else []
     for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
         entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))  # never fails, as where a user has no home
     for entry in filter(os.path.isabs, entries):
         # a whole home folder is none of modules
         if Path(entry) != _PACKAGE.parent and not home.is_relative_to(entry):

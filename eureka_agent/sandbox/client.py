@@ -62,7 +62,7 @@ def environment_folder(environment: str) -> Path | None:
     if not environment:
         return None
     built_in = (resource_folder("envs") / environment / "env.py").is_file()
-    folder = Path(environment).expanduser()
+    folder = Path(os.path.expanduser(environment))  # which leaves a person that nobody knows as it is
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
 

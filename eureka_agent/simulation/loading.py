@@ -169,7 +169,7 @@ def _find_folder(reference: str) -> Path:
     built_in = {path.parent.name: path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")}
     if reference in built_in:
         return built_in[reference]
-    folder = Path(reference).expanduser()
+    folder = Path(os.path.expanduser(reference))
     is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(

@@ -330,6 +330,13 @@ def hostile_environment(folder: Path, body: str) -> Path:
     return folder
 
 
+def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that is started with a number in place of a user."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert why_not() is None
+
+
 async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wall = BubblewrapWall()
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))

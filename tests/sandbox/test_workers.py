@@ -150,6 +150,7 @@ def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(
     assert absolute_reference("cartpole") == "cartpole"
     assert absolute_reference("gymnasium:ALE/Pong-v5") == "gymnasium:ALE/Pong-v5"
     assert absolute_reference("nothing") == "nothing"
+    assert absolute_reference("~nobody-of-this-name/mine") == str(tmp_path / "~nobody-of-this-name" / "mine")
 
 
 async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: Path) -> None:
