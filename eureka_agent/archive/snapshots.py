@@ -63,6 +63,8 @@ class SnapshotStore:
                 points = tuple(_POINTS.validate_json(line) for _, line in zip(range(iterations), lines, strict=False))
         except (OSError, SafetensorError, ValidationError, KeyError, TypeError, ValueError):
             return None
+        except (RecursionError, OverflowError):  # a worker wrote it: depth without end, an infinite number
+            return None
         return SavedTraining(state, points) if len(points) == iterations else None
 
     def drop(self, job: str) -> None:

@@ -8,8 +8,9 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.records import CurvePoint
@@ -95,6 +96,17 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     (job, points), *more = watched.resumed
     assert (job, more) == ("job", [])
     assert 0 < points < ITERATIONS
+
+
+@pytest.mark.parametrize(
+    "told", ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": -1}', "1", '{"iterations": "x"}']
+)
+def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) -> None:
+    """Else it would end every later `eureka resume`."""
+    store = SnapshotStore(tmp_path)
+    store.put_points("job", [])
+    save_file({"x": np.zeros(1, np.float32)}, store.state_path("job"), {"training": told})
+    assert store.find("job") is None
 
 
 async def test_another_process_goes_on_where_the_first_one_was_stopped(
