@@ -154,7 +154,7 @@ def test_plain_arrays_pass(tmp_path: Path) -> None:
 def test_a_pickle_in_disguise_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "episodes.npz"
     np.savez(path, allow_pickle=True, a=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(WorkerFileError, match="holds objects"):
+    with pytest.raises(WorkerFileError, match="other than numbers"):
         check_trajectories(path)
     path.write_bytes(pickle.dumps([1]))
     with pytest.raises(WorkerFileError, match="broken npz"):
@@ -178,7 +178,8 @@ def npy_of(shape: str, content: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize(
-    "member", [npy_of("(10000000000,)", b"1234"), npy_of("(2**62, 8)"), b"", b"no array", npy_of("'a'")]
+    "member",
+    [npy_of("(10000000000,)", b"1234"), npy_of("(2**62, 8)"), b"", b"no array", npy_of("'a'"), npy_of("(2**40, 0)")],
 )
 def test_arrays_that_are_larger_than_what_is_there_are_refused(tmp_path: Path, member: bytes) -> None:
     path = tmp_path / "episodes.npz"
@@ -186,6 +187,19 @@ def test_arrays_that_are_larger_than_what_is_there_are_refused(tmp_path: Path, m
         archive.writestr("a.npy", member)
     with pytest.raises(WorkerFileError, match="broken npz"):
         check_trajectories(path)
+
+
+def test_arrays_of_text_and_what_cannot_be_unpacked_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.npz"
+    np.savez(path, a=np.array(["text"]))
+    with pytest.raises(WorkerFileError, match="other than numbers"):
+        check_trajectories(path)
+    np.savez_compressed(path, a=np.arange(10_000))
+    good = path.read_bytes()
+    for place in range(100, len(good) - 300, 97):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0xFF]) + good[place + 1 :])
+        with pytest.raises(WorkerFileError, match="broken npz"):
+            check_trajectories(path)
 
 
 def test_too_many_arrays_are_refused(tmp_path: Path) -> None:
