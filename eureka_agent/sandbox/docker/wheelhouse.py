@@ -45,7 +45,7 @@ def fill(folder: Path, pins: Iterable[str], requirements: str) -> None:
             for wheel in _strangers(folder, pins):
                 wheel.unlink(missing_ok=True)
     missing = [pin for pin in (*pins, _pip_pin()) if _wheel_of(folder, pin) is None]
-    with tempfile.TemporaryDirectory(prefix="eureka-wheels-") as scratch:
+    with cache_errors(), tempfile.TemporaryDirectory(prefix="eureka-wheels-") as scratch:
         if missing:
             # each pin names one version: nothing is left for pip to resolve
             with ThreadPoolExecutor(_PIPS) as pips:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import importlib.metadata
 import io
 import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker.archive import Entry, tar_stream
+from eureka_agent.sandbox.docker.cache import cache_lock
 from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
 from eureka_agent.sandbox.docker.image import Choice, Recipe, choice_file, keep_choice, read_choice
 from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, ROOTS, pinned
@@ -112,6 +116,20 @@ def test_a_wheelhouse_is_filled_by_this_machines_pip(tmp_path: Path, monkeypatch
     assert pip.name.startswith("pip-")
     with pytest.raises(WallError, match="eureka-test-package==2"):
         fill(house, ["eureka-test-package==2.0"], "")
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(WallError, match="nowhere"):
+        fill(tmp_path / "house", ["eureka-test-package==1.0"], "")
+
+    def no_locks(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(WallError, match="No locks"), cache_lock("build"):
+        pass
 
 
 def test_a_choice_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
