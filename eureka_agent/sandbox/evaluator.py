@@ -25,6 +25,7 @@ MOST_TOGETHER = 64
 _LEAST_SHARE = 4
 """Of fewer waiting policies no part is left to another worker: together they take little longer than one."""
 _MOST_DEATHS = 2
+_DO_NOT_TRUST = "do not trust what this worker wrote"
 
 
 @dataclass(eq=False)
@@ -227,15 +228,16 @@ class Evaluator:
                 return
             command = Evaluate(job=job, policies=tuple(policy for _, policy in among))
             answer = await worker.ask(command, self._timeout_s * len(among), client)
-            assert isinstance(answer, Evaluated)
-            if len(answer.scores) != len(among):
-                raise WorkerFaultError(
-                    f"the worker gave {len(answer.scores)} scores, expected {len(among)}",
-                    "do not trust what this worker wrote",
-                )
+            if not isinstance(answer, Evaluated) or len(answer.scores) != len(among):
+                raise WorkerFaultError(f"the worker did not give {len(among)} scores", _DO_NOT_TRUST)
             for (request, policy), score in zip(among, answer.scores, strict=True):
                 if score.evaluation is None:
                     request.fail(WorkerFaultError(score.fault, score.hint))
+                    continue
+                if len(score.evaluation.episodes) != policy.episodes:
+                    request.fail(
+                        WorkerFaultError(f"the worker did not score {policy.episodes} episodes", _DO_NOT_TRUST)
+                    )
                     continue
                 if request.trajectories is not None and policy.trajectories is not None and not request.score.done():
                     try:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from script_wall import ScriptWall
 
-from eureka_agent.errors import WorkerDiedError
+from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessHandle
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.settings import TrainingSettings
@@ -200,6 +201,30 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
         await runner.close()
     assert scored.reason
     assert (scored.returns, scored.totals) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "type='dry_run_done', findings=[], seconds=0.0",
+        "type='evaluated', scores=[]",
+        "type='evaluated', scores=[dict(evaluation=dict(episodes=[], seed=0))]",
+        "type='evaluated', scores=[dict(evaluation=dict(episodes=[episode], seed=0))]",
+    ],
+)
+async def test_an_evaluation_that_is_none_is_a_fault(answer: str, tmp_path: Path) -> None:
+    (tmp_path / "policy").write_bytes(b"x")
+    wall = bad_wall(f"episode = dict(fitness=1.0, length=1, ended_by='time_out')\nsay(job=job, {answer})")
+    # a file comes before the command: its header is a line, its one byte begins the next
+    wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
+    wall._script = wall._script.replace('"train")', '"train", "evaluate")')
+    evaluator = Evaluator(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    try:
+        async with asyncio.timeout(SECONDS):
+            with pytest.raises(WorkerFaultError):
+                await evaluator.evaluate(tmp_path / "policy", 0, 2)
+    finally:
+        await evaluator.close()
 
 
 @pytest.mark.slow
