@@ -242,7 +242,12 @@ class WorkerClient:
                         await self.send(Shutdown())  # which waits where the worker reads nothing
                         await self._handle.wait()
         finally:
-            await asyncio.shield(self._end())
+            ending = asyncio.ensure_future(self._end())
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                await asyncio.wait({ending})  # else whoever cancelled goes on while the folder is still there
+                raise
 
     async def _end(self) -> None:
         await self.kill()
