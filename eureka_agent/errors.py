@@ -38,6 +38,10 @@ class WallError(EurekaError):
     """A sandbox wall that was asked for and is not there."""
 
 
+class WallNotBuiltError(WallError):
+    """A wall that can be had, once what it needs has been built."""
+
+
 class WorkerDiedError(EurekaError):
     """A worker process ended in the middle of a job."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes.util
 import importlib.metadata
 import os
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eureka_agent import __version__
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
 
 if TYPE_CHECKING:
+    from eureka_agent.sandbox.wall import Wall
     from eureka_agent.worker.messages import Opened
 
 REQUIRED_PACKAGES = (
@@ -164,7 +166,11 @@ def walls() -> Iterator[Check]:
     there: list[str] = []
     for name in WALLS:
         try:
-            wall = open_wall(name)
+            wall = open_wall(name, build=False)
+        except WallNotBuiltError as error:
+            there.append(name)
+            yield Check(f"sandbox {name}", "ok", f"can be had: {error.message}", error.hint)
+            continue
         except EurekaError as error:
             yield Check(
                 f"sandbox {name}", "warning" if not there else "ok", f"cannot be had: {error.message}", error.hint
@@ -196,10 +202,14 @@ def rendering(variables: Mapping[str, str]) -> Check:
 
 
 def worker() -> Iterator[Check]:
-    """Start a worker behind the default wall, open an environment and dry-run a reward in it; ask it for the GPUs."""
+    """Start a worker behind the wall that a search would take, or the next one where that has not been built; open an environment and dry-run a reward in it; ask it for the GPUs."""
     started = time.monotonic()
     try:
-        seconds, opened, findings = asyncio.run(_probe())
+        wall = _wall_to_try()
+        seconds, opened, findings = asyncio.run(_probe(wall))
+    except WallNotBuiltError as error:
+        yield Check("worker", "warning", f"was not tried: {error.message}", error.hint)
+        return
     except EurekaError as error:
         yield Check("worker", "error", error.message, error.hint)
         return
@@ -215,7 +225,7 @@ def worker() -> Iterator[Check]:
     yield Check(
         "worker",
         "ok",
-        f"starts and opens {PROBE_ENVIRONMENT} in {seconds:.1f} s, dry run after {time.monotonic() - started:.1f} s",
+        f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s, dry run after {time.monotonic() - started:.1f} s",
     )
 
 
@@ -230,14 +240,24 @@ def devices(opened: Opened) -> Check:
     return Check("devices", "ok", f"{names}{missing}; with --device auto on {PROBE_ENVIRONMENT} {chosen}")
 
 
-async def _probe() -> tuple[float, Opened, list[str]]:
+def _wall_to_try() -> Wall:
+    """The one that was asked for, else the strongest that can be had at once. Raises WallError."""
+    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
+
+    *others, last = (os.environ[WALL_VARIABLE],) if os.environ.get(WALL_VARIABLE) else WALLS
+    for name in others:
+        with contextlib.suppress(WallError):
+            return open_wall(name, build=False)
+    return open_wall(last, build=False)
+
+
+async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, what the worker said then, and the errors of a dry run of its human reward."""
-    from eureka_agent.sandbox.choose import choose_wall
     from eureka_agent.sandbox.dry_runner import DryRunner
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
-        runner = DryRunner(choose_wall("auto"), PROBE_ENVIRONMENT, None, Path(scratch))
+        runner = DryRunner(wall, PROBE_ENVIRONMENT, None, Path(scratch))
         try:
             description = await runner.start()
             seconds = time.monotonic() - started

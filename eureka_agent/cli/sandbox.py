@@ -79,13 +79,17 @@ def build(
 @FORMAT
 def list_command(output_format: str) -> None:
     """List images and containers."""
+    from eureka_agent.errors import WallNotBuiltError
     from eureka_agent.sandbox.docker.engine import connect
-    from eureka_agent.sandbox.docker.image import image_for, list_images, read_choice
+    from eureka_agent.sandbox.docker.image import built_image, list_images, read_choice
     from eureka_agent.sandbox.docker.leftovers import driver_of, list_containers, name_of
     from eureka_agent.sandbox.docker.markers import is_gone
 
     engine = connect()
-    current = image_for(engine, read_choice()).tag
+    try:
+        current = built_image(engine, read_choice())
+    except WallNotBuiltError:
+        current = ""
     images = [
         {"image": tag, "bytes": image.attrs.get("Size", 0), "current": tag == current}
         for image in list_images(engine)

@@ -41,15 +41,21 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
     return wall
 
 
-def open_wall(name: str, say: Say | None = None) -> Wall:
-    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises WallError where it cannot be had."""
+def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
+    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises WallError where it cannot be had.
+
+    Without `build` nothing is downloaded or built, and where that is needed first it raises WallNotBuiltError.
+    """
     say = say or _to_stderr
     # each wall is imported by itself: the Docker SDK takes a third of a second
     if name == "docker":
         from eureka_agent.sandbox.docker.wall import DockerWall
 
         docker = DockerWall(say=say)
-        docker.make_ready()
+        if build:
+            docker.make_ready()
+        else:
+            docker.look()
         return docker
     if name == "bubblewrap":
         from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, why_not

@@ -15,7 +15,7 @@ from typing import Any
 import docker
 from docker.errors import ImageNotFound
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import WallError, WallNotBuiltError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.archive import Entry, tar_stream
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder, cache_lock
@@ -91,15 +91,33 @@ def keep_choice(choice: Choice) -> None:
         choice_file().write_text(json.dumps(asdict(choice), indent=2) + "\n", encoding="utf-8")
 
 
-def image_for(engine: Engine, choice: Choice) -> Recipe:
-    """What the image is to be made of, as things are now. Pulls the base image where one was named that is not here. Raises WallError."""
-    identity = host_identity() if choice.base_image == HOST_BASE else _pulled(engine, choice.base_image)
+def image_for(engine: Engine, choice: Choice, pull: bool = True) -> Recipe:
+    """What the image is to be made of, as things are now. Raises WallError.
+
+    A base image that was named and is not here is pulled, or without `pull` a WallNotBuiltError.
+    """
+    identity = host_identity() if choice.base_image == HOST_BASE else _base_identity(engine, choice.base_image, pull)
     dockerfile, install = (
         (resource_folder("sandboxes") / name).read_text(encoding="utf-8") for name in ("Dockerfile", "install.py")
     )
     # half a gigabyte that is of use on a GPU alone
     pins = pinned(optional=OPTIONAL_ROOTS if engine.has_gpus else ())
     return Recipe(dockerfile, install, choice.base_image, identity, pins, choice.requirements)
+
+
+def built_image(engine: Engine, choice: Choice) -> str:
+    """The tag of the image, which is only looked for. Raises WallNotBuiltError where it is to be built first, WallError."""
+    recipe = image_for(engine, choice, pull=False)
+    if not has_image(engine, recipe.tag):
+        raise _not_built(recipe.tag)
+    return recipe.tag
+
+
+def _not_built(name: str) -> WallNotBuiltError:
+    return WallNotBuiltError(
+        f"the image {name!r} has not been built yet",
+        "eureka sandbox build, which takes about a minute; the first search does it otherwise",
+    )
 
 
 def ensure_image(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None = None) -> str:
@@ -140,8 +158,10 @@ def _image(engine: Engine, name: str) -> Any | None:
             return None
 
 
-def _pulled(engine: Engine, name: str) -> str:
+def _base_identity(engine: Engine, name: str, pull: bool) -> str:
     image = _image(engine, name)
+    if image is None and not pull:
+        raise _not_built(name)
     if image is None:
         try:
             with engine_errors(engine.host):

@@ -20,7 +20,7 @@ from eureka_agent.sandbox.devices import VISIBLE_GPUS
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, engine_gone
-from eureka_agent.sandbox.docker.image import Say, ensure_image, image_for, read_choice
+from eureka_agent.sandbox.docker.image import Say, built_image, ensure_image, image_for, read_choice
 from eureka_agent.sandbox.docker.leftovers import container_labels, remove_container, remove_leftovers
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import package_parent, prepare, python_path, readable_folders
@@ -76,6 +76,10 @@ class DockerWall:
         """The same as `prepare`, for a caller without an event loop to hold up. Raises WallError."""
         remove_leftovers(self._engine)
         self._image = ensure_image(self._engine, image_for(self._engine, read_choice()), self._say)
+
+    def look(self) -> None:
+        """Take the image that is there; build and remove nothing. Raises WallNotBuiltError where there is none, WallError."""
+        self._image = built_image(self._engine, read_choice())
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""

@@ -17,9 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from eureka_agent.cli.health import walls
+from eureka_agent.cli.sandbox import sandbox
+from eureka_agent.errors import WallNotBuiltError
 from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import Engine
+from eureka_agent.sandbox.docker.image import Choice, keep_choice
 from eureka_agent.sandbox.docker.leftovers import list_containers, name_of, remove_container
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
@@ -341,3 +347,22 @@ def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
     built = subprocess.run([*command, "build"], capture_output=True, text=True, check=True)
     assert "is ready" in built.stdout
     assert "building" not in built.stdout  # it was there
+
+
+@pytest.mark.parametrize("choice", [Choice(requirements="of-another-image>=1"), Choice(base_image="not-here:ever")])
+@pytest.mark.usefixtures("engine")
+def test_what_only_looks_builds_and_pulls_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Choice
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_choice(choice)
+    with pytest.raises(WallNotBuiltError) as caught:
+        open_wall("docker", build=False)
+    assert "has not been built yet" in caught.value.message
+    assert "eureka sandbox build" in caught.value.hint
+    listed = CliRunner().invoke(sandbox, ["list"])
+    assert listed.exit_code == 0
+    assert "there is no image for what is installed here" in listed.output
+    checks = {check.name: check for check in walls()}
+    assert checks["sandbox docker"].detail.startswith("can be had: ")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["sandbox.json"]
