@@ -6,9 +6,9 @@ help:  ## This list
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
 
-# two at a time: many wait for worker processes; files stay whole, since their tests share a search
+# two at a time: many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py
 test: setup  ## Run all tests
-	.venv/bin/python -m pytest -n 2 --dist loadfile
+	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: setup  ## Lint, format and types
 	.venv/bin/ruff check .

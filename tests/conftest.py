@@ -31,7 +31,10 @@ os.environ.setdefault("EUREKA_SANDBOX", "process")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine answers."""
+    """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine answers. Files with long tests come first, so that
+    no long one is left alone at the end."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu:
         import torch  # most tests need none
