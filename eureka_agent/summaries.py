@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eureka_agent.component_names import MOST_COMPONENTS
 from eureka_agent.records import CheckpointRecord, CurvePoint
 
 
@@ -23,9 +24,12 @@ def checkpoints_of(points: Sequence[CurvePoint], iterations: int, checkpoints: i
 
 
 def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
-    """The points of one checkpoint: means over episodes, and over steps (iterations are of one length)."""
+    """The points of one checkpoint: means over episodes, and over steps (iterations are of one length).
+
+    Of components with ever new names the first `MOST_COMPONENTS` are kept.
+    """
     episodes = sum(point.episodes for point in points)
-    names = dict.fromkeys(name for point in points for name in point.components)
+    names = list(dict.fromkeys(name for point in points for name in point.components))[:MOST_COMPONENTS]
     return CheckpointRecord(
         env_steps=points[-1].env_steps,
         fitness=_episode_mean([(point.fitness, point.episodes) for point in points]),

@@ -60,10 +60,9 @@ def gather(
     description: TaskDescription,
     failure: str,
 ) -> Evidence:
-    """The evidence of a training; one that broke off has its checkpoints made from its points, the last of which may be no numbers."""
-    points = [point for point in points if all(map(math.isfinite, (point.reward, *point.components.values())))]
+    """The evidence of a training; one that broke off has its checkpoints made from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
-    return Evidence(points, checkpoints, evaluation, description, failure)
+    return Evidence(list(points), checkpoints, evaluation, description, failure)
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +44,7 @@ def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
 
 
 def scalars(point: CurvePoint) -> Mapping[str, float]:
-    """The finite values of a curve point by TensorBoard tag."""
+    """The values of a curve point by TensorBoard tag."""
     values: dict[str, float | None] = {
         "fitness": point.fitness,
         "episode_length": point.episode_length,
@@ -54,4 +53,4 @@ def scalars(point: CurvePoint) -> Mapping[str, float]:
     values |= {f"component/{name}": value for name, value in point.components.items()}
     values |= {f"ended_by/{cause}": float(episodes) for cause, episodes in point.terminations.items()}
     values |= {f"training/{name}": getattr(point, name) for name in TRAINING_FIELDS}
-    return {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}
+    return {tag: value for tag, value in values.items() if value is not None}

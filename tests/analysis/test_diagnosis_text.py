@@ -12,7 +12,7 @@ from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.analysis.text import one_line
 from eureka_agent.analysis.trajectories import read_trajectories, trajectory_table
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Diagnosis, EpisodeSummary, Evaluation, TaskDescription
+from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
 EVALUATION = Evaluation(
     episodes=(
@@ -65,12 +65,6 @@ def test_a_training_without_a_point_is_diagnosed_too(description: TaskDescriptio
     assert diagnosis.components == ()
     assert diagnosis.findings == ()
     assert diagnosis.text.startswith("The training ended before its first checkpoint.")
-
-
-def test_points_that_are_no_numbers_do_not_spoil_the_record(description: TaskDescription) -> None:
-    broken = point(9, reward=float("nan"), components={"a": float("nan"), "b": 0.4})
-    diagnosis = diagnose(None, [*points(9), broken], None, description, "not-a-number: NaN")
-    assert Diagnosis.model_validate_json(diagnosis.model_dump_json()) == diagnosis
 
 
 def test_episodes_are_shown_at_eight_points_with_their_end(description: TaskDescription, tmp_path: Path) -> None:
