@@ -46,6 +46,8 @@ _MARK = "EUREKA_WORKER"
 """Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
 
 _KILL_ROUNDS = 20
+_KILL_SECONDS = 30.0
+"""What a killed worker may take to go: its memory is freed, a call to a disk or a GPU comes back."""
 _DISCARDED_BYTES = 1 << 20
 _PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 
@@ -61,6 +63,7 @@ class ProcessHandle:
         self._listening = asyncio.create_task(self._listen())
         # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
         self._reading = asyncio.Lock()
+        self._given_up = False
 
     @property
     def returncode(self) -> int | None:
@@ -85,7 +88,21 @@ class ProcessHandle:
 
     async def gone(self) -> None:
         """Wait until it has ended and nobody holds its pipes any more. What has not been read is thrown away: a pipe that is full and that nobody reads
-        is never seen to close, and a worker that wrote without end would hold up the driver by its death."""
+        is never seen to close, and a worker that wrote without end would hold up the driver by its death.
+
+        It is given up after `_KILL_SECONDS`: the kernel does not let it go, or somebody who is not to be found holds its pipes. They are closed
+        here then, so that who reads or writes comes to an end.
+        """
+        if self._given_up:
+            return
+        try:
+            async with asyncio.timeout(_KILL_SECONDS):
+                await self._wait_until_gone()
+        except TimeoutError:
+            self._given_up = True
+            self.process._transport.close()  # type: ignore[attr-defined]  # the one way to close the pipes of readers
+
+    async def _wait_until_gone(self) -> None:
         assert self.process.stdout is not None
         async with self._reading:
             while await self.process.stdout.read(_DISCARDED_BYTES):
@@ -95,7 +112,8 @@ class ProcessHandle:
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        return self._words.text()
+        given_up = f"it was killed, and was not gone after {_KILL_SECONDS:g} s: see what holds it (ps, dmesg)"
+        return "\n".join(filter(None, (self._words.text(), given_up if self._given_up else "")))
 
     def end(self) -> None:
         """Kill its session. Once: later its number, which is that of the session, may be somebody else's."""
