@@ -26,6 +26,9 @@ KERNELS_FILE = "kernels.safetensors"
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
 
+EPISODES_PREFIX = "episodes-"
+"""How the names of files begin that `ScoreTransitions` reads."""
+
 MOST_SCORES = 1000
 """Of policies that are scored together."""
 MOST_FINDINGS = 200
@@ -105,7 +108,8 @@ class ScoreTransitions(Record):
     job: str
     source: str
     transitions: tuple[str, ...]
-    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once."""
+    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once; it keeps the
+    files until such a command does not name them, so that they never fill its scratch folder."""
     timeout_s: float
     trusted: bool = False
 
