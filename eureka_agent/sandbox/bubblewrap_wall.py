@@ -18,6 +18,7 @@ from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
 from eureka_agent.sandbox.process_wall import ProcessHandle, _environment
+from eureka_agent.sandbox.readable import named_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
@@ -71,6 +72,7 @@ class BubblewrapWall:
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker sees nothing of `folder`."""
+        named_folders(limits.readable, os.environ)  # those that no wall shows are refused
         environment = _environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
         worker = [
             *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),

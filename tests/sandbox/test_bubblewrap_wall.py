@@ -346,6 +346,19 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, mo
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
 
 
+async def test_no_worker_is_shown_all_files_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with Docker, in the same words."""
+    everything = tmp_path / "everything"
+    everything.symlink_to("/")
+    for folder in ("/", str(everything)):
+        with pytest.raises(WallError, match=f"will not show a worker the folder '{folder}'") as caught:
+            await BubblewrapWall().start(tmp_path, Limits(readable=(Path(folder),)))
+        assert "--env" in caught.value.hint
+    monkeypatch.setenv("PYTHONPATH", "/")
+    with pytest.raises(WallError, match="will not show a worker the folder '/'"):
+        await BubblewrapWall().start(tmp_path, LIMITS)
+
+
 async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
