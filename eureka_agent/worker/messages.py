@@ -11,7 +11,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, field_validator
 
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
 from eureka_agent.settings import TrainingSettings
@@ -211,7 +211,7 @@ class DryRunDone(Record):
     type: Literal["dry_run_done"] = "dry_run_done"
     job: str
     findings: Findings
-    seconds: float
+    seconds: FiniteFloat
 
 
 class Scored(Record):
@@ -238,7 +238,7 @@ class Progress(Record):
     type: Literal["progress"] = "progress"
     points: dict[str, tuple[CurvePoint, ...]]
     """By job."""
-    timers: dict[str, float] = Field(default_factory=dict)
+    timers: dict[str, FiniteFloat] = Field(default_factory=dict)
     """Wall seconds since the worker began, by part: physics, policy, reward, update, rest."""
 
 
