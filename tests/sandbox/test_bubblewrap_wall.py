@@ -23,6 +23,7 @@ import pytest_asyncio
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, BubblewrapHandle, BubblewrapWall, sandboxed, why_not
+from eureka_agent.sandbox.cgroups import ControlGroup
 from eureka_agent.sandbox.process_wall import _environment
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 
@@ -368,6 +369,35 @@ async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+
+
+def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a driver in another container, whose number is nobody's here. Only one that is old and empty is removed."""
+    if not GROUPED:
+        pytest.skip("no control group can be made here")
+    with monkeypatch.context() as another:
+        another.setattr(os, "getpid", lambda: 1 << 30)
+        theirs = ControlGroup.make(LIMITS)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(time, "time", lambda: 1_000_000_000.0)
+        left, entered = ControlGroup.make(LIMITS), ControlGroup.make(LIMITS)
+    assert theirs is not None
+    assert left is not None
+    assert entered is not None
+    own = None
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        try:
+            for folder in entered.folders:
+                (folder / "cgroup.procs").write_text(str(process.pid))
+            own = ControlGroup.make(LIMITS)
+            assert not any(folder.exists() for folder in left.folders)
+            assert all(folder.exists() for group in (theirs, entered) for folder in group.folders)
+        finally:
+            process.kill()
+            process.wait()
+            for group in (theirs, left, entered, own):
+                if group is not None:
+                    group.remove()
 
 
 async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:
