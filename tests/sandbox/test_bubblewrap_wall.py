@@ -24,8 +24,8 @@ from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, BubblewrapHandle, BubblewrapWall, sandboxed, why_not
 from eureka_agent.sandbox.cgroups import ControlGroup
-from eureka_agent.sandbox.process_wall import _environment
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.worker_environment import worker_environment
 
 REASON = why_not()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
@@ -47,7 +47,7 @@ def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
     with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (command, descriptors):
         ended = subprocess.run(
             command,
-            env=_environment(SCRATCH, "test", None),
+            env=worker_environment(SCRATCH, "test", None),
             capture_output=True,
             text=True,
             pass_fds=descriptors,
