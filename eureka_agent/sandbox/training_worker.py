@@ -248,10 +248,10 @@ class TrainingWorker:
                 job.result.set_exception(error)
             return
         finally:
+            if not self._active and self._client is not None:  # it had nothing to say until now
+                self._client.last_sign_of_life = time.monotonic()
             self._paused.pop(name, None)
             policy.unlink(missing_ok=True)
-        if not self._active and self._client is not None:  # it had nothing to say until now
-            self._client.last_sign_of_life = time.monotonic()
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
             self._drop(snapshot)
             return
