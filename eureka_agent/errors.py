@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 from collections.abc import Iterable
 
@@ -48,6 +49,17 @@ class WorkerDiedError(EurekaError):
 
 class WorkerFaultError(EurekaError):
     """A worker reported that it could not do a job; it lives on."""
+
+
+class ProcessStartError(EurekaError):
+    """The machine has no room for one more process: no fault of the code that was to run in it."""
+
+    def __init__(self, number: int) -> None:
+        """`number`: what the system said, an `errno`."""
+        super().__init__(
+            f"cannot start a process for a reward: {os.strerror(number)}",
+            "free memory or processes of this machine, or use fewer --slots, and start the run again",
+        )
 
 
 class RewardLoadError(EurekaError):

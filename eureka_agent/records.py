@@ -32,7 +32,7 @@ class VariableSpec(Record):
     unit: str
     frame: str
     doc: str
-    range: tuple[float, float] | None = None
+    range: tuple[FiniteFloat, FiniteFloat] | None = None
     private: bool = False
 
 
@@ -52,18 +52,18 @@ class TaskDescription(Record):
     fitness_doc: str
     fitness_unit: str
     fitness_reduction: str
-    success_fitness: float | None
+    success_fitness: FiniteFloat | None
     variables: tuple[VariableSpec, ...]
     num_observations: int
     num_actions: int
-    control_dt: float
+    control_dt: FiniteFloat
     """Seconds between two control steps."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     termination_causes: tuple[str, ...]
     env_steps: int
     num_envs: int
-    training_overrides: dict[str, float | int | bool | str | list[int]]
+    training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
     human_reward: str | None
     """Source of the expert's reward; None where the environment has none."""
     sparse_reward: str | None

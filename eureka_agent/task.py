@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,11 @@ class Variable:
             raise EnvironmentLoadError(
                 f"variable name {self.name!r} cannot be an argument of a reward function",
                 f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}",
+            )
+        if self.range is not None and not all(map(math.isfinite, self.range)):
+            raise EnvironmentLoadError(
+                f"the range of variable {self.name!r} is {self.range!r}, expected two finite numbers",
+                "leave the range out where the physics has no bound",
             )
 
 

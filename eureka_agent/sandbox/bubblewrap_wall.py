@@ -17,8 +17,10 @@ import eureka_agent
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
-from eureka_agent.sandbox.process_wall import ProcessHandle, _environment
+from eureka_agent.sandbox.process_wall import ProcessHandle
+from eureka_agent.sandbox.readable import named_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.worker_environment import worker_environment
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
 from eureka_agent.seccomp.system_calls import current_architecture
@@ -71,7 +73,8 @@ class BubblewrapWall:
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker sees nothing of `folder`."""
-        environment = _environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
+        named_folders(limits.readable, os.environ)  # those that no wall shows are refused
+        environment = worker_environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
         worker = [
             *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),
             *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
@@ -132,7 +135,7 @@ def why_not() -> str | None:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                env=_environment(SCRATCH, "probe", None),
+                env=worker_environment(SCRATCH, "probe", None),
                 cwd="/",
                 pass_fds=descriptors,
                 timeout=_PROBE_SECONDS,

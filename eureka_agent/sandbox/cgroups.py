@@ -14,6 +14,8 @@ from eureka_agent.sandbox.wall import Limits
 _ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "eureka-worker-"
 _REMOVAL_SECONDS = 5.0
+_LEFT_SECONDS = 600.0
+"""Age from which a group without processes is a leftover: it has been entered within milliseconds, if ever it was to be."""
 
 ENTER = 'for group in $(echo "$EUREKA_GROUPS" | tr : " "); do echo $$ >"$group/cgroup.procs" || exit 125; done; unset EUREKA_GROUPS; exec "$@"'
 """What a shell does to enter the groups that `EUREKA_GROUPS` names, and to become its arguments there."""
@@ -37,7 +39,7 @@ class ControlGroup:
                 _ROOT / "memory": {"memory.limit_in_bytes": limits.memory_bytes},
                 _ROOT / "pids": {"pids.max": limits.processes},
             }
-        name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        name = f"{_PREFIX}{int(time.time())}-{secrets.token_hex(4)}"
         group = cls(tuple(parent / name for parent in settings))
         try:
             for (parent, values), folder in zip(settings.items(), group.folders, strict=True):
@@ -64,9 +66,13 @@ class ControlGroup:
 
 
 def _remove_empty(parent: Path) -> None:
-    """Groups of drivers that are no more. One with processes, or just made by a driver that lives, stays."""
+    """Groups that nobody will enter any more. One with processes stays, for the kernel removes none such, and so does one that was just made.
+
+    When it was made is in its name. Its driver's number would tell nothing of a driver in another container that shares these folders, but the
+    clock is the same for all; the folder's own time is not kept by the kernel.
+    """
     for folder in parent.glob(f"{_PREFIX}*"):
-        driver = folder.name.removeprefix(_PREFIX).split("-")[0]
-        if not Path("/proc", driver).exists():
+        made = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if made.isdecimal() and time.time() - int(made) > _LEFT_SECONDS:
             with contextlib.suppress(OSError):
                 folder.rmdir()

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +83,7 @@ class WorkerClient:
         self.inbox = Inbox(folder / _INBOX_FOLDER)
         """Files that the worker sent. Those that an event names are there when it comes."""
         self._given: set[str] = set()
+        """Files that it was sent once and for all, as far as it is to have them still."""
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
         """When it last said something of what it was asked to do, in `time.monotonic` seconds; for whoever asked to note."""
@@ -135,7 +137,12 @@ class WorkerClient:
             raise EurekaError(f"{str(path)!r} has {len(content)} bytes, expected at most {MAX_FILE_BYTES}", "")
         header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)
-        self._given.add(name)
+        if once:
+            self._given.add(name)
+
+    def keeps(self, names: Iterable[str]) -> None:
+        """Of the files that it was sent once it has only these any more, after the command that is sent next."""
+        self._given.intersection_update(names)
 
     async def _write(self, data: bytes) -> None:
         """Write what a worker takes in good time. One that reads nothing is killed: who waits for it here has no clock of his own."""

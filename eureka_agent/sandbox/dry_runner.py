@@ -13,7 +13,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Finding, TaskDescription, WrittenFitness
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import DryRun, DryRunDone, Opened, Scored, ScoreTransitions
+from eureka_agent.worker.messages import EPISODES_PREFIX, DryRun, DryRunDone, Opened, Scored, ScoreTransitions
 
 _GRACE_SECONDS = 30.0
 """What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
@@ -107,12 +107,13 @@ class DryRunner:
     async def _hand_over(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
         """Names of the files as the worker knows them, which gets those that it does not have yet."""
         client = await self._worker.ready()
-        names = {name: f"episodes-{name}.npz" for name in episodes}
+        names = {name: f"{EPISODES_PREFIX}{name}.npz" for name in episodes}
         for name, path in episodes.items():
             try:
                 await client.give(path, names[name], once=True)
             except EurekaError as error:
                 raise EpisodesFileError(error.message, "train it again") from None
+        client.keeps(names.values())
         return tuple(names.values())
 
     async def close(self) -> None:

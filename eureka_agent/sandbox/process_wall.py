@@ -7,47 +7,24 @@ import contextlib
 import os
 import secrets
 import signal
-import site
 import subprocess
 import sys
 from pathlib import Path
 
-import eureka_agent
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.last_words import LastWords
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.worker_environment import MARK, worker_environment
 from eureka_agent.seccomp import kernel
-
-_PASSED_ON = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "MUJOCO_GL",
-    "PYOPENGL_PLATFORM",
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "SYSTEMROOT",
-    "GLIBC_TUNABLES",
-)
-"""Environment variables that a worker gets. A list of what is allowed: a key under a name nobody thought of stays here too."""
-
-_HUGE_PAGES = "glibc.malloc.hugetlb=1"
-"""Asks for large pages of memory: a batch of simulations lies on tens of thousands of small ones, more than a core keeps the addresses of. Trainings
-are 5 to 10 % faster (benchmarks/LOG.md). Another C library does not know the word and takes no notice."""
 
 FILTERED = "your files, the network and other processes: a filter of system calls around every reward"
 """Covered where the kernel has such filters (`worker/confinement.py`)."""
 BEHIND_THE_FILTER = "a reward that gets past that filter: nothing stands behind it"
 
-_MARK = "EUREKA_WORKER"
-"""Variable whose value is found in every process of one worker, whatever session or parent it gave itself."""
-
 _KILL_ROUNDS = 20
+_KILL_SECONDS = 30.0
+"""What a killed worker may take to go: its memory is freed, a call to a disk or a GPU comes back."""
 _DISCARDED_BYTES = 1 << 20
-_PACKAGE_PARENT = str(Path(eureka_agent.__file__).resolve().parent.parent)
 
 
 class ProcessHandle:
@@ -61,6 +38,7 @@ class ProcessHandle:
         self._listening = asyncio.create_task(self._listen())
         # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
         self._reading = asyncio.Lock()
+        self._given_up = False
 
     @property
     def returncode(self) -> int | None:
@@ -85,7 +63,21 @@ class ProcessHandle:
 
     async def gone(self) -> None:
         """Wait until it has ended and nobody holds its pipes any more. What has not been read is thrown away: a pipe that is full and that nobody reads
-        is never seen to close, and a worker that wrote without end would hold up the driver by its death."""
+        is never seen to close, and a worker that wrote without end would hold up the driver by its death.
+
+        It is given up after `_KILL_SECONDS`: the kernel does not let it go, or somebody who is not to be found holds its pipes. They are closed
+        here then, so that who reads or writes comes to an end.
+        """
+        if self._given_up:
+            return
+        try:
+            async with asyncio.timeout(_KILL_SECONDS):
+                await self._wait_until_gone()
+        except TimeoutError:
+            self._given_up = True
+            self.process._transport.close()  # type: ignore[attr-defined]  # the one way to close the pipes of readers
+
+    async def _wait_until_gone(self) -> None:
         assert self.process.stdout is not None
         async with self._reading:
             while await self.process.stdout.read(_DISCARDED_BYTES):
@@ -95,7 +87,8 @@ class ProcessHandle:
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        return self._words.text()
+        given_up = f"it was killed, and was not gone after {_KILL_SECONDS:g} s: see what holds it (ps, dmesg)"
+        return "\n".join(filter(None, (self._words.text(), given_up if self._given_up else "")))
 
     def end(self) -> None:
         """Kill its session. Once: later its number, which is that of the session, may be somebody else's."""
@@ -163,7 +156,7 @@ class ProcessWall:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=_environment(folder, mark, limits.visible_gpu),
+                env=worker_environment(folder, mark, limits.visible_gpu),
                 cwd=folder,
                 start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
             )
@@ -184,30 +177,9 @@ class ProcessWall:
         await handle.gone()
 
 
-def _environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str, str]:
-    environment = {"GLIBC_TUNABLES": _HUGE_PAGES}
-    environment |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    if visible_gpu is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = visible_gpu
-    return {
-        **environment,
-        _MARK: mark,
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
-        # what the driver imports the worker finds too: this package where it is not installed, a person's own modules
-        "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGE_PARENT, os.environ.get("PYTHONPATH")))),
-        "PYTHONUSERBASE": site.getuserbase(),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-
-
 def _kill_marked(mark: str) -> None:
     """Kill every process whose environment holds the mark; again while there are any, as one may start another meanwhile."""
-    wanted = f"{_MARK}={mark}".encode()
+    wanted = f"{MARK}={mark}".encode()
     for _ in range(_KILL_ROUNDS):
         found = False
         for entry in Path("/proc").glob("[0-9]*/environ"):

@@ -16,14 +16,8 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
-from eureka_agent.sandbox.training_worker import (
-    PauseObserver,
-    ProgressObserver,
-    TrainingJob,
-    TrainingResult,
-    TrainingWorker,
-    WorkerSetup,
-)
+from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
+from eureka_agent.sandbox.training_worker import TrainingWorker, WorkerSetup
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import Train

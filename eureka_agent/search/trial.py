@@ -17,8 +17,8 @@ from eureka_agent.report.events import Observer, TrainingEnded, TrainingKind, Tr
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.inbox import WorkerFileError
+from eureka_agent.sandbox.training_jobs import PauseObserver
 from eureka_agent.sandbox.training_pool import TrainingPool
-from eureka_agent.sandbox.training_worker import PauseObserver
 from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -119,7 +120,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         fitness_doc=task.fitness_doc,
         fitness_unit=task.fitness_unit,
         fitness_reduction=task.fitness_reduction,
-        success_fitness=task.success_fitness,
+        success_fitness=_reachable(task.success_fitness),
         variables=tuple(_variable_spec(variable) for variable in cls.all_variables()),
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
@@ -135,6 +136,11 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         restorable=loaded.environment_class.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
+
+
+def _reachable(success_fitness: float | None) -> float | None:
+    """Infinite is a way to say that no episode counts as solved, as None is."""
+    return success_fitness if success_fitness is not None and math.isfinite(success_fitness) else None
 
 
 def check_arguments(function: Callable[..., Any], environment_class: type[VecTask], name: str) -> None:
@@ -221,7 +227,7 @@ def _check_class(cls: type[VecTask]) -> None:
     for name in (*_WHOLE_NUMBERS, "control_dt"):
         kind = int if name in _WHOLE_NUMBERS else float
         value = getattr(cls, name, None)
-        if isinstance(value, bool) or not isinstance(value, int | kind) or not value > 0:
+        if isinstance(value, bool) or not isinstance(value, int | kind) or not 0 < value < math.inf:
             raise EnvironmentLoadError(
                 f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
                 f"set it in the class: `{name} = …`",

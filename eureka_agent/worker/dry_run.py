@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import resource
@@ -16,7 +17,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from eureka_agent.errors import signal_name
+from eureka_agent.errors import ProcessStartError, signal_name
 from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.worker.checks import check_reward
@@ -71,11 +72,16 @@ def run_in_child(
 ) -> ChildEnd:
     """The bytes that `work` returns in a confined fork of this process, which is killed with all its children when its time is over.
 
-    Before: `warm_up()`.
+    Before: `warm_up()`. Raises ProcessStartError where the machine has no room for the fork.
     """
     reading, writing = os.pipe()
     parent = os.getpid()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:
+        os.close(reading)
+        os.close(writing)
+        raise ProcessStartError(error.errno or errno.EAGAIN) from None
     if child == 0:
         status = 1
         try:

@@ -11,7 +11,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, field_validator
 
 from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
 from eureka_agent.settings import TrainingSettings
@@ -25,6 +25,9 @@ KERNELS_FILE = "kernels.safetensors"
 """Compiled kernels: bytes (uint8) by their path in a cache folder."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
+
+EPISODES_PREFIX = "episodes-"
+"""How the names of files begin that `ScoreTransitions` reads."""
 
 MOST_SCORES = 1000
 """Of policies that are scored together."""
@@ -105,7 +108,8 @@ class ScoreTransitions(Record):
     job: str
     source: str
     transitions: tuple[str, ...]
-    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once."""
+    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once; it keeps the
+    files until such a command does not name them, so that they never fill its scratch folder."""
     timeout_s: float
     trusted: bool = False
 
@@ -207,7 +211,7 @@ class DryRunDone(Record):
     type: Literal["dry_run_done"] = "dry_run_done"
     job: str
     findings: Findings
-    seconds: float
+    seconds: FiniteFloat
 
 
 class Scored(Record):
@@ -234,7 +238,7 @@ class Progress(Record):
     type: Literal["progress"] = "progress"
     points: dict[str, tuple[CurvePoint, ...]]
     """By job."""
-    timers: dict[str, float] = Field(default_factory=dict)
+    timers: dict[str, FiniteFloat] = Field(default_factory=dict)
     """Wall seconds since the worker began, by part: physics, policy, reward, update, rest."""
 
 

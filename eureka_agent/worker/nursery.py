@@ -8,6 +8,7 @@ fork (some milliseconds) instead of an import of torch (seconds), and keeps the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import mmap
 import os
@@ -17,7 +18,7 @@ import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 
-from eureka_agent.errors import WorkerDiedError
+from eureka_agent.errors import ProcessStartError, WorkerDiedError
 from eureka_agent.worker.confinement import confine_computation, warm_up
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, die_with, limit_generated_code, spare
 from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
@@ -52,11 +53,14 @@ class Nursery:
     def fork(self, channel: socket.socket, memory: int, size: int) -> int:
         """A new process that gets `channel`, on which it is sent a `Load`, and the shared memory of `size` bytes behind the descriptor `memory`.
 
-        Returns its process id. Raises WorkerDiedError where the nursery is no more.
+        Returns its process id. Raises ProcessStartError where the machine has no room for it, WorkerDiedError where the nursery is no more.
         """
         with self._expecting_life():
             socket.send_fds(self._control, [_NUMBER.pack(size)], [channel.fileno(), memory])
-            return self._number()
+            answer = self._number()
+        if answer < 0:
+            raise ProcessStartError(-answer)
+        return answer
 
     def end(self, pid: int) -> int:
         """Kill a process of a reward's, if it still runs. Returns its exit status, or the negative number of the signal that ended it."""
@@ -116,14 +120,23 @@ def _serve(worker: int, ours: socket.socket, control: socket.socket, close_descr
             children.discard(-number)
             answer = _end(-number)
         else:
-            answer = os.fork()
+            answer = _fork()
             if answer == 0:
                 channel, memory = descriptors
                 _in_a_fork(functools.partial(_become_reward, nursery, channel, memory, number))
-            children.add(answer)
+            if answer > 0:
+                children.add(answer)
             for descriptor in descriptors:
                 os.close(descriptor)
         control.sendall(_NUMBER.pack(answer))
+
+
+def _fork() -> int:
+    """As `os.fork`; where that fails the negative number of the error: one reward does without, and the others live on."""
+    try:
+        return os.fork()
+    except OSError as error:
+        return -(error.errno or errno.EAGAIN)
 
 
 def _end(pid: int) -> int:

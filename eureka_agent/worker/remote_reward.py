@@ -52,8 +52,8 @@ class RemoteReward:
     ) -> None:
         """Start its process and load the source there. `rows`: steps of a call, as far as is known; more are possible.
 
-        Raises RewardLoadError as `RewardFunction.from_source` does, and TimeLimitError where its top level takes longer than
-        `LOADING_SECONDS`.
+        Raises RewardLoadError as `RewardFunction.from_source` does, TimeLimitError where its top level takes longer than
+        `LOADING_SECONDS`, and ProcessStartError, which is no fault of the source's, where the machine has no room for it.
         """
         self._nursery = nursery
         self._source = source
@@ -195,6 +195,9 @@ class _Process:
         try:
             pid = nursery.fork(theirs, descriptor, size)
             memory = SharedTensors(mmap.mmap(descriptor, size))
+        except BaseException:
+            ours.close()
+            raise
         finally:
             theirs.close()
             os.close(descriptor)

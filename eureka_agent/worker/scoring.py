@@ -19,7 +19,7 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.confinement import warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
-from eureka_agent.worker.messages import Scored, ScoreTransitions
+from eureka_agent.worker.messages import EPISODES_PREFIX, Scored, ScoreTransitions
 from eureka_agent.worker.states import extreme_states
 
 MOST_STEPS = 4000
@@ -96,7 +96,13 @@ class Scorer:
         self._stored = StoredSteps({}, ())
 
     def run(self, command: ScoreTransitions) -> Scored:
-        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that holds no episodes."""
+        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that holds no episodes.
+
+        Files of episodes that the command does not name are removed first.
+        """
+        for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
+            if path.name not in command.transitions:
+                path.unlink(missing_ok=True)
         if command.transitions != self._files:
             self._stored = read_steps([self._folder / name for name in command.transitions], self._variables)
             self._files = command.transitions

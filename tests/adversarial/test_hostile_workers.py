@@ -293,6 +293,36 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
     assert len(asked) == 2  # once in each of two workers
 
 
+async def test_the_time_that_a_decision_takes_is_no_silence(tmp_path: Path) -> None:
+    """Who is silent after it has all of its time; a decision may wait for trainings of other workers."""
+    code = """
+    header = b"{}" + b" " * 6
+    give("p", struct.pack("<Q", len(header)) + header)
+    give("s", b"x")
+    say(type="paused", job=job, env_steps=128, policy="p", snapshot="s")
+    time.sleep(60)
+    """
+    decided, died = [], []
+
+    async def go_on(points: object, policy: Path | None) -> str:
+        await asyncio.sleep(0.4)
+        decided.append(time.monotonic())
+        return ""
+
+    pool = TrainingPool(
+        *(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch"),
+        timeout_s=0.8,
+        on_retry=lambda job, reason: died.append(time.monotonic()),
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+    finally:
+        await pool.close()
+    assert "no sign of life for 0.8 s" in result.failure_reason
+    assert died[0] - decided[0] >= 0.8
+
+
 async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) -> None:
     """Between two jobs nobody does, and a worker gone bad would fill the driver's memory."""
     code = "while True:\n    say(type='opened', description=description | {'doc': 'x' * (4 << 20)})"

@@ -23,8 +23,9 @@ import pytest_asyncio
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, BubblewrapHandle, BubblewrapWall, sandboxed, why_not
-from eureka_agent.sandbox.process_wall import _environment
+from eureka_agent.sandbox.cgroups import ControlGroup
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.worker_environment import worker_environment
 
 REASON = why_not()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
@@ -46,7 +47,7 @@ def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
     with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (command, descriptors):
         ended = subprocess.run(
             command,
-            env=_environment(SCRATCH, "test", None),
+            env=worker_environment(SCRATCH, "test", None),
             capture_output=True,
             text=True,
             pass_fds=descriptors,
@@ -346,6 +347,19 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, mo
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
 
 
+async def test_no_worker_is_shown_all_files_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with Docker, in the same words."""
+    everything = tmp_path / "everything"
+    everything.symlink_to("/")
+    for folder in ("/", str(everything)):
+        with pytest.raises(WallError, match=f"will not show a worker the folder '{folder}'") as caught:
+            await BubblewrapWall().start(tmp_path, Limits(readable=(Path(folder),)))
+        assert "--env" in caught.value.hint
+    monkeypatch.setenv("PYTHONPATH", "/")
+    with pytest.raises(WallError, match="will not show a worker the folder '/'"):
+        await BubblewrapWall().start(tmp_path, LIMITS)
+
+
 async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
@@ -355,6 +369,35 @@ async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+
+
+def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a driver in another container, whose number is nobody's here. Only one that is old and empty is removed."""
+    if not GROUPED:
+        pytest.skip("no control group can be made here")
+    with monkeypatch.context() as another:
+        another.setattr(os, "getpid", lambda: 1 << 30)
+        theirs = ControlGroup.make(LIMITS)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(time, "time", lambda: 1_000_000_000.0)
+        left, entered = ControlGroup.make(LIMITS), ControlGroup.make(LIMITS)
+    assert theirs is not None
+    assert left is not None
+    assert entered is not None
+    own = None
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        try:
+            for folder in entered.folders:
+                (folder / "cgroup.procs").write_text(str(process.pid))
+            own = ControlGroup.make(LIMITS)
+            assert not any(folder.exists() for folder in left.folders)
+            assert all(folder.exists() for group in (theirs, entered) for folder in group.folders)
+        finally:
+            process.kill()
+            process.wait()
+            for group in (theirs, left, entered, own):
+                if group is not None:
+                    group.remove()
 
 
 async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:

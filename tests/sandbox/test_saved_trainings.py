@@ -16,8 +16,8 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.sandbox.training_jobs import PauseObserver
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
-from eureka_agent.sandbox.training_worker import PauseObserver
 from eureka_agent.settings import TrainingSettings
 
 pytestmark = pytest.mark.slow

@@ -14,6 +14,7 @@ import pytest
 from script_wall import ScriptWall
 
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
@@ -210,6 +211,53 @@ async def test_a_worker_that_is_gone_is_not_killed_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append(group))
     await client.close()
     assert signalled == []
+
+
+async def test_a_worker_whose_pipes_somebody_holds_is_given_up_by_a_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who left its session, and whose environment has no mark: nothing tells that it came from there."""
+    monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
+    script = f"""
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        open({str(tmp_path / "holds")!r}, "w").write(str(os.getpid()))
+        time.sleep(600)
+    time.sleep(600)
+    """
+    client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
+    while not (tmp_path / "holds").exists() or not (tmp_path / "holds").read_text():
+        await asyncio.sleep(0.01)
+    try:
+        await asyncio.wait_for(client.kill(), 10)
+        with pytest.raises(WorkerDiedError, match=r"was not gone after 0\.2 s"):
+            await client.receive(10.0)
+        await asyncio.wait_for(client.close(), 10)
+        assert list((tmp_path / "scratch").iterdir()) == []
+    finally:
+        os.kill(int((tmp_path / "holds").read_text()), signal.SIGKILL)
+
+
+async def test_a_dead_worker_whose_pipes_somebody_holds_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
+    script = f"""
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        open({str(tmp_path / "holds")!r}, "w").write(str(os.getpid()))
+        time.sleep(600)
+    os._exit(5)
+    """
+    client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
+    try:
+        with pytest.raises(WorkerDiedError, match="exit status 5"):
+            await asyncio.wait_for(client.receive(), 10)
+    finally:
+        os.kill(int((tmp_path / "holds").read_text()), signal.SIGKILL)
+        await client.close()
 
 
 async def test_a_worker_that_reads_nothing_of_a_file_is_killed(tmp_path: Path, workers_of: ProcessesOf) -> None:

@@ -125,6 +125,8 @@ MISTAKES = {
     "variable's shape": ((ENV, "(2,)", "2"), "shape of variable 'state' is 2"),
     "two of a name": ((ENV, 'Variable("state"', 'Variable("position"'), "two variables named 'position'"),
     "taken name": ((ENV, 'Variable("state"', 'Variable("actions"'), "two variables named 'actions'"),
+    "endless step": ((ENV, "control_dt = 0.1", 'control_dt = float("inf")'), "control_dt is inf"),
+    "endless range": ((ENV, "(-6.0, 6.0)", '(0.0, float("inf"))'), r"range of variable 'position' is \(0\.0, inf\)"),
     "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
     "empty sentence": ((TASK, '"go right"', '"  "'), "needs a sentence"),
     "unknown field": ((TASK, "sentence=", "sentense="), r"go\.py, line 9: TypeError.*sentense"),
@@ -157,6 +159,13 @@ def test_what_describe_refuses(write_folder: WriteFolder) -> None:
     with pytest.raises(SettingsError, match="'horizons'") as settings_error:
         describe(load_environment(str(write_folder(*changes))))
     assert settings_error.value.hint == "did you mean 'horizon'?"
+
+
+def test_a_success_that_is_never_reached_is_none(write_folder: WriteFolder) -> None:
+    described = describe(
+        load_environment(str(write_folder((TASK, "options=", "success_fitness=float('inf'), options="))))
+    )
+    assert described.success_fitness is None
 
 
 def test_training_overrides_are_described(write_folder: WriteFolder) -> None:

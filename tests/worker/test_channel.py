@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from eureka_agent.records import TaskDescription
 from eureka_agent.worker.channel import Channel, File, ProtocolError
-from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, FileHeader, Shutdown
+from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, FileHeader, Opened, Shutdown
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 
@@ -101,6 +103,27 @@ def test_an_event_is_one_line_whatever_it_says(pipes: Pipes) -> None:
     data = os.read(pipes.driver_reads, 1 << 16)
     assert data.count(b"\n") == 1
     assert EVENT.validate_json(data) == event
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999"])
+def test_a_number_of_a_workers_is_finite(description: TaskDescription, number: str) -> None:
+    """JSON as Python reads it has words for others."""
+    opened = Opened(description=description).model_dump_json()
+    dry_run = '{"type":"dry_run_done","job":"a","findings":[],"seconds":0.5}'
+    progress = '{"type":"progress","points":{},"timers":{"physics":0.5}}'
+    places = [
+        (opened, '"control_dt":', "0.02"),
+        (opened, '"success_fitness":', "8.0"),
+        (opened, '"range":[-1.0,', "1.0"),
+        (opened.replace('"training_overrides":{', '"training_overrides":{"clip":0.5'), '"clip":', "0.5"),
+        (dry_run, '"seconds":', "0.5"),
+        (progress, '"physics":', "0.5"),
+    ]
+    for line, place, finite in places:
+        EVENT.validate_json(line)
+        assert place + finite in line
+        with pytest.raises(ValidationError):
+            EVENT.validate_json(line.replace(place + finite, place + number))
 
 
 def header(name: str, size: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +12,12 @@ import pytest
 import pytest_asyncio
 
 from eureka_agent.critic.findings import CODES
+from eureka_agent.errors import ProcessStartError
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.worker.dry_run import run_in_child
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -144,6 +148,17 @@ def _holds(path: Path, text: bytes) -> bool:
         return text in path.read_bytes()
     except OSError:
         return False
+
+
+async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> int:
+        raise BlockingIOError(errno.EAGAIN, "no process is left")
+
+    monkeypatch.setattr(os, "fork", full)
+    opened = os.listdir("/proc/self/fd")
+    with pytest.raises(ProcessStartError, match=os.strerror(errno.EAGAIN)):
+        run_in_child(lambda: b"", 1.0, 0, ())
+    assert os.listdir("/proc/self/fd") == opened
 
 
 async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from eureka_agent.errors import RewardLoadError
+from eureka_agent.errors import ProcessStartError, RewardLoadError
 from eureka_agent.task import Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.time_limit import TimeLimitError
@@ -249,6 +250,31 @@ def compute_reward(height):
         os.close(secret)
         os.close(other)
     assert list(components) == ["0", "1", "2", "3"]
+
+
+def test_a_machine_without_room_for_a_process_costs_that_reward_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no RewardLoadError, which would be the reward's own fault; before and after it the nursery serves others."""
+    fork, left = os.fork, [2]  # the nursery and a first reward
+
+    def full() -> int:
+        left[0] -= 1
+        if left[0] == -1:
+            raise BlockingIOError(errno.EAGAIN, "no process is left")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", full)
+    nursery = Nursery.start(())
+    try:
+        first = RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+        with pytest.raises(ProcessStartError, match=os.strerror(errno.EAGAIN)) as caught:
+            RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+        assert not isinstance(caught.value, RewardLoadError)
+        assert "--slots" in caught.value.hint
+        third = RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+        for reward in (first, third):
+            assert reward.begin(values(), 5.0)()[0].isfinite().all()
+    finally:
+        nursery.close()
 
 
 def test_all_end_with_the_nursery(remote: Remote) -> None:

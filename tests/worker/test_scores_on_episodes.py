@@ -25,8 +25,13 @@ RECORDED = 8 * 40
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def dry_runner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), TIMEOUT_S)
+async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dry")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
+    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()
@@ -82,6 +87,23 @@ async def test_returns_come_in_the_order_of_the_files(dry_runner: DryRunner, tmp
         {"worst": 0.5, "best": 1.0},
         {"worst": 1.0, "best": 2.0},
     )
+
+
+async def test_a_worker_keeps_the_files_of_the_last_score_alone(
+    dry_runner: DryRunner, scratch: Path, tmp_path: Path
+) -> None:
+    """Of a long search they would fill its scratch folder. Who is asked for again is sent again, also after a score that failed."""
+    files = {name: episodes_file(tmp_path / name, [value], [value]) for name, value in (("a", 0.25), ("b", 0.5))}
+    files["broken"] = tmp_path / "broken"
+    files["broken"].write_bytes(b"PK")
+    sent = {**files, "gone": tmp_path / "gone"}
+    for names in (("a", "b"), ("b",), ("a",), ("b", "broken"), ("a", "b"), ("a", "gone"), ("b",), ("b", "a")):
+        scored = await dry_runner.score(reward("pole_upright"), {name: sent[name] for name in names})
+        if {"broken", "gone"} & {*names}:
+            assert scored.reason != ""
+            continue
+        assert [returns["best"] for returns in scored.returns] == [{"a": 0.25, "b": 0.5}[name] for name in names]
+        assert {path.name for path in scratch.rglob("*.npz")} == {f"episodes-{name}.npz" for name in names}
 
 
 async def test_of_many_steps_a_spread_of_them_is_sent(dry_runner: DryRunner, tmp_path: Path) -> None:

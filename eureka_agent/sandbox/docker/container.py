@@ -115,7 +115,7 @@ def _environment(limits: Limits, surroundings: Surroundings) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
-        # large pages of memory, see process_wall
+        # large pages of memory, see worker_environment
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

@@ -12,6 +12,7 @@ from pathlib import Path
 import eureka_agent
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.readable import named_folders, package_parent
 
 _MOST_COPIED_BYTES = 1 << 30
 _COPIED_NOT = shutil.ignore_patterns("__pycache__")
@@ -25,26 +26,10 @@ class Folder:
     outside: Path
 
 
-def package_parent() -> Path:
-    """What PYTHONPATH must name for a worker to import this package."""
-    return Path(eureka_agent.__file__).resolve().parent.parent
-
-
-def python_path(variables: Mapping[str, str]) -> list[Path]:
-    """Existing folders of the driver's PYTHONPATH, absolute. The package's own parent is not among them: a checkout holds the runs too."""
-    parts = [Path(part).absolute() for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part]
-    parent = package_parent()
-    return [part for part in dict.fromkeys(parts) if part.is_dir() and part.resolve() != parent]
-
-
 def readable_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
-    """All folders that a worker reads, none inside another."""
+    """All folders that a worker reads, none inside another. Raises WallError as `named_folders` does."""
     package = package_parent() / eureka_agent.__name__
-    wanted = {package, resource_folder("envs"), *python_path(variables), *(path.absolute() for path in readable)}
-    if Path("/") in wanted:
-        raise WallError(
-            "the sandbox will not show a worker the folder '/'", "name a smaller folder: in PYTHONPATH, or with --env"
-        )
+    wanted = {package, resource_folder("envs"), *named_folders(readable, variables)}
     return sorted(path for path in wanted if not any(parent in wanted for parent in path.parents))
 
 

@@ -23,7 +23,8 @@ from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, 
 from eureka_agent.sandbox.docker.image import Say, built_image, ensure_image, image_for, read_choice
 from eureka_agent.sandbox.docker.leftovers import container_labels, remove_container, remove_leftovers
 from eureka_agent.sandbox.docker.markers import Marker
-from eureka_agent.sandbox.docker.mounts import package_parent, prepare, python_path, readable_folders
+from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
+from eureka_agent.sandbox.readable import package_parent, python_path
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.seccomp.profile import worker_profile
 

@@ -23,7 +23,8 @@ from eureka_agent.sandbox.docker.container import Surroundings, container_option
 from eureka_agent.sandbox.docker.engine import Engine, connect
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
-from eureka_agent.sandbox.docker.mounts import Folder, package_parent, prepare, python_path, readable_folders
+from eureka_agent.sandbox.docker.mounts import Folder, prepare, readable_folders
+from eureka_agent.sandbox.readable import package_parent, python_path
 from eureka_agent.sandbox.wall import Limits
 
 
@@ -317,8 +318,13 @@ def test_folders_that_a_worker_reads(tmp_path: Path) -> None:
     assert environment not in found  # it is in the other
     assert package_parent() / "eureka_agent" in found
     assert package_parent() not in found
-    with pytest.raises(WallError, match="'/'"):
-        readable_folders([Path("/")], {})
+    everything = tmp_path / "everything"
+    everything.symlink_to("/")
+    for folder in ("/", "//", str(everything)):
+        with pytest.raises(WallError, match=f"the folder '{folder}'"):
+            readable_folders([Path(folder)], {})
+        with pytest.raises(WallError, match=f"the folder '{folder}'"):
+            readable_folders([], {"PYTHONPATH": folder})
 
 
 def test_only_a_folder_with_something_private_is_copied(tmp_path: Path) -> None:
