@@ -47,6 +47,11 @@ class Engine:
         return int(self.info.get("NCPU") or 1)
 
     @property
+    def limits_processor(self) -> bool:
+        """Whether it can limit processor time. Without root it often cannot: systemd lets a person have memory and processes."""
+        return self.info.get("CpuCfsQuota") is not False and self.info.get("CpuCfsPeriod") is not False
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it can give GPUs to containers."""
         return "nvidia" in (self.info.get("Runtimes") or {})
@@ -126,7 +131,10 @@ def _host(variables: Mapping[str, str]) -> str:
         places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
     if variables.get("HOME"):
         places += [os.path.join(variables["HOME"], ".docker", part, "docker.sock") for part in ("run", "desktop")]
-    return "unix://" + next((place for place in places if _is_socket(place)), _SYSTEM_SOCKET)
+    sockets = [place for place in places if _is_socket(place)]
+    # beside an engine for others, which this person may not use, there may be one of the person's own
+    usable = [place for place in sockets if os.access(place, os.W_OK)]
+    return "unix://" + (usable or sockets or [_SYSTEM_SOCKET])[0]
 
 
 def _is_socket(path: str) -> bool:
@@ -178,6 +186,8 @@ def _refusal_hint(words: str) -> str:
         return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
     if "bind source path does not exist" in lowered:
         return "the engine must see this machine's files under the same paths (it may run in another container)"
+    if "invalid reference format" in lowered:
+        return "expected NAME or NAME:TAG, in lower case: eureka sandbox build --base-image NAME"
     if "no such image" in lowered:
         return "build it again: eureka sandbox build"
     return "see the engine's log (journalctl -u docker), or use --sandbox process"
