@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import docker
 import requests
+import urllib3
 from docker.errors import APIError, DockerException
 
 from eureka_agent.errors import WallError
@@ -107,7 +108,8 @@ def engine_errors(host: str) -> Iterator[None]:
         raise WallError(
             f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox process"
         ) from None
-    except (requests.exceptions.RequestException, DockerException, OSError) as error:
+    # an answer that breaks off while the SDK reads it by line is an error of urllib3's own
+    except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, DockerException, OSError) as error:
         # a timeout in the middle of an answer has the type of a broken connection
         if "timed out" in str(error).lower():
             raise WallError(
@@ -121,8 +123,10 @@ def _host(variables: Mapping[str, str]) -> str:
     given = variables.get(HOST_VARIABLE, "")
     if given:
         if not given.startswith("unix:///"):
+            elsewhere = given.startswith(("tcp://", "ssh://", "http://", "https://"))
+            reason = "the worker needs this machine's files, so its engine must be on this machine"
             raise WallError(
-                f"{HOST_VARIABLE} is {given!r}: the worker needs this machine's files, so its engine must be on this machine",
+                f"{HOST_VARIABLE} is {given!r}: {reason if elsewhere else 'that is no address of a socket'}",
                 "expected unix:///path/to/docker.sock; unset it to use the usual one",
             )
         return given
@@ -161,7 +165,11 @@ def _knock(path: str, timeout_s: float) -> None:
                 "add yourself to its group (sudo usermod -aG docker $USER, then log in again), or use --sandbox process",
             ) from None
         except OSError as error:
-            raise WallError(f"no Docker engine answers at {path!r}: {error.strerror or error}", _START_HINT) from None
+            own = "" if path == _SYSTEM_SOCKET else "; one without root: systemctl --user start docker"
+            raise WallError(
+                f"no Docker engine answers at {path!r}: {error.strerror or error}",
+                f"start Docker (sudo systemctl start docker{own}), or use --sandbox process",
+            ) from None
 
 
 def _check(info: Mapping[str, Any], host: str) -> None:

@@ -10,11 +10,12 @@ import sys
 import threading
 from pathlib import Path
 
+import docker
 import pytest
 
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
-from eureka_agent.sandbox.docker.engine import _host, connect
+from eureka_agent.sandbox.docker.engine import _host, connect, engine_errors
 from eureka_agent.sandbox.docker.handle import ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
 from eureka_agent.sandbox.docker.mounts import Folder, package_parent, prepare, python_path, readable_folders
@@ -26,6 +27,7 @@ from eureka_agent.sandbox.wall import Limits
     [
         ("tcp://10.0.0.1:2375", "must be on this machine"),
         ("ssh://somebody@somewhere", "must be on this machine"),
+        ("/var/run/docker.sock", "no address of a socket"),
         ("unix:///nowhere/docker.sock", "there is no socket '/nowhere/docker.sock'"),
     ],
 )
@@ -97,6 +99,27 @@ def test_an_engine_that_talks_nonsense_or_nothing_is_one_line(tmp_path: Path, an
         listener.shutdown(socket.SHUT_RDWR)
     assert "\n" not in caught.value.message
     assert "Docker engine" in caught.value.message
+
+
+def test_an_engine_that_is_killed_in_the_middle_of_a_build_is_one_line(tmp_path: Path) -> None:
+    path = str(tmp_path / "docker.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def serve() -> None:
+            with listener.accept()[0] as connection:
+                connection.recv(1 << 16)
+                connection.sendall(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf\r\n{"stream": "x"}\r\n')
+
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        client = docker.APIClient(base_url=f"unix://{path}", version="1.41", timeout=5)
+        with pytest.raises(WallError, match="went away") as caught, engine_errors(f"unix://{path}"):
+            list(client.build(path="https://example.org/x.git", decode=True))
+        client.close()
+        server.join()
+    assert "\n" not in caught.value.message
 
 
 def surroundings(**changed: object) -> Surroundings:
