@@ -4,7 +4,9 @@ To compile all Python files of torch and sympy takes longer than the rest of the
 then costs a worker moments. Packages that the person asked for are compiled whole.
 """
 
+import importlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -21,20 +23,58 @@ OPEN = (("/tmp", 0o1777), ("/root", 0o755), ("/home", 0o755))
 
 
 def main() -> None:
-    """Install, then import. A package that is not there, or cannot be imported here, is met again where it is needed."""
+    """Install, then import. The builder shows a person the lines that begin with ERROR."""
+    print("FOUND: Python", platform.python_version(), "and", c_library(), flush=True)
+    with open("/build/python.txt") as file:
+        wanted = file.read().strip()
+    if "{}.{}".format(*sys.version_info) != wanted:
+        sys.exit(f"ERROR: its `python` is Python {platform.python_version()}, and the packages are for Python {wanted}")
+    print("INSTALLS: packages", flush=True)
     environment = dict(os.environ, PIP_ROOT_USER_ACTION="ignore", PIP_BREAK_SYSTEM_PACKAGES="1")
-    subprocess.run([*PIP, *OPTIONS, "--no-deps", "--no-compile", "-r", "/build/pins.txt"], check=True, env=environment)
+    run([*PIP, *OPTIONS, "--no-deps", "--no-compile", "-r", "/build/pins.txt"], environment)
     for site in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         remove_what_no_worker_opens(site)
     if os.path.exists("/build/requirements.txt"):
+        print("INSTALLS: requirements", flush=True)
         listed = ["-c", "/build/pins.txt", "-r", "/build/requirements.txt"]
-        subprocess.run([*PIP, *OPTIONS, *listed], check=True, env=environment)
-    imports = f"import importlib\nfor name in {IMPORTED!r}:\n    try: importlib.import_module(name)\n    except ImportError as error: print(error)"
+        run([*PIP, *OPTIONS, *listed], environment)
+    print("INSTALLS: imports", flush=True)
     # in a Python that has seen the new packages, and may write what it compiles
-    subprocess.run([sys.executable, "-c", imports], check=True, env=dict(os.environ, MUJOCO_GL="disable"))
+    run([sys.executable, __file__, *IMPORTED], dict(os.environ, MUJOCO_GL="disable"))
     for path, mode in OPEN:
         if os.path.isdir(path):
             os.chmod(path, mode)
+
+
+def run(command: list[str], environment: dict[str, str]) -> None:
+    """End with the command's own words, where it fails."""
+    if subprocess.run(command, env=environment).returncode != 0:
+        sys.exit(1)
+
+
+def c_library() -> str:
+    """Name and version: `sin` and `exp` are its own."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "no glibc"
+    except (ValueError, OSError):
+        return "no glibc"
+
+
+def import_all(names: list[str]) -> None:
+    """A package that is not there is met again where it is needed; one that is there and lacks a library of the system is an error now."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (ImportError, OSError) as error:
+            missing = getattr(error, "name", None)
+            if isinstance(error, ModuleNotFoundError) and missing and f"{name}.".startswith(f"{missing}."):
+                print(error)
+                continue
+            # numpy puts a page of advice around the reason
+            reason: BaseException = error
+            while reason.__cause__ or reason.__context__:
+                reason = reason.__cause__ or reason.__context__ or reason
+            sys.exit(f"ERROR: cannot import {name}: {' '.join(str(reason).split())[:300]}")
 
 
 def remove_what_no_worker_opens(site: str) -> None:
@@ -54,4 +94,4 @@ def remove_what_no_worker_opens(site: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    import_all(sys.argv[1:]) if sys.argv[1:] else main()

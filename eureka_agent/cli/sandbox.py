@@ -143,7 +143,12 @@ def clean(everything: bool, with_images: bool) -> None:
     click.echo(f"removed {count} image{'s' if count != 1 else ''}")
 
 
+_EXPECTED_REQUIREMENT = "expected names of packages, with versions if you like: 'scipy>=1.14'"
+
+
 def _read_requirements(path: Path) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+
     from eureka_agent.errors import SettingsError
 
     try:
@@ -160,6 +165,10 @@ def _read_requirements(path: Path) -> str:
         ):  # the file is read elsewhere, and the image has no network
             raise SettingsError(
                 f"{str(path)!r} has the line {line!r}",
-                "expected names of packages, with versions if you like: 'scipy>=1.14'",
+                _EXPECTED_REQUIREMENT,
             )
+        try:
+            Requirement(line.partition(" #")[0])
+        except InvalidRequirement:
+            raise SettingsError(f"{str(path)!r} has the line {line!r}", _EXPECTED_REQUIREMENT) from None
     return "\n".join(kept)

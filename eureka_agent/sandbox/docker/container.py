@@ -34,7 +34,8 @@ class Surroundings:
     """Folders in which a worker finds modules, besides the image's own."""
     seccomp: str
     """The profile of system calls as JSON."""
-    engine_cores: int
+    engine_cores: int | None
+    """None: the engine cannot limit processor time."""
     gpus: tuple[str, ...] | None = None
     """GPUs of a worker to which `Limits` gives none in particular; empty: none; None: all."""
 
@@ -88,7 +89,7 @@ def container_options(name: str, limits: Limits, surroundings: Surroundings) -> 
     }
     if limits.cores:
         options["cpuset_cpus"] = ",".join(map(str, limits.cores))
-    else:
+    elif surroundings.engine_cores is not None:
         options["nano_cpus"] = surroundings.engine_cores * 10**9
     requests = _gpus(limits.visible_gpu, surroundings.gpus)
     return options | ({"device_requests": requests} if requests else {})

@@ -48,6 +48,11 @@ class Engine:
         return int(self.info.get("NCPU") or 1)
 
     @property
+    def limits_processor(self) -> bool:
+        """Whether it can limit processor time. Without root it often cannot: systemd lets a person have memory and processes."""
+        return self.info.get("CpuCfsQuota") is not False and self.info.get("CpuCfsPeriod") is not False
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it can give GPUs to containers."""
         return "nvidia" in (self.info.get("Runtimes") or {})
@@ -117,8 +122,10 @@ def _host(variables: Mapping[str, str]) -> str:
     given = variables.get(HOST_VARIABLE, "")
     if given:
         if not given.startswith("unix:///"):
+            elsewhere = given.startswith(("tcp://", "ssh://", "http://", "https://"))
+            reason = "the worker needs this machine's files, so its engine must be on this machine"
             raise WallError(
-                f"{HOST_VARIABLE} is {given!r}: the worker needs this machine's files, so its engine must be on this machine",
+                f"{HOST_VARIABLE} is {given!r}: {reason if elsewhere else 'that is no address of a socket'}",
                 "expected unix:///path/to/docker.sock; unset it to use the usual one",
             )
         return given
@@ -127,7 +134,10 @@ def _host(variables: Mapping[str, str]) -> str:
         places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
     if variables.get("HOME"):
         places += [os.path.join(variables["HOME"], ".docker", part, "docker.sock") for part in ("run", "desktop")]
-    return "unix://" + next((place for place in places if _is_socket(place)), _SYSTEM_SOCKET)
+    sockets = [place for place in places if _is_socket(place)]
+    # beside an engine for others, which this person may not use, there may be one of the person's own
+    usable = [place for place in sockets if os.access(place, os.W_OK)]
+    return "unix://" + (usable or sockets or [_SYSTEM_SOCKET])[0]
 
 
 def _is_socket(path: str) -> bool:
@@ -154,7 +164,11 @@ def _knock(path: str, timeout_s: float) -> None:
                 "add yourself to its group (sudo usermod -aG docker $USER, then log in again), or use --sandbox process",
             ) from None
         except OSError as error:
-            raise WallError(f"no Docker engine answers at {path!r}: {error.strerror or error}", _START_HINT) from None
+            own = "" if path == _SYSTEM_SOCKET else "; one without root: systemctl --user start docker"
+            raise WallError(
+                f"no Docker engine answers at {path!r}: {error.strerror or error}",
+                f"start Docker (sudo systemctl start docker{own}), or use --sandbox process",
+            ) from None
 
 
 def _check(info: Mapping[str, Any], host: str) -> None:
@@ -179,6 +193,8 @@ def _refusal_hint(words: str) -> str:
         return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
     if "bind source path does not exist" in lowered:
         return "the engine must see this machine's files under the same paths (it may run in another container)"
+    if "invalid reference format" in lowered:
+        return "expected NAME or NAME:TAG, in lower case: eureka sandbox build --base-image NAME"
     if "no such image" in lowered:
         return "build it again: eureka sandbox build"
     return "see the engine's log (journalctl -u docker), or use --sandbox process"

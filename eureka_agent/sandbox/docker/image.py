@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import sys
+import os
+import platform
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -13,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import ImageNotFound
+from docker.errors import APIError, ImageNotFound
 
 from eureka_agent.errors import WallError, WallNotBuiltError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.archive import Entry, tar_stream
+from eureka_agent.sandbox.docker.build_log import BuildLog
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder, cache_lock
 from eureka_agent.sandbox.docker.engine import Engine, engine_errors
 from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
 from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, pinned
-from eureka_agent.sandbox.docker.wheelhouse import choose, fill, own_wheelhouse
+from eureka_agent.sandbox.docker.wheelhouse import REQUIREMENTS_HINT, choose, fill, own_wheelhouse, python_version
 
 IMAGE_NAME = "eureka-worker"
 IMAGE_LABEL = "eureka-agent"
@@ -30,7 +32,6 @@ IMAGE_LABEL = "eureka-agent"
 HOST_BASE = "host"
 """In place of an image's name: a base image made of this machine's Python."""
 _BUILD_SECONDS = 3600.0
-_LAST_LINES = 6
 
 Say = Callable[[str], None]
 
@@ -57,6 +58,8 @@ class Recipe:
     """What the base is, whatever its name: a hash of this machine's Python, or the image's id."""
     pins: tuple[str, ...]
     requirements: str = ""
+    python: str = ""
+    """Major and minor version: the packages are built for it, and the base image must have it."""
 
     @property
     def tag(self) -> str:
@@ -102,7 +105,7 @@ def image_for(engine: Engine, choice: Choice, pull: bool = True) -> Recipe:
     )
     # half a gigabyte that is of use on a GPU alone
     pins = pinned(optional=OPTIONAL_ROOTS if engine.has_gpus else ())
-    return Recipe(dockerfile, install, choice.base_image, identity, pins, choice.requirements)
+    return Recipe(dockerfile, install, choice.base_image, identity, pins, choice.requirements, python_version())
 
 
 def built_image(engine: Engine, choice: Choice) -> str:
@@ -185,6 +188,8 @@ def _base_identity(engine: Engine, name: str, pull: bool) -> str:
 
 def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) -> None:
     packages = len(recipe.pins)
+    if wheelhouse is not None:
+        choose(wheelhouse, recipe.pins, recipe.requirements)  # what is not there is said before anything begins
     say(f"building the image of the sandbox, {recipe.tag} ({packages} packages); this happens once ...")
     folder = own_wheelhouse() if wheelhouse is None else wheelhouse
     with ThreadPoolExecutor(1) as other:  # pip is busy with itself, the engine with the base
@@ -196,6 +201,7 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
     context = [
         Entry("Dockerfile", data=recipe.dockerfile.encode(), mode=0o644),
         Entry("build/install.py", data=recipe.install.encode(), mode=0o644),
+        Entry("build/python.txt", data=recipe.python.encode(), mode=0o644),
         Entry("build/pins.txt", data="\n".join(recipe.pins).encode(), mode=0o644),
         Entry("build/pip.whl", source=pip, mode=0o644),
         *(Entry(f"build/wheels/{wheel.name}", source=wheel, mode=0o644) for wheel in wheels),
@@ -215,7 +221,19 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
             forcerm=True,
             pull=False,
         )
-        _follow(answers, recipe)
+        log = BuildLog()
+        log.follow(answers)
+        if log.error:
+            # the engine keeps what it had made, hundreds of megabytes under no name
+            for layer in reversed(log.layers[1:]):
+                with contextlib.suppress(APIError):
+                    client.remove_image(layer, noprune=True)
+            raise WallError(f"the image of the sandbox cannot be built: {log.error}", _build_hint(recipe, log))
+    here = f"Python {platform.python_version()} and {_c_library()}"
+    if recipe.base != HOST_BASE and log.found and log.found != here:
+        say(
+            f"{recipe.base} has {log.found}, this machine {here}: fitness may differ in its last digits from that behind other walls"
+        )
 
 
 def _base(engine: Engine, recipe: Recipe) -> str:
@@ -242,22 +260,22 @@ def _import_base(engine: Engine, tag: str, pins: tuple[str, ...]) -> None:
             raise
 
 
-def _follow(answers: Iterator[dict[str, Any]], recipe: Recipe) -> None:
-    """Read what the engine says of a build to its end. Raises WallError with the last lines where it failed."""
-    lines: list[str] = []
-    for answer in answers:
-        lines += [line.strip() for line in str(answer.get("stream", "")).splitlines() if line.strip()]
-        del lines[:-_LAST_LINES]
-        if "error" in answer:
-            errors = [line for line in lines if line.startswith("ERROR")] or lines
-            words = "; ".join([*errors[-2:], str(answer["error"]).strip()])
-            python = f"{sys.version_info.major}.{sys.version_info.minor}"
-            raise WallError(
-                f"the image of the sandbox cannot be built: {words}",
-                f"the base image {recipe.base!r} needs Python {python}"
-                if recipe.base != HOST_BASE
-                else "see the lines above; eureka sandbox build tries again",
-            )
+def _build_hint(recipe: Recipe, log: BuildLog) -> str:
+    if log.installs == "requirements":
+        return REQUIREMENTS_HINT
+    if recipe.base == HOST_BASE:
+        return "eureka sandbox build tries again"
+    return (
+        f"expected an image whose `python` is Python {recipe.python}, with glibc and libstdc++, such as python:{recipe.python}-slim; "
+        f"or let one be made of this machine's Python: --base-image {HOST_BASE}"
+    )
+
+
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "no glibc"
+    except (ValueError, OSError):
+        return "no glibc"
 
 
 @contextlib.contextmanager

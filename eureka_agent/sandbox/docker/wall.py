@@ -176,7 +176,7 @@ class DockerWall:
             folders=mounted,
             python_path=(package_parent(), *python_path(os.environ)),
             seccomp=_seccomp_profile(),
-            engine_cores=min(usable_cores(), self._engine.cores),
+            engine_cores=min(usable_cores(), self._engine.cores) if self._engine.limits_processor else None,
             gpus=_gpus_of_the_driver() if self._engine.has_gpus else (),
         )
         client = self._engine.client

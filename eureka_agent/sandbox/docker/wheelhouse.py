@@ -11,9 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
+from packaging.tags import Tag, sys_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder
@@ -23,6 +25,16 @@ _PIP_SECONDS = 3600.0
 _TORCH_INDEX = "https://download.pytorch.org/whl/"
 """Where wheels with a local version such as `+cpu` come from, when what the person's pip is set to has them not."""
 _LAST_LINES = 5
+_CAUSE = "The conflict is caused by:"
+"""pip's heading over the requirements that exclude each other."""
+_NETWORK_HINT = (
+    "with no network here, make a wheelhouse where there is one (eureka sandbox build --download-only DIR) "
+    "and use it: eureka sandbox build --wheelhouse DIR"
+)
+REQUIREMENTS_HINT = (
+    "the packages of --requirements must exist and go with the versions that are installed here: change the file; "
+    "with no network, name it to --download-only too"
+)
 _PIPS = 2
 """At the same time: what one does is mostly to read indices in Python."""
 
@@ -59,7 +71,7 @@ def fill(folder: Path, pins: Iterable[str], requirements: str) -> None:
         if requirements:
             constraints = _write(Path(scratch) / "constraints.txt", pins)
             listed = _write(Path(scratch) / "requirements.txt", [requirements])
-            _download(folder, ["-r", listed, "-c", constraints], ())
+            _download(folder, ["-r", listed, "-c", constraints], (), REQUIREMENTS_HINT)
 
 
 def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[Path], Path]:
@@ -67,6 +79,11 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
 
     With further requirements all wheels of the folder are offered, and pip chooses.
     """
+    if not folder.is_dir():
+        raise WallError(
+            f"there is no wheelhouse {str(folder)!r}",
+            "make one on a machine with the same Python and packages: eureka sandbox build --download-only DIR",
+        )
     wheels, missing = [], []
     for pin in pins:
         wheel = _wheel_of(folder, pin)
@@ -77,7 +94,7 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
     if missing:
         named = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
         raise WallError(
-            f"the wheelhouse {str(folder)!r} has no wheel of {named}",
+            f"the wheelhouse {str(folder)!r} has no wheel of {named} for Python {python_version()} and this system",
             "make one on a machine with the same Python and packages: eureka sandbox build --download-only DIR",
         )
     pip = _newest(folder.glob("pip-*.whl")) or _newest(_bundled())
@@ -88,11 +105,16 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
     if requirements:
         # a folder made on a machine with a GPU holds half a gigabyte more than others need
         others = set(folder.glob("*.whl")) - set(wheels) - {pip}
-        wheels += sorted(wheel for wheel in others if package_of(wheel.name)[0] not in OPTIONAL_ROOTS)
+        wheels += sorted(wheel for wheel in others if _fits(wheel) and package_of(wheel.name)[0] not in OPTIONAL_ROOTS)
     return wheels, pip
 
 
-def _download(folder: Path, what: list[str], pins: Iterable[str]) -> None:
+def python_version() -> str:
+    """Major and minor version of this Python: wheels with compiled files are for one of them."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _download(folder: Path, what: list[str], pins: Iterable[str], hint: str = _NETWORK_HINT) -> None:
     command = [*_pip(), "wheel", "--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
     command += ["--wheel-dir", str(folder), "--find-links", str(folder), *what]
     words = _run(command)
@@ -101,14 +123,9 @@ def _download(folder: Path, what: list[str], pins: Iterable[str]) -> None:
     # a version such as 2.13.0+cpu lies in an index of its own; asked only now, as a machine without a network waits long for it
     local = {found[1] for pin in pins if (found := re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$", pin))}
     for label in sorted(local):
-        words = _run([*command, "--extra-index-url", _TORCH_INDEX + label])
-        if words is None:
+        if _run([*command, "--extra-index-url", _TORCH_INDEX + label]) is None:
             return
-    raise WallError(
-        f"pip cannot get the wheels for the image: {words}",
-        "with no network here, make a wheelhouse where there is one (eureka sandbox build --download-only DIR) "
-        "and use it: eureka sandbox build --wheelhouse DIR",
-    )
+    raise WallError(f"pip cannot get the wheels for the image: {words}", hint)
 
 
 def _run(command: list[str]) -> str | None:
@@ -123,9 +140,19 @@ def _run(command: list[str]) -> str | None:
         return str(error)
     if result.returncode == 0:
         return None
-    lines = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR")] or lines
-    return "; ".join(errors[-_LAST_LINES:]) or f"exit status {result.returncode}"
+    # it writes the causes of a conflict to its output, and the conflict itself to its errors
+    lines = [line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()]
+    return last_words(lines) or f"exit status {result.returncode}"
+
+
+def last_words(lines: list[str]) -> str:
+    """Why pip failed, in one line, of all that it has written: its errors, and which requirements exclude each other."""
+    errors = [line for line in lines if line.startswith("ERROR") and "ResolutionImpossible" not in line] or lines
+    causes: list[str] = []
+    if _CAUSE in lines:
+        after = lines[lines.index(_CAUSE) + 1 :]
+        causes = [line for line in after[:_LAST_LINES] if "requested" in line or "depends on" in line]
+    return "; ".join([*errors[-_LAST_LINES:], *causes])
 
 
 def _pip() -> list[str]:
@@ -166,9 +193,22 @@ def _wheel_of(folder: Path, pin: str) -> Path | None:
         with contextlib.suppress(ValueError):
             found_name, found_version = package_of(wheel.name)
             # an index may offer a version without the label that the installed one has, and that is another build
-            if found_name == canonicalize_name(name) and version in ("", found_version):
+            if found_name == canonicalize_name(name) and version in ("", found_version) and _fits(wheel):
                 return wheel
     return None
+
+
+def _fits(wheel: Path) -> bool:
+    """Whether it can be installed in this Python: a wheelhouse may hold wheels for several, or be older than this one."""
+    try:
+        return not parse_wheel_filename(wheel.name)[3].isdisjoint(_tags())
+    except InvalidWheelFilename:
+        return False
+
+
+@cache
+def _tags() -> frozenset[Tag]:
+    return frozenset(sys_tags())
 
 
 def _strangers(folder: Path, pins: Iterable[str]) -> list[Path]:

@@ -19,6 +19,7 @@ import pytest
 
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker.archive import Entry, tar_stream
+from eureka_agent.sandbox.docker.build_log import BuildLog
 from eureka_agent.sandbox.docker.cache import cache_lock
 from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
 from eureka_agent.sandbox.docker.image import Choice, Recipe, choice_file, keep_choice, read_choice
@@ -52,6 +53,7 @@ def make_wheel(folder: Path, name: str, version: str) -> Path:
         {"pins": ("numpy==2.0.1", "torch==2.13.0+cpu")},
         {"pins": ("numpy==2.0.0", "torch==2.13.0")},
         {"requirements": "scipy"},
+        {"python": "3.12"},
     ],
 )
 def test_the_tag_is_another_when_anything_that_goes_in_is(changed: dict[str, object]) -> None:
@@ -102,6 +104,56 @@ def test_a_wheelhouse_is_chosen_from_without_a_network(tmp_path: Path) -> None:
     assert "--download-only" in caught.value.hint
 
 
+def test_wheels_for_another_python_are_as_good_as_none(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "pip", "23.0")
+    wheel = make_wheel(tmp_path, "some_package", "1.0")
+    other = wheel.rename(wheel.with_name("some_package-1.0-cp27-cp27m-win32.whl"))
+    with pytest.raises(WallError, match=r"no wheel of some-package==1.0 for Python 3\.\d+ and this system"):
+        choose(tmp_path, ["some-package==1.0"], "")
+    wheel = make_wheel(tmp_path, "some_package", "1.0")
+    (tmp_path / "download.whl").write_bytes(b"")
+    assert choose(tmp_path, ["some-package==1.0"], "some-package")[0] == [wheel]
+    assert other.exists()
+    with pytest.raises(WallError, match="there is no wheelhouse") as caught:
+        choose(tmp_path / "nowhere", ["some-package==1.0"], "")
+    assert "--download-only" in caught.value.hint
+
+
+@pytest.mark.parametrize("line", ["numpy >>> 2", "-r other.txt", "./folder", "scipy @ https://x/y.whl"])
+def test_requirements_are_names_of_packages(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"# further ones\nscipy>=1.14  # a comment\n{line}\n")
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox", "build", "--download-only", str(tmp_path)]
+    result = subprocess.run([*command, "--requirements", str(file)], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert f"has the line {line!r}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_failed_build_is_told_by_pips_words_and_not_by_the_engines() -> None:
+    log = BuildLog()
+    streams = [
+        *(
+            "Step 1/9 : FROM x",
+            "\n",
+            " ---> 0123456789ab\n",
+            "FOUND: Python 3.11.2 and glibc 2.36\n",
+            "Looking in links\n",
+        ),
+        *("INSTALLS: requirements\n", "\x1b[91mERROR: Cannot install numpy<2 because ...\n\x1b[0m"),
+        *(
+            "The conflict is caused by:\n",
+            "    The user requested numpy<2\n",
+            "    The user requested (constraint) numpy==2\n",
+        ),
+        *("\x1b[91mERROR: ResolutionImpossible: for help visit ...\n\x1b[0m", "Removing intermediate container 1\n"),
+    ]
+    log.follow([*({"stream": stream} for stream in streams), {"error": "The command returned a non-zero code: 1"}])
+    causes = "The user requested numpy<2; The user requested (constraint) numpy==2"
+    assert log.error == f"ERROR: Cannot install numpy<2 because ...; {causes}"
+    assert (log.found, log.installs, log.layers) == ("Python 3.11.2 and glibc 2.36", "requirements", ["0123456789ab"])
+
+
 def test_a_wheelhouse_is_filled_by_this_machines_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, house = tmp_path / "index", tmp_path / "house"
     index.mkdir()
@@ -116,6 +168,9 @@ def test_a_wheelhouse_is_filled_by_this_machines_pip(tmp_path: Path, monkeypatch
     assert pip.name.startswith("pip-")
     with pytest.raises(WallError, match="eureka-test-package==2"):
         fill(house, ["eureka-test-package==2.0"], "")
+    with pytest.raises(WallError, match=r"requested \(constraint\) eureka-test-package==1.0") as caught:
+        fill(house, ["eureka-test-package==1.0+cpu"], "eureka-test-package>2")
+    assert "--requirements" in caught.value.hint
 
 
 def test_a_disk_that_is_full_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

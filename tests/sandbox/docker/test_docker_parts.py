@@ -20,7 +20,7 @@ from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker import image, wall
 from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
-from eureka_agent.sandbox.docker.engine import Engine, connect
+from eureka_agent.sandbox.docker.engine import Engine, _host, connect
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
 from eureka_agent.sandbox.docker.mounts import Folder, prepare, readable_folders
@@ -33,6 +33,7 @@ from eureka_agent.sandbox.wall import Limits
     [
         ("tcp://10.0.0.1:2375", "must be on this machine"),
         ("ssh://somebody@somewhere", "must be on this machine"),
+        ("/var/run/docker.sock", "no address of a socket"),
         ("unix:///nowhere/docker.sock", "there is no socket '/nowhere/docker.sock'"),
     ],
 )
@@ -42,6 +43,31 @@ def test_engines_that_cannot_be_used_are_refused_in_one_line(host: str, message:
     assert message in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_an_engine_of_ones_own_is_taken_where_the_one_for_all_may_not_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, own = tmp_path / "system.sock", tmp_path / "docker.sock"
+    monkeypatch.setattr("eureka_agent.sandbox.docker.engine._SYSTEM_SOCKET", str(system))
+    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
+        first.bind(str(system))
+        second.bind(str(own))
+    system.chmod(0)
+    own.chmod(0o666)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(folder.stat().st_mode | 0o055)
+    child = os.fork()
+    if child == 0:  # root may use everything
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            os._exit(0 if _host({"XDG_RUNTIME_DIR": str(tmp_path)}) == f"unix://{own}" else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_dead_engines_socket_says_so(tmp_path: Path) -> None:
@@ -169,6 +195,8 @@ def test_options_of_a_container() -> None:
     assert "device_requests" not in options
     assert "--parent" not in options["command"]
     assert container_options("name", Limits(), surroundings())["nano_cpus"] == 4 * 10**9
+    # an engine without that control group refuses the container
+    assert "nano_cpus" not in container_options("name", Limits(), surroundings(engine_cores=None))
 
 
 @pytest.mark.parametrize(
