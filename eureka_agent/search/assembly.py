@@ -12,7 +12,6 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import can_tune
-from eureka_agent.errors import EurekaError
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.events import TrainingProgress, TrainingResumed, TrainingRetried
 from eureka_agent.sandbox.cores import usable_cores
@@ -98,13 +97,11 @@ async def search(
     engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
-    try:
+    with first_error():
         async with asyncio.TaskGroup() as group:
             if settings.finalists and settings.baselines:
                 group.create_task(final.baselines())
             group.create_task(_generations(engine, final, settings.finalists))
-    except* EurekaError as errors:
-        raise first_error(errors) from None
     if settings.finalists:
         final.scores()
     best = best_attempt(run)

@@ -6,7 +6,8 @@ What is decided depends on the archive and the seed alone, so a run that was kil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from eureka_agent.archive.run_folder import Run
@@ -64,11 +65,9 @@ class SearchEngine:
 
         Raises SearchFailedError when one comes to nothing.
         """
-        try:
+        with first_error():
             async with asyncio.TaskGroup() as group:
                 await self._generations(group)
-        except* EurekaError as errors:
-            raise first_error(errors) from None
         attempts = self._run.archive.attempts()
         trained = ranked(attempts)
         if not trained and not attempts and self._spent():
@@ -187,12 +186,10 @@ class SearchEngine:
         if not missing:
             return
         self._observer(ConfirmationStarted(iteration=iteration, attempts=repeated, trainings=len(missing)))
-        try:
+        with first_error():
             async with asyncio.TaskGroup() as group:
                 for attempt_id, seed in missing:
                     group.create_task(self._attempts.repeat(attempt_id, iteration, seed))
-        except* EurekaError as errors:
-            raise first_error(errors) from None
 
     async def _round(
         self,
@@ -252,7 +249,18 @@ class SearchEngine:
         return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
 
 
-def first_error(errors: BaseExceptionGroup[EurekaError]) -> EurekaError:
-    """The first single error of a group of groups."""
-    inner = errors.exceptions[0]
-    return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner
+@contextmanager
+def first_error() -> Iterator[None]:
+    """Of a group of errors that a person can act on, raise the first one by itself. A group with any other error stays as it is.
+
+    Not `except*`: what is raised in one, early versions of Python 3.11 put into a group again, on which nobody who waits for a EurekaError acts.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as errors:
+        error: BaseException = errors
+        if errors.split(EurekaError)[1] is not None:
+            raise
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -13,7 +13,7 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import Operator, Proposal
 from eureka_agent.report.events import IterationEnded, IterationStarted
-from eureka_agent.search.engine import SearchFailedError
+from eureka_agent.search.engine import SearchFailedError, first_error
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -271,3 +271,14 @@ async def test_a_designer_that_cannot_go_on_ends_the_search_with_its_own_words(
     with pytest.raises(EurekaError, match=r"^the budget is spent\n"):
         await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0, reward(2): 2.0})).engine.search()
     assert rows(run) == [("1-01", "trained", reward(1), 1.0), ("1-02", "trained", reward(2), 2.0)]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_error_of_one_task_comes_out_of_the_group_by_itself(nested: bool) -> None:
+    """In every version of Python: Debian's 3.11.2 makes a group of what is raised in `except*`."""
+    error = EurekaError("the engine went away")
+    group = ExceptionGroup("tasks", [error, EurekaError("so it did for me")])
+    with pytest.raises(EurekaError, match="the engine went away"), first_error(), first_error():
+        raise ExceptionGroup("outer", [group]) if nested else group
+    with pytest.raises(ExceptionGroup), first_error():
+        raise ExceptionGroup("tasks", [error, KeyError("a defect of ours")])
