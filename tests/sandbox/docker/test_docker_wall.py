@@ -291,22 +291,26 @@ def test_the_next_command_cleans_up_after_a_driver_that_was_killed(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = tmp_path / "own"
     own.mkdir()
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(own)], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None
-    name = driver.stdout.readline().strip()
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "--version"]
 
     def containers() -> list[str]:
         return [found["Names"][0].lstrip("/") for found in list_containers(engine)]
 
-    command = [sys.executable, "-m", "eureka_agent.cli.main", "--version"]
-    assert name in containers()
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
-    assert name in containers()  # its driver lives
-    driver.kill()
-    driver.wait()
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "removed 1 container of a search that was killed" in result.stderr
-    assert name not in containers()
+    def said_after_a_kill() -> str:
+        driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(own)], stdout=subprocess.PIPE, text=True)
+        assert driver.stdout is not None
+        name = driver.stdout.readline().strip()
+        assert name in containers()
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+        assert name in containers()  # its driver lives
+        driver.kill()
+        driver.wait()
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert name not in containers()
+        return result.stderr
+
+    # another test's command on the same engine may have come first
+    assert any("removed 1 container of a search that was killed" in said_after_a_kill() for _ in range(3))
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 
