@@ -161,7 +161,7 @@ def keys(variables: Mapping[str, str]) -> Check:
 
 def walls() -> Iterator[Check]:
     """The walls that can stand around generated code: which of them work here, and why another does not."""
-    from eureka_agent.sandbox.choose import WALLS, open_wall
+    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
     there: list[str] = []
     for name in WALLS:
@@ -178,14 +178,17 @@ def walls() -> Iterator[Check]:
             continue
         there.append(name)
         yield Check(f"sandbox {name}", "ok", f"works; does not cover {'; '.join(wall.does_not_cover)}")
-    yield Check("sandbox", "ok", f"--sandbox auto takes {_auto(there)}")
-
-
-def _auto(there: list[str]) -> str:
-    from eureka_agent.sandbox.choose import WALL_VARIABLE
-
     asked = os.environ.get(WALL_VARIABLE)
-    return f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
+    if asked and asked not in there:
+        yield Check(
+            "sandbox",
+            "warning",
+            f"--sandbox auto takes {asked}, as {WALL_VARIABLE} says, which cannot be had",
+            f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing",
+        )
+        return
+    taken = f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
+    yield Check("sandbox", "ok", f"--sandbox auto takes {taken}")
 
 
 def rendering(variables: Mapping[str, str]) -> Check:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from eureka_agent.cli import health
 from eureka_agent.cli.doctor import check_lines, doctor
-from eureka_agent.cli.health import Check
+from eureka_agent.cli.health import Check, walls
 from eureka_agent.records import TaskDescription
 from eureka_agent.worker.messages import Gpus, Opened
 
@@ -128,3 +128,13 @@ def test_everything_works_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_p
             ("works; does not cover ", "cannot be had: ", "can be had: ")
         )
     assert checks["sandbox"]["detail"] == "--sandbox auto takes process, as EUREKA_SANDBOX says"
+
+
+def test_a_wall_that_the_variable_names_and_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EUREKA_SANDBOX", "docker")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    *others, chosen = walls()
+    assert others[0].detail.startswith("cannot be had: no Docker engine runs here")
+    assert chosen.status == "warning"
+    assert chosen.detail == "--sandbox auto takes docker, as EUREKA_SANDBOX says, which cannot be had"
+    assert "process" in chosen.hint
