@@ -213,19 +213,24 @@ async def test_a_worker_that_is_gone_is_not_killed_again(tmp_path: Path, monkeyp
     assert signalled == []
 
 
+def leaves_one_behind(note: Path, then: str) -> str:
+    """A script with a process that keeps its pipes outside its session, and writes down its number."""
+    return f"""
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        open({str(note)!r}, "w").write(str(os.getpid()))
+        time.sleep(600)
+    {then}
+    """
+
+
 async def test_a_worker_whose_pipes_somebody_holds_is_given_up_by_a_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody who left its session, and whose environment has no mark: nothing tells that it came from there."""
     monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
-    script = f"""
-    import os, time
-    if os.fork() == 0:
-        os.setsid()
-        open({str(tmp_path / "holds")!r}, "w").write(str(os.getpid()))
-        time.sleep(600)
-    time.sleep(600)
-    """
+    script = leaves_one_behind(tmp_path / "holds", "time.sleep(600)")
     client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
     while not (tmp_path / "holds").exists() or not (tmp_path / "holds").read_text():
         await asyncio.sleep(0.01)
@@ -243,14 +248,7 @@ async def test_a_dead_worker_whose_pipes_somebody_holds_has_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
-    script = f"""
-    import os, time
-    if os.fork() == 0:
-        os.setsid()
-        open({str(tmp_path / "holds")!r}, "w").write(str(os.getpid()))
-        time.sleep(600)
-    os._exit(5)
-    """
+    script = leaves_one_behind(tmp_path / "holds", "os._exit(5)")
     client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
     try:
         with pytest.raises(WorkerDiedError, match="exit status 5"):
