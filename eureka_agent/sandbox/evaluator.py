@@ -13,7 +13,7 @@ from pathlib import Path
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Evaluation, WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
-from eureka_agent.sandbox.inbox import check_trajectories
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
@@ -25,7 +25,6 @@ MOST_TOGETHER = 64
 _LEAST_SHARE = 4
 """Of fewer waiting policies no part is left to another worker: together they take little longer than one."""
 _MOST_DEATHS = 2
-_DO_NOT_TRUST = "do not trust what this worker wrote"
 
 
 @dataclass(eq=False)
@@ -229,15 +228,13 @@ class Evaluator:
             command = Evaluate(job=job, policies=tuple(policy for _, policy in among))
             answer = await worker.ask(command, self._timeout_s * len(among), client)
             if not isinstance(answer, Evaluated) or len(answer.scores) != len(among):
-                raise WorkerFaultError(f"the worker did not give {len(among)} scores", _DO_NOT_TRUST)
+                raise WorkerFaultError(f"the worker did not give {len(among)} scores", DO_NOT_TRUST)
             for (request, policy), score in zip(among, answer.scores, strict=True):
                 if score.evaluation is None:
                     request.fail(WorkerFaultError(score.fault, score.hint))
                     continue
                 if len(score.evaluation.episodes) != policy.episodes:
-                    request.fail(
-                        WorkerFaultError(f"the worker did not score {policy.episodes} episodes", _DO_NOT_TRUST)
-                    )
+                    request.fail(WorkerFaultError(f"the worker did not score {policy.episodes} episodes", DO_NOT_TRUST))
                     continue
                 if request.trajectories is not None and policy.trajectories is not None and not request.score.done():
                     try:

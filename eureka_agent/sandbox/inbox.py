@@ -21,7 +21,8 @@ MOST_ARRAY_BYTES = 512 << 20
 """That the arrays of one npz file may take in memory."""
 MOST_ARRAYS = 2000
 _CHUNK_BYTES = 1 << 20
-_DO_NOT_TRUST = "do not trust what this worker wrote"
+DO_NOT_TRUST = "do not trust what this worker wrote"
+"""Next step after a worker that broke the protocol."""
 
 
 class WorkerFileError(EurekaError):
@@ -47,7 +48,7 @@ class Inbox:
         if len(self._files) >= MOST_FILES or sum(self._sizes.values()) + header.size > MOST_BYTES:
             raise WorkerFileError(
                 f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes, that nobody asked for",
-                _DO_NOT_TRUST,
+                DO_NOT_TRUST,
             )
         self._received += 1
         path = self._folder / f"{self._received}"
@@ -72,7 +73,7 @@ class Inbox:
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is None:
-            raise WorkerFileError(f"a worker named the file {name[:100]!r} and did not send it", _DO_NOT_TRUST)
+            raise WorkerFileError(f"a worker named the file {name[:100]!r} and did not send it", DO_NOT_TRUST)
         await asyncio.to_thread(_move_checked, path, destination, check)
         return destination
 
@@ -104,7 +105,7 @@ def check_state(path: Path) -> None:
         with safe_open(path, framework="numpy"):
             pass
     except (OSError, SafetensorError) as error:
-        raise WorkerFileError(f"a worker sent a broken safetensors file: {error}", _DO_NOT_TRUST) from None
+        raise WorkerFileError(f"a worker sent a broken safetensors file: {error}", DO_NOT_TRUST) from None
 
 
 def check_policy(path: Path) -> None:
@@ -116,7 +117,7 @@ def check_policy(path: Path) -> None:
         strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
     if strange:
         raise WorkerFileError(
-            f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers", _DO_NOT_TRUST
+            f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers", DO_NOT_TRUST
         )
 
 
@@ -131,7 +132,7 @@ def check_trajectories(path: Path) -> None:
             if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
                 raise WorkerFileError(
                     f"a worker sent {len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}",
-                    _DO_NOT_TRUST,
+                    DO_NOT_TRUST,
                 )
             for member in members:
                 with archive.open(member) as file:  # reads no more than the size that is declared
@@ -147,4 +148,4 @@ def check_trajectories(path: Path) -> None:
     except WorkerFileError:
         raise
     except Exception as error:  # noqa: BLE001  (of zip, zlib and numpy, which were not made for files that are meant to break them)
-        raise WorkerFileError(f"a worker sent a broken npz file: {error}", _DO_NOT_TRUST) from None
+        raise WorkerFileError(f"a worker sent a broken npz file: {error}", DO_NOT_TRUST) from None

@@ -14,7 +14,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import Outcome, WrittenFitness
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
-from eureka_agent.sandbox.inbox import WorkerFileError, check_policy, check_state
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
@@ -188,10 +188,7 @@ class TrainingWorker:
         if job is not None and job.on_pause is not None and event.job not in self._paused:
             self._pauses_left[event.job] -= 1
             if self._pauses_left[event.job] < 0:
-                raise WorkerDiedError(
-                    "the worker broke the protocol: it paused a training more often than it was asked to",
-                    "do not trust what this worker wrote",
-                )
+                raise _violation("it paused a training more often than it was asked to")
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
             self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
             return True
@@ -264,10 +261,7 @@ class TrainingWorker:
             job = self.jobs.get(name)
             if job is not None:
                 if len(job.points) + len(points) > self._setup.settings.updates:
-                    raise WorkerDiedError(
-                        "the worker broke the protocol: it gave more points of a curve than the training has iterations",
-                        "do not trust what this worker wrote",
-                    )
+                    raise _violation("it gave more points of a curve than the training has iterations")
                 job.points += points
                 news = news or bool(points)
                 self._on_progress(name, points)
@@ -291,12 +285,8 @@ class TrainingWorker:
 
     async def _keep(self, job: TrainingJob, snapshot: str, store: SnapshotStore) -> None:
         """Store a state that the worker wrote. Its points go first: a state without them would be of no use."""
-        assert self._client is not None
         store.put_points(job.command.job, job.points)
-        try:
-            await self._client.inbox.take(snapshot, store.state_path(job.command.job), check_state)
-        except WorkerFileError as error:
-            raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
+        await self._take_file(snapshot, store.state_path(job.command.job), check_state)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None
@@ -310,10 +300,9 @@ class TrainingWorker:
             or len(event.policies) > MOST_POLICIES
             or not all(checkpoint in known for checkpoint in event.policies)
         ):
-            raise WorkerDiedError(
-                f"the worker broke the protocol: it gave the policies of checkpoints {str(sorted(event.policies)[:5])[:100]} "
-                f"for an outcome at {str(event.outcome.best_checkpoint)[:100]} of {len(known)}",
-                "do not trust what this worker wrote",
+            raise _violation(
+                f"it gave the policies of checkpoints {str(sorted(event.policies)[:5])[:100]} "
+                f"for an outcome at {str(event.outcome.best_checkpoint)[:100]} of {len(known)}"
             )
         policies = {
             checkpoint: await self._take_policy(name, f"{job.order[1]}-{checkpoint}")
@@ -323,13 +312,16 @@ class TrainingWorker:
 
     async def _take_policy(self, name: str, as_name: str) -> Path:
         """Move a policy that the worker wrote out of its reach."""
-        assert self._client is not None
         destination = self._setup.scratch_root / "policies" / f"{as_name}.safetensors"
-        try:
-            await self._client.inbox.take(name, destination, check_policy)
-        except WorkerFileError as error:
-            raise WorkerDiedError(f"the worker broke the protocol: {error.message}", error.hint) from None
+        await self._take_file(name, destination, check_policy)
         return destination
+
+    async def _take_file(self, name: str, destination: Path, check: Callable[[Path], None]) -> None:
+        assert self._client is not None
+        try:
+            await self._client.inbox.take(name, destination, check)
+        except WorkerFileError as error:
+            raise _violation(error.message, error.hint) from None
 
     def _finish(
         self,
@@ -343,3 +335,7 @@ class TrainingWorker:
             job.result.set_result(
                 TrainingResult(outcome, tuple(job.points), policies or {}, *failure, job.retries, dict(self._timers))
             )
+
+
+def _violation(what: str, hint: str = DO_NOT_TRUST) -> WorkerDiedError:
+    return WorkerDiedError(f"the worker broke the protocol: {what}", hint)
