@@ -147,4 +147,4 @@ class Cartpole(VecTask):
         self.velocity[env_ids] = start[:, 1]
         self.angle[env_ids] = start[:, 2] + self.start_angle
         self.angular_velocity[env_ids] = start[:, 3]
-        self.force[env_ids] = 0.0
+        self.force.index_fill_(0, env_ids, 0.0)

@@ -183,4 +183,4 @@ class Quadcopter(VecTask):
         self.angular_velocity[:, env_ids] = 0.2 * noise[6:9]
         self.orientation[:, env_ids] = rotation.from_rotation_vector(0.2 * noise[9:12])
         self.goal[:, env_ids] = centre + self.goal_spread * noise[12:15]
-        self.thrusts[:, env_ids] = HOVER_THRUST
+        self.thrusts.index_fill_(1, env_ids, HOVER_THRUST)

@@ -46,7 +46,8 @@ async def with_kernels(
         return hardware
     # a home that several machines share: their GPUs need not be alike
     key = json.dumps([platform.node(), description.environment_fingerprint, versions()], sort_keys=True)
-    entry = runs / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
+    # a worker reads it from a folder of its own
+    entry = runs.resolve() / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
     if not entry.is_dir():
         device = hardware.devices(1)[0]
         await compile_kernels(entry, wall, settings.env, description.task, training_part(settings), device, scratch)

@@ -115,7 +115,7 @@ class MujocoTask(VecTask):
         self.physics.restart(env_ids)
         self.place(env_ids)
         self.physics.forward(env_ids)
-        self.unstable[env_ids] = False
+        self.unstable.index_fill_(0, env_ids, False)
         self._refresh()
 
     def reset_masked(self, mask: Tensor) -> None:

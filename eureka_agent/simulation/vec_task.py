@@ -256,6 +256,7 @@ class VecTask(ABC):
             and value.dim() > 0
             and len(value) == self.num_envs
             and name not in self._constants
+            and name != "skipped_rows"  # who uses a row is no part of its state
         }
 
     def tell_rows_from_constants(self, other: VecTask) -> None:

@@ -84,16 +84,21 @@ def curve_points(
 def _component_moments(
     members: Sequence[Mapping[str, Tensor]],
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
-    """Mean, mean magnitude and standard deviation of every component of every member."""
-    tensors = [value for components in members for value in components.values()]
-    if not tensors:
-        return [({}, {}, {}) for _ in members]
-    stacked = torch.stack(tensors)
-    moments = (stacked.mean(dim=1), stacked.abs().mean(dim=1), stacked.std(dim=1, correction=0))
-    columns = iter(torch.stack(moments, dim=1).tolist())
+    """Mean, mean magnitude and standard deviation of every component of every member.
+
+    Each member's are calculated by themselves: on a GPU a sum over rows is rounded otherwise when the number of rows beside it changes.
+    """
+    moments = [_moments(torch.stack(list(components.values()))) for components in members if components]
+    columns = iter(torch.cat(moments).tolist() if moments else ())
     result = []
     for components in members:
         own = {name: next(columns) for name in components}
         means, magnitudes, deviations = ({name: values[index] for name, values in own.items()} for index in range(3))
         result.append((means, magnitudes, deviations))
     return result
+
+
+def _moments(components: Tensor) -> Tensor:
+    """Of each row. Shape: (components, rows) to (components, 3)."""
+    moments = (components.mean(dim=1), components.abs().mean(dim=1), components.std(dim=1, correction=0))
+    return torch.stack(moments, dim=1)

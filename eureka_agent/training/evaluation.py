@@ -140,7 +140,7 @@ class _Pass:
         """The scores, in the order of the shares."""
         environment = self._environment
         environment.reset()
-        environment.skipped_rows = torch.from_numpy(~self._under_way)
+        self._skip_rows()
         try:
             self._play()
         finally:
@@ -186,8 +186,12 @@ class _Pass:
                 self._endings[row] = next(name for name, rows in flags.items() if rows[row])
             self._lengths[ended] = step
             self._under_way[ended] = False
-            self._environment.skipped_rows = torch.from_numpy(~self._under_way)
+            self._skip_rows()
         return len(ended) > 0
+
+    def _skip_rows(self) -> None:
+        """Tell the environment which rows nobody uses."""
+        self._environment.skipped_rows = torch.from_numpy(~self._under_way).to(self._environment.device)
 
     def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
         """Take in the fitness of the steps between these states, the last of which is the step `end`.

@@ -20,6 +20,9 @@ _ROWS_PER_CHUNK = 4096
 _SMALLEST_LEARNING_RATE = 1e-5
 _LARGEST_LEARNING_RATE = 1e-2
 _LEARNING_RATE_FACTOR = 1.5
+_ROUNDING_KL = 1e-10
+"""An update's first minibatch meets the policy that acted, whose KL is 0 but for rounding: whether it comes out as 0 or as 1e-19 depends on the
+device and on the number of members, and must not decide on the learning rate. A step at the smallest learning rate gives 1e-9 or more."""
 
 
 @dataclass
@@ -58,10 +61,13 @@ class UpdateReport:
 
 
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
-    """The learning rate times 1.5 below half the KL aimed at, divided by 1.5 above twice it. Shape of both: (members, 1)."""
+    """The learning rate times 1.5 below half the KL aimed at, divided by 1.5 above twice it; as it was where the KL is rounding alone.
+
+    Shape of both: (members, 1).
+    """
     lowered = (learning_rate / _LEARNING_RATE_FACTOR).clamp(min=_SMALLEST_LEARNING_RATE)
     raised = (learning_rate * _LEARNING_RATE_FACTOR).clamp(max=_LARGEST_LEARNING_RATE)
-    small = (kl < 0.5 * desired_kl) & (kl > 0.0)
+    small = (kl < 0.5 * desired_kl) & (kl > _ROUNDING_KL)
     return torch.where(kl > 2.0 * desired_kl, lowered, torch.where(small, raised, learning_rate))
 
 

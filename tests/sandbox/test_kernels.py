@@ -10,6 +10,7 @@ import pytest
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox import kernels
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import CPU, Device, Hardware
 from eureka_agent.sandbox.kernels import compile_kernels, with_kernels
@@ -82,3 +83,20 @@ async def test_kernels_are_compiled_for_a_gpu_alone_and_a_failure_keeps_nothing(
     with pytest.raises(EurekaError, match="was to run on 'cuda:0'"):
         await with_kernels(Hardware(("cuda:0",)), ProcessWall(), settings, description, runs, scratch)
     assert not runs.exists()
+
+
+async def test_a_worker_in_another_folder_finds_the_copy(
+    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def compiled(entry: Path, *_: object) -> None:
+        (entry / "warp").mkdir(parents=True)
+
+    monkeypatch.setattr(kernels, "compile_kernels", compiled)
+    monkeypatch.chdir(tmp_path)
+    settings = SearchSettings(env="cartpole")
+    hardware = await with_kernels(
+        Hardware(("cuda:0",)), ProcessWall(), settings, description, Path("runs"), tmp_path / "scratch"
+    )
+    monkeypatch.chdir("/")
+    assert hardware.kernels is not None
+    assert (hardware.kernels / "warp").is_dir()
