@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
-from eureka_agent.task import FitnessReduction
+from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 
 class Record(BaseModel):
@@ -34,6 +34,15 @@ class VariableSpec(Record):
     doc: str
     range: tuple[FiniteFloat, FiniteFloat] | None = None
     private: bool = False
+
+
+class ConstantSpec(Record):
+    """`eureka_agent.task.Constant` as data."""
+
+    name: str
+    value: FiniteFloat
+    unit: str = "1"
+    doc: str = ""
 
 
 class TaskDescription(Record):
@@ -73,6 +82,10 @@ class TaskDescription(Record):
     """Whether a training can pause, and be taken up again after an interruption."""
     fitness_author: str = ""
     """The language model that wrote the fitness; empty where it is the task's own metric."""
+    constants: tuple[ConstantSpec, ...] = ()
+    """Numbers of the environment that a reward may name as arguments."""
+    quaternion_order: QuaternionOrder = "wxyz"
+    """Of the environment's variables, and of the helper functions that a reward may call."""
 
     @property
     def environment_fingerprint(self) -> str:
@@ -108,8 +121,8 @@ class Finding(Record):
     """One remark of the critic's, like a linter's."""
 
     code: str
-    """`P…` parse, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate, `R…` review, `F…` a written fitness's words."""
-    severity: Literal["error", "warning"]
+    """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate, `R…` review, `F…` a written fitness's words."""
+    severity: Literal["error", "warning", "note"]
     message: str
     line: int | None = None
     column: int | None = None
@@ -123,6 +136,8 @@ class Verdict(Record):
     steps_run: tuple[str, ...] = ()
     """Names of the critic's steps that ran, in order; the first one with an error is the last."""
     seconds: float = 0.0
+    repaired: str | None = None
+    """The source with what has one sure repair mended, which is then judged and trained; None where there was nothing to mend."""
 
     @property
     def accepted(self) -> bool:

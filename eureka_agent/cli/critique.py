@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_file
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.settings import SearchSettings, parse_settings
@@ -20,38 +20,52 @@ REJECTED = 1
 
 
 @click.command()
-@click.argument("reward", type=click.Path(path_type=Path))
+@click.argument("rewards", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="REWARD…")
 @settings_options(("env", "task", "dry_run_timeout", "sandbox"))
-@click.option("--private", is_flag=True, help="Let it read private variables, as the environment's own baselines may.")
+@click.option(
+    "--private", is_flag=True, help="Let them read private variables, as the environment's own baselines may."
+)
+@click.option("--fix", is_flag=True, help="Write what has one sure repair, repaired, into the file.")
 @FORMAT
-def critique(reward: Path, private: bool, output_format: str, **flags: Any) -> None:
-    """Check the reward function in the file REWARD before a second of training is spent on it.
+def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any) -> None:
+    """Check the reward functions in the files REWARD before a second of training is spent on them.
 
-    Exit status: 0 accepted, 1 rejected, 2 it could not be checked.
+    A folder stands for all Python files in it. Several are judged by one worker, with a line each. Exit status: 0 all accepted, 1 one was rejected, 2
+    one could not be checked.
 
     \b
     eureka critique reward.py --env ant
     eureka critique reward.py --env cartpole --task swingup --format json
+    eureka critique rewards/ another.py --env ant --fix
     """
     import asyncio
 
     settings = parse_settings(SearchSettings, given_settings(None, flags), "the flags")
-    source = read_reward_file(reward)
-    verdict = asyncio.run(_judge(source, settings, private))
+    sources = {path: read_reward_file(path) for path in reward_files(rewards)}
+    verdicts = asyncio.run(_judge(sources, settings, private))
+    if fix:
+        for path, verdict in verdicts.items():
+            if verdict.repaired is not None:
+                write_reward_file(path, verdict.repaired)
+    several = len(rewards) > 1 or rewards[0].is_dir()
     if output_format == "json":
-        print_json(verdict.model_dump(mode="json"))
+        records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
+        print_json(records if several else {name: value for name, value in records[0].items() if name != "file"})
     else:
         from rich.console import Console
 
-        from eureka_agent.critic.render import render_verdict
+        from eureka_agent.critic.render import render_line, render_verdict
 
-        text = render_verdict(verdict, source, str(reward), markup=True)
-        Console(highlight=False, soft_wrap=True).print(text)
-    if not verdict.accepted:
+        console = Console(highlight=False, soft_wrap=True)
+        for path, verdict in verdicts.items():
+            source = verdict.repaired or sources[path]
+            render = render_line if several else render_verdict
+            console.print(render(verdict, source, str(path), markup=True))
+    if not all(verdict.accepted for verdict in verdicts.values()):
         sys.exit(REJECTED)
 
 
-async def _judge(source: str, settings: SearchSettings, private: bool) -> Verdict:
+async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:
     import tempfile
 
     from eureka_agent.critic.critic import Critic
@@ -62,6 +76,7 @@ async def _judge(source: str, settings: SearchSettings, private: bool) -> Verdic
         wall = choose_wall(settings.sandbox)
         dry_runner = DryRunner(wall, settings.env, settings.task, Path(scratch), settings.dry_run_timeout)
         try:
-            return await Critic(await dry_runner.start(), dry_runner).judge(source, trusted=private)
+            critic = Critic(await dry_runner.start(), dry_runner)
+            return {path: await critic.judge(source, trusted=private) for path, source in sources.items()}
         finally:
             await dry_runner.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EnvironmentLoadError
@@ -19,3 +20,27 @@ def read_reward_file(path: Path) -> str:
     if not source.strip():
         raise EnvironmentLoadError(f"{what}: the file is empty", hint)
     return source
+
+
+def reward_files(paths: Sequence[Path]) -> list[Path]:
+    """The files named, and the Python files of the folders named, each once. Raises EnvironmentLoadError for a folder without one."""
+    found: list[Path] = []
+    for path in paths:
+        files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+        if not files:
+            raise EnvironmentLoadError(
+                f"the folder {str(path)!r} has no Python file", "name files with compute_reward, or their folder"
+            )
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def write_reward_file(path: Path, source: str) -> None:
+    """Put a reward function's source into its file. Raises EnvironmentLoadError where that cannot be written."""
+    try:
+        path.write_text(source, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot write the repaired reward function {str(path)!r}: {error.strerror}",
+            "leave out --fix, or make it writable",
+        ) from None

@@ -1,215 +1,288 @@
-"""The critic's second step: which Python a reward may use. A filter for good messages; the wall is elsewhere."""
+"""The critic's second step: the syntax, functions and attributes that a reward may use. A filter for good messages; the wall is elsewhere.
+
+A positive list: what `vocabulary` does not name is refused, and the finding says what comes nearest to it.
+"""
 
 from __future__ import annotations
 
 import ast
+import difflib
+from collections.abc import Collection, Iterable, Iterator
 
 from eureka_agent.critic import vocabulary
 from eureka_agent.critic.findings import finding
-from eureka_agent.critic.names import names_defined
 from eureka_agent.critic.vocabulary import PURE
 from eureka_agent.records import Finding
 
+_SYNTAX: tuple[type[ast.AST], ...] = (
+    *(
+        ast.Module,
+        ast.FunctionDef,
+        ast.Lambda,
+        ast.arguments,
+        ast.arg,
+        ast.Return,
+        ast.Import,
+        ast.ImportFrom,
+        ast.alias,
+    ),
+    *(
+        ast.Assign,
+        ast.AugAssign,
+        ast.AnnAssign,
+        ast.NamedExpr,
+        ast.For,
+        ast.If,
+        ast.IfExp,
+        ast.Expr,
+        ast.Pass,
+        ast.Break,
+    ),
+    *(
+        ast.Continue,
+        ast.Assert,
+        ast.Raise,
+        ast.With,
+        ast.withitem,
+        ast.BoolOp,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Compare,
+        ast.Call,
+    ),
+    *(
+        ast.keyword,
+        ast.Dict,
+        ast.Set,
+        ast.List,
+        ast.Tuple,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.Slice,
+    ),
+    *(
+        ast.comprehension,
+        ast.JoinedStr,
+        ast.FormattedValue,
+        ast.Constant,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Starred,
+        ast.Name,
+    ),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
+)
+_CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _RETURN_VALUES = "return the values"
-_AVOID_ERRORS = "avoid the error in place of catching it, with `torch.where` or `clamp`"
+_REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str, str]] = {
+    ast.While: ("A208", "a `while` loop", "use tensor operations, or `for … in range(n)` with a fixed n"),
+    ast.Global: ("A205", "`global`", PURE),
+    ast.Nonlocal: ("A205", "`nonlocal`", PURE),
+    ast.ClassDef: ("A206", "a class", "use plain functions and named constants"),
+    ast.Try: ("A206", "`try`", "avoid the error in place of catching it, with `torch.where` or `clamp`"),
+    ast.TryStar: ("A206", "`try`", "avoid the error in place of catching it, with `torch.where` or `clamp`"),
+    ast.AsyncFunctionDef: ("A206", "`async def`", "use a plain function"),
+    ast.Yield: ("A206", "`yield`", _RETURN_VALUES),
+    ast.YieldFrom: ("A206", "`yield from`", _RETURN_VALUES),
+    ast.Await: ("A206", "`await`", _RETURN_VALUES),
+    ast.Match: ("A206", "`match`", "use `if`, or `torch.where` for each row"),
+}
 
 
 def check_allow_list(tree: ast.Module) -> list[Finding]:
     """Findings on everything that is not plain, pure arithmetic on tensors, in the order of the lines."""
-    visitor = _AllowList(tree)
-    visitor.visit(tree)
-    return sorted(visitor.findings, key=lambda item: (item.line or 0, item.column or 0))
+    walk = _Walk(tree)
+    walk.check(tree, None)
+    return sorted(walk.findings, key=lambda item: (item.line or 0, item.column or 0))
 
 
-class _AllowList(ast.NodeVisitor):
-    """Visits what is executed. Annotations are left out: the trainer never evaluates them."""
+class _Walk:
+    """Checks what is executed. Annotations are left out: the trainer never evaluates them."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.findings: list[Finding] = []
-        self._defined = names_defined(tree)
-        self._imported = _modules_imported(tree)
+        self._modules = {"torch": "torch", "math": "math"}  # there without an import
+        for name, path in imports(tree):
+            if path in vocabulary.MODULES:
+                self._modules.setdefault(name, path)
 
-    # ── imports and names ───────────────────────────────────────────────────────────────────────────────────────────
+    def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
+        """A node and all below it. `local`: names of the functions around it; None outside of functions."""
+        if not isinstance(node, _SYNTAX):
+            code, what, hint = _REFUSED_SYNTAX.get(type(node), ("A206", f"`{type(node).__name__.lower()}`", PURE))
+            return self._refuse(code, what, node, hint)
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    if self._check_module(alias.name, node):
+                        self._check_binding(*_import_of(alias), node)
+            case ast.ImportFrom():
+                self._check_import_from(node)
+            case ast.FunctionDef() | ast.Lambda():
+                return self._check_function(node, local)
+            case ast.AnnAssign():
+                return self._check_all((node.target, node.value), local)
+            case ast.With(items=items) if [ast.unparse(item) for item in items] != ["torch.no_grad()"]:
+                what = f"`with {', '.join(map(ast.unparse, items))}`"
+                self._refuse("A206", what, node, "leave it out: rewards are called without gradients as it is")
+                return self._check_all(node.body, local)
+            case ast.With():
+                return self._check_all(node.body, local)
+            case ast.Subscript() if not isinstance(node.ctx, ast.Load):
+                self._check_change(node, local)
+            case ast.Call(func=ast.Attribute(attr=method) as called) if changes(method):
+                self._check_change(called, local)
+            case ast.Name():
+                self._check_name(node)
+            case ast.Attribute():
+                return self._check_attribute(node, local)
+        return self._check_all(ast.iter_child_nodes(node), local)
 
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            self._check_module(alias.name, node)
+    def _check_all(self, nodes: Iterable[ast.AST | None], local: frozenset[str] | None) -> None:
+        for node in nodes:
+            if node is not None:
+                self.check(node, local)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level or node.module is None:
-            self._refuse("A201", "a relative import", node, "import torch, math and typing only")
-            return
-        if not self._check_module(node.module, node):
-            return
-        for alias in node.names:
-            if alias.name == "*":
-                self._refuse("A201", f"`from {node.module} import *`", node, "import names one by one")
-            else:
-                self._check_torch_path(f"{node.module}.{alias.name}", node)
+    # ── functions and what they may change ──────────────────────────────────────────────────────────────────────────
 
-    def visit_Name(self, node: ast.Name) -> None:
-        name = node.id
+    def _check_function(self, node: ast.FunctionDef | ast.Lambda, around: frozenset[str] | None) -> None:
+        arguments = {each.arg: each for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        if isinstance(node, ast.FunctionDef):
+            self._check_binding(node.name, "", node)
+            for decorator in node.decorator_list:
+                if self._path(decorator) != "torch.jit.script":
+                    what = f"the decorator `@{ast.unparse(decorator)}`"
+                    self._refuse("A207", what, decorator, "only `@torch.jit.script` is accepted")
+        for name, argument in arguments.items():
+            self._check_binding(name, "", argument)
+        for default in filter(None, (*node.args.defaults, *node.args.kw_defaults)):
+            if any(isinstance(part, _CONTAINERS) for part in ast.walk(default)):
+                what = f"the default value `{ast.unparse(default)}`, which outlives the call,"
+                self._refuse("A205", what, default, "make it in the function")
+            self.check(default, around)
+        body = node.body if isinstance(node, ast.FunctionDef) else [node.body]
+        bound = {name for part in body for name in names_bound(part)}
+        self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
+
+    def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
+        """A function changes what it made itself: what it changes outside would be there in the next call."""
+        while isinstance(target, (ast.Subscript, ast.Attribute)):
+            target = target.value
+        if local is not None and isinstance(target, ast.Name) and target.id not in local | self._modules.keys():
+            hint = "make it in the function: a reward keeps nothing from one call to the next"
+            self._refuse("A205", f"changing {target.id!r}, which outlives the call,", target, hint)
+
+    # ── names, modules and attributes ───────────────────────────────────────────────────────────────────────────────
+
+    def _check_name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._check_binding(node.id, "", node)
+        elif node.id in self._modules:  # the beginning of a path does not come here: see _check_attribute
+            self._refuse("A210", f"the module {node.id!r} as a value", node, "call its functions by their full names")
+        elif node.id.startswith("__"):
+            self._refuse("A203", f"the name {node.id!r}", node, "use plain names only")
+        elif node.id in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
+            self._refuse("A202", f"the built-in {node.id!r}", node, _hint(node.id, vocabulary.BUILTINS))
+
+    def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
+        """No name has two meanings: what a module or a built-in is called nothing else may be. `path`: of a module."""
         if name.startswith("__"):
             self._refuse("A203", f"the name {name!r}", node, "use plain names only")
-        elif not isinstance(node.ctx, ast.Load):
-            return
-        elif name in self._imported:  # the beginning of a path does not come here: see visit_Attribute
-            self._refuse("A210", f"the module {name!r} as a value", node, "call its functions by their full names")
-        elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS and name not in self._defined:
-            self._refuse("A202", f"the built-in {name!r}", node, vocabulary.BUILTIN_HINTS.get(name, PURE))
+        elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
+            self._refuse("A202", f"the built-in {name!r} as a name", node, "choose another name")
+        elif self._modules.get(name, path) != path:
+            self._refuse("A210", f"{name!r}, which is a module here, as another name", node, "choose another name")
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        path = self._module_path(_dotted(node))
-        if node.attr.startswith("__"):
-            self._refuse("A203", f"the attribute {node.attr!r}", node, "use public attributes of tensors only")
-        if not isinstance(node.ctx, ast.Load):
-            self._refuse("A205", f"writing to the attribute {node.attr!r}", node, PURE)
-        if path is not None:
-            self._check_torch_path(path, node)
-            return  # the inner nodes are parts of the same path
-        if node.attr in vocabulary.METHODS_REFUSED:
-            self._refuse("A209", f"`.{node.attr}` ({vocabulary.METHODS_REFUSED[node.attr]})", node, PURE)
-        self.generic_visit(node)
-
-    # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        for decorator in node.decorator_list:
-            if _dotted(decorator) != "torch.jit.script":
-                what = f"the decorator `@{ast.unparse(decorator)}`"
-                self._refuse("A207", what, decorator, "only `@torch.jit.script` is accepted")
-        self._visit_function(node.args, node.body)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._visit_function(node.args, [node.body])
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self.visit(node.target)
-        if node.value is not None:
-            self.visit(node.value)
-
-    def visit_Global(self, node: ast.Global) -> None:
-        self._refuse("A205", f"`global {', '.join(node.names)}`", node, PURE)
-
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        self._refuse("A205", f"`nonlocal {', '.join(node.names)}`", node, PURE)
-
-    def visit_While(self, node: ast.While) -> None:
-        hint = "use tensor operations, or `for … in range(n)` with a fixed n"
-        self._refuse("A208", "a `while` loop", node, hint)
-        self.generic_visit(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._refuse("A206", f"the class {node.name!r}", node, "use plain functions and named constants")
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._refuse("A206", f"`async def {node.name}`", node, "use a plain function")
-
-    def visit_Try(self, node: ast.Try) -> None:
-        self._refuse("A206", "`try`", node, _AVOID_ERRORS)
-        self.generic_visit(node)
-
-    def visit_TryStar(self, node: ast.TryStar) -> None:
-        self._refuse("A206", "`try`", node, _AVOID_ERRORS)
-
-    def visit_With(self, node: ast.With) -> None:
-        for item in node.items:
-            if ast.unparse(item.context_expr) != "torch.no_grad()":
-                hint = "leave it out: rewards are called without gradients as it is"
-                self._refuse("A206", f"`with {ast.unparse(item.context_expr)}`", node, hint)
-        for statement in node.body:
-            self.visit(statement)
-
-    def visit_Yield(self, node: ast.Yield) -> None:
-        self._refuse("A206", "`yield`", node, _RETURN_VALUES)
-
-    def visit_YieldFrom(self, node: ast.YieldFrom) -> None:
-        self._refuse("A206", "`yield from`", node, _RETURN_VALUES)
-
-    def visit_Await(self, node: ast.Await) -> None:
-        self._refuse("A206", "`await`", node, _RETURN_VALUES)
-
-    # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _visit_function(self, arguments: ast.arguments, body: list[ast.stmt] | list[ast.expr]) -> None:
-        for argument in ast.walk(arguments):
-            if isinstance(argument, ast.arg) and argument.arg.startswith("__"):
-                self._refuse("A203", f"the argument {argument.arg!r}", argument, "use plain names only")
-        for default in (*arguments.defaults, *(item for item in arguments.kw_defaults if item is not None)):
-            self.visit(default)
-        for node in body:
-            self.visit(node)
+    def _check_import_from(self, node: ast.ImportFrom) -> None:
+        if node.level or node.module is None:
+            self._refuse("A201", "a relative import", node, "import torch, math and typing only")
+        elif self._check_module(node.module, node):
+            for alias in node.names:
+                if alias.name == "*":
+                    self._refuse("A201", f"`from {node.module} import *`", node, "import names one by one")
+                    continue
+                name, path = _import_of(alias, node.module)
+                if path not in vocabulary.MODULES:
+                    self._check_member(node.module, alias.name, node)
+                self._check_binding(name, path if path in vocabulary.MODULES else "", node)
 
     def _check_module(self, module: str, node: ast.AST) -> bool:
-        if module in vocabulary.TORCH_MODULES or module in vocabulary.OTHER_MODULES:
+        if module in vocabulary.MODULES:
             return True
-        if module.split(".")[0] in vocabulary.ARRAY_LIBRARIES:
-            hint = "write it with torch: most of these functions have the same name there"
-        elif module == "random":
-            hint = "leave random numbers out: a reward is a pure function"
-        else:
-            hint = "torch, math and typing are all that a reward may import"
+        hint = vocabulary.HINTS.get(module.split(".")[0], "torch, math and typing are all that a reward may import")
         self._refuse("A201", f"`import {module}`", node, hint)
         return False
 
-    def _module_path(self, path: str) -> str | None:
-        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with an imported module; None for others."""
-        root, _, rest = path.partition(".")
-        module = self._imported.get(root)
-        return f"{module}.{rest}" if module is not None and rest else None
-
-    def _check_torch_path(self, path: str, node: ast.AST) -> None:
-        """A name within a module, such as `torch.nn.functional.relu`; within torch only arithmetic is let through."""
-        parts = path.split(".")
-        module, name = parts[0], parts[1]
-        if any(part.startswith("_") for part in parts[1:]) and module != "__future__":
-            self._refuse("A203", f"`{path}`", node, "use public functions only")
-        elif module != "torch":
+    def _check_attribute(self, node: ast.Attribute, local: frozenset[str] | None) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._refuse("A205", f"writing to the attribute {node.attr!r}", node, PURE)
+        inner = self._path(node.value)
+        if inner in vocabulary.MODULES:
+            path = f"{inner}.{node.attr}"
+            if path in vocabulary.MODULES:
+                self._refuse("A210", f"the module `{path}` as a value", node, "call its functions by their full names")
+            else:
+                self._check_member(inner, node.attr, node)
             return
-        elif stranger := next(
-            (each for each in parts[1:] if each in vocabulary.PYTHON_MODULES or each == "torch"), None
-        ):
-            self._refuse("A204", f"`{path}` (the module {stranger!r})", node, PURE)
-        elif len(parts) > 2 and name in vocabulary.TORCH_REACHES - vocabulary.TORCH_NESTED:
-            self._refuse("A204", f"`{path}` (no arithmetic on tensors)", node, PURE)
-        elif parts[-1] in vocabulary.TORCH_REACHES and not isinstance(node, ast.ImportFrom):
-            self._refuse("A210", f"the module `{path}` as a value", node, "call its functions by their full names")
-        elif name in vocabulary.TORCH_REFUSED:
-            what = f"`torch.{name}` ({vocabulary.TORCH_REFUSED[name]})"
-            self._refuse("A204", what, node, "use torch's arithmetic on the arguments alone")
-        elif name == "nn" and parts[2:3] not in ([], ["functional"]):
-            self._refuse("A204", f"`{path}` (a module with parameters)", node, "use `torch.nn.functional`")
-        elif name == "nn" and parts[-1] in vocabulary.FUNCTIONAL_RANDOM:
-            self._refuse("A204", f"`{path}` (random numbers)", node, PURE)
-        elif name == "jit" and parts[2:3] not in ([], ["script"]):
-            self._refuse("A204", f"`{path}` (compilation)", node, "leave it out")
-        elif parts[-1] in vocabulary.METHODS_REFUSED:
-            self._refuse("A209", f"`.{parts[-1]}` ({vocabulary.METHODS_REFUSED[parts[-1]]})", node, PURE)
+        before = len(self.findings)
+        self.check(node.value, local)
+        if inner and len(self.findings) > before:
+            return  # one finding for a path is enough
+        if node.attr.startswith("_"):
+            self._refuse("A203", f"the attribute {node.attr!r}", node, "use public attributes of tensors only")
+        elif node.attr not in vocabulary.ATTRIBUTES:
+            self._refuse("A209", f"`.{node.attr}`", node, _hint(node.attr, vocabulary.ATTRIBUTES))
+
+    def _check_member(self, module: str, name: str, node: ast.AST) -> None:
+        if name.startswith("_"):
+            self._refuse("A203", f"`{module}.{name}`", node, "use public functions only")
+        elif name not in vocabulary.MODULES[module]:
+            self._refuse("A204", f"`{module}.{name}`", node, _hint(name, vocabulary.MODULES[module]))
+
+    def _path(self, node: ast.AST) -> str:
+        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with a module's name; empty for others."""
+        if isinstance(node, ast.Name):
+            return self._modules.get(node.id, "")
+        inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
+        return f"{inner}.{node.attr}" if inner and isinstance(node, ast.Attribute) else ""
 
     def _refuse(self, code: str, what: str, node: ast.AST, hint: str) -> None:
         self.findings.append(finding(code, f"{what} is not allowed in a reward", node, hint))
 
 
-def _dotted(node: ast.AST) -> str:
-    """`torch.nn.functional` of such an expression; empty for one that is no dotted name."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        inner = _dotted(node.value)
-        return f"{inner}.{node.attr}" if inner else ""
-    return ""
+def changes(method: str) -> bool:
+    """Whether a method changes what it is called on."""
+    return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 
-def _modules_imported(tree: ast.Module) -> dict[str, str]:
-    """Local name → module. torch and math are there without an import."""
-    modules = {"torch": "torch", "math": "math"}
+def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
+    """All names that a part of a source binds, wherever in it; with or without those of imports."""
+    names = {name for name, _ in imports(tree)} if imported else set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.split(".")[0]
-                modules[alias.asname or root] = alias.name if alias.asname else root
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                if f"{node.module}.{alias.name}" in vocabulary.TORCH_MODULES:
-                    modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return modules
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name):
+                names.add(name)
+    return names
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that imports bind, and what each then is: `F` and `torch.nn.functional`."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            yield from (_import_of(alias, module) for alias in node.names)
+
+
+def _import_of(alias: ast.alias, module: str = "") -> tuple[str, str]:
+    """`import torch.nn` binds `torch`."""
+    if module:
+        return alias.asname or alias.name, f"{module}.{alias.name}"
+    root = alias.name.split(".")[0]
+    return (alias.asname, alias.name) if alias.asname else (root, root)
+
+
+def _hint(name: str, allowed: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(allowed), n=1, cutoff=0.7)
+    return vocabulary.HINTS.get(name) or (f"did you mean {close[0]!r}?" if close else PURE)

@@ -1,14 +1,15 @@
-"""The critic's third step: `compute_reward`, its arguments and what it returns, from the syntax tree alone."""
+"""The critic's third step: `compute_reward`, its arguments and the names that it uses, from the syntax tree alone. What it returns the dry run sees."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from eureka_agent.critic import vocabulary
+from eureka_agent.critic.allow_list import changes, names_bound
 from eureka_agent.critic.findings import finding
-from eureka_agent.critic.names import check_names
 from eureka_agent.errors import did_you_mean
-from eureka_agent.records import Finding, TaskDescription, VariableSpec
+from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX
 
 FUNCTION_NAME = "compute_reward"
@@ -20,148 +21,84 @@ def check_contract(tree: ast.Module, description: TaskDescription, trusted: bool
     if not functions:
         return [_missing(tree)]
     findings = [
-        finding(
-            "C302",
-            f"{FUNCTION_NAME!r} is defined again; the first definition is in line {functions[0].lineno}",
-            function,
-            "keep one of them",
-        )
-        for function in functions[1:]
+        finding("C302", f"{FUNCTION_NAME!r} is defined again in line {again.lineno}", again, "keep one of them")
+        for again in functions[1:]
     ]
-    function = functions[-1]
-    findings += _check_arguments(function, description.variables, trusted)
-    findings += _check_returns(function)
-    findings += _check_writes(function)
-    findings += check_names(tree, description)
+    findings += _check_arguments(functions[-1], description, trusted)
+    findings += _check_writes(functions[-1])
+    findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
 
 
 def _missing(tree: ast.Module) -> Finding:
     names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    hint = did_you_mean(FUNCTION_NAME, names)
+    hint = f"define `{FUNCTION_NAME}(<variables by name>)`, which returns `total, {{'name': component}}`"
     if FUNCTION_NAME in names:
         hint = "move it to the top level, out of the function or block around it"
-    elif not hint.startswith("did you mean"):
-        hint = f"define `{FUNCTION_NAME}(<variables by name>)`"
-    else:
-        hint = f"rename {hint.removeprefix('did you mean ').removesuffix('?')} to {FUNCTION_NAME!r}"
     return finding("C301", f"there is no function {FUNCTION_NAME!r} at the top level", hint=hint)
 
 
-def _check_arguments(
-    function: ast.FunctionDef, variables: tuple[VariableSpec, ...], trusted: bool
-) -> Iterator[Finding]:
-    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    if not arguments:
-        yield finding(
-            "C306", f"{FUNCTION_NAME} takes no argument", function, "name the variables that it reads as arguments"
-        )
-    for collecting, stars in ((function.args.vararg, "*"), (function.args.kwarg, "**")):
-        if collecting is not None:
-            yield finding(
-                "C305",
-                f"the argument {stars + collecting.arg!r} collects several values",
-                collecting,
-                "name every variable",
-            )
-    if function.args.posonlyargs:
-        yield finding(
-            "C305", "arguments before `/` cannot be given by name", function.args.posonlyargs[0], "leave the `/` out"
-        )
-    defaults = [*function.args.defaults, *(item for item in function.args.kw_defaults if item is not None)]
-    for default in defaults:
-        hint = "write constants at the top level or in the body: every argument is a variable"
-        yield finding("C305", f"an argument has the default value {ast.unparse(default)}", default, hint)
-    known = {variable.name: variable for variable in variables}
-    names_read = {
-        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+def _check_arguments(function: ast.FunctionDef, description: TaskDescription, trusted: bool) -> Iterator[Finding]:
+    given = function.args
+    for collecting in filter(None, (given.vararg, given.kwarg)):
+        message = f"the argument {collecting.arg!r} collects several values"
+        yield finding("C305", message, collecting, "name every variable")
+    for argument in given.posonlyargs[:1]:
+        yield finding("C305", "arguments before `/` cannot be given by name", argument, "leave the `/` out")
+    known = {variable.name: variable for variable in description.variables}
+    public = [name for name, variable in known.items() if trusted or not variable.private]
+    constants = [constant.name for constant in description.constants]
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    if not any(argument.arg.removeprefix(PREVIOUS_PREFIX) in known for argument in arguments):
+        hint = f"name the variables that it reads as arguments: {', '.join(public)}"
+        yield finding("C306", f"{FUNCTION_NAME} takes no variable as an argument", function, hint)
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    defaults = _defaults(given)
     for argument in arguments:
-        variable = known.get(argument.arg.removeprefix(PREVIOUS_PREFIX))
-        if variable is None:
-            yield finding("C303", f"unknown variable {argument.arg!r}", argument, _suggestion(argument.arg, variables))
-        elif variable.private and not trusted:
-            hint = "build the reward from the public variables: " + ", ".join(_public_names(variables))
-            yield finding(
-                "C304", f"the variable {argument.arg!r} is private: it is part of the fitness", argument, hint
-            )
-        elif argument.arg not in names_read:
-            yield finding("C307", f"the argument {argument.arg!r} is never used", argument, "leave it out", "warning")
+        name, default = argument.arg, defaults.get(argument.arg)
+        variable = known.get(name.removeprefix(PREVIOUS_PREFIX))
+        if variable is not None and variable.private and not trusted:
+            hint = f"build the reward from the public variables: {', '.join(public)}"
+            yield finding("C304", f"the variable {name!r} is private: it is part of the fitness", argument, hint)
+        elif variable is None and name not in constants and default is None:
+            previous = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
+            hint = did_you_mean(name, [previous + each for each in public] + ([] if previous else constants))
+            yield finding("C303", f"unknown variable {name!r}", argument, hint)
+        elif variable is None and name not in constants and not isinstance(default, (bool, int, float)):
+            message = f"the argument {name!r} is no variable, and its default is no number"
+            yield finding("C305", message, argument, "write it into the body")
+        elif name not in read:
+            yield finding("C307", f"the argument {name!r} is never used", argument, "leave it out", "warning")
 
 
-def _suggestion(name: str, variables: tuple[VariableSpec, ...]) -> str:
-    public = _public_names(variables)
-    if name.startswith(PREVIOUS_PREFIX):
-        return did_you_mean(name, [PREVIOUS_PREFIX + item for item in public])
-    return did_you_mean(name, public)
-
-
-def _public_names(variables: tuple[VariableSpec, ...]) -> list[str]:
-    return [variable.name for variable in variables if not variable.private]
-
-
-def _check_returns(function: ast.FunctionDef) -> Iterator[Finding]:
-    returns = [node for node in _own_nodes(function) if isinstance(node, ast.Return)]
-    if not any(node.value is not None for node in returns):
-        yield finding(
-            "C308", f"{FUNCTION_NAME} returns nothing", function, "end with `return total, {'name': component}`"
-        )
-    dictionaries = _names_bound_to_displays(function)
-    for node in returns:
-        value = node.value
-        if value is None:
-            if len(returns) > 1:
-                yield finding("C308", "a `return` without a value", node, "return (total, components) on every way")
-        elif isinstance(value, ast.Tuple):
-            yield from _check_pair(value, node, dictionaries)
-        elif isinstance(value, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Dict, ast.List, ast.Compare)):
-            yield finding(
-                "C309",
-                f"returns {_kind(value)}, expected (total, components)",
-                node,
-                "end with `return total, {'name': component}`",
-            )
-
-
-def _check_pair(value: ast.Tuple, node: ast.Return, dictionaries: dict[str, ast.expr]) -> Iterator[Finding]:
-    if len(value.elts) != 2:
-        yield finding(
-            "C309",
-            f"returns {len(value.elts)} values, expected two: total and components",
-            node,
-            "put every term into the dictionary",
-        )
-        return
-    total, components = value.elts
-    if isinstance(total, (ast.Dict, ast.Constant)):
-        yield finding(
-            "C309",
-            f"the total is {_kind(total)}, expected a tensor of shape (batch,)",
-            total,
-            "return (total, components) in this order",
-        )
-    if isinstance(components, ast.Name):
-        components = dictionaries.get(components.id, components)
-    if isinstance(components, (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.BinOp, ast.ListComp)):
-        yield finding(
-            "C309",
-            f"the components are {_kind(components)}, expected a dict of tensors by name",
-            value.elts[1],
-            "return `{'name': component}`",
-        )
+def _defaults(arguments: ast.arguments) -> dict[str, object]:
+    """What the arguments that have a default are without a value; "" for what is no literal."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+    pairs += [
+        (each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
+    ]
+    values: dict[str, object] = {}
+    for argument, default in pairs:
+        try:
+            values[argument.arg] = ast.literal_eval(default)
+        except (ValueError, TypeError):
+            values[argument.arg] = ""
+        values[argument.arg] = "" if values[argument.arg] is None else values[argument.arg]
+    return values
 
 
 def _check_writes(function: ast.FunctionDef) -> Iterator[Finding]:
     """In-place operations on an argument under its own name. The trainer's values are safe: rewards get copies."""
-    arguments = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
+    arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     hint = "make a new tensor: `x = x * 2` in place of `x *= 2`, `torch.where` in place of writing to rows"
-    for node in _own_nodes(function):
+    for node in ast.walk(function):
         target: ast.expr | None = None
         if isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             target = node
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_in_place(node.func.attr):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and changes(node.func.attr):
             target = node.func.value
         while isinstance(target, ast.Subscript):
             target = target.value
@@ -170,33 +107,31 @@ def _check_writes(function: ast.FunctionDef) -> Iterator[Finding]:
             arguments.discard(target.id)
 
 
-def _is_in_place(method: str) -> bool:
-    return method.endswith("_") and not method.endswith("__")
+def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
+    """One finding for each name that is not defined, at its first use: mostly variables that were left out of the arguments."""
+    defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
+    variables = {each.name for each in (*description.public_variables(), *description.constants)}
+    seen = set(defined | vocabulary.ALL_BUILTINS)
+    for node in sorted(_executed_names(tree), key=lambda name: (name.lineno, name.col_offset)):
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        if node.id.removeprefix(PREVIOUS_PREFIX) in variables:
+            hint = f"it is a variable of the environment: name it as an argument of {FUNCTION_NAME}"
+        elif node.id in ("np", "numpy", "jnp"):
+            hint = "use the torch function of the same name"
+        else:
+            hint = did_you_mean(node.id, {*defined, *variables})
+            hint = hint if hint.startswith("did you mean") else "define it above its use"
+        yield finding("C311", f"{node.id!r} is not defined", node, hint)
 
 
-def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Nodes of a function's body, without those of functions within it."""
-    waiting: list[ast.AST] = list(function.body)
+def _executed_names(tree: ast.Module) -> Iterator[ast.Name]:
+    """Names that are read, without those in annotations: the trainer never evaluates them."""
+    waiting: list[ast.AST] = [tree]
     while waiting:
-        node = waiting.pop(0)
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
-def _names_bound_to_displays(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """Names that are assigned exactly once, with what they are assigned."""
-    values: dict[str, list[ast.expr]] = {}
-    for node in _own_nodes(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            values.setdefault(node.targets[0].id, []).append(node.value)
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            values.setdefault(node.target.id, []).append(node.value)
-    return {name: assigned[0] for name, assigned in values.items() if len(assigned) == 1}
-
-
-def _kind(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return repr(node.value)
-    names = {ast.Dict: "a dict", ast.List: "a list", ast.ListComp: "a list", ast.Tuple: "a tuple", ast.Set: "a set"}
-    return names.get(type(node), "one value")
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node
+        annotations = {id(getattr(node, name, None)) for name in ("annotation", "returns")}
+        waiting.extend(child for child in ast.iter_child_nodes(node) if id(child) not in annotations)

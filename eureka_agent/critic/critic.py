@@ -13,6 +13,7 @@ from eureka_agent.critic.gate import check_order
 from eureka_agent.critic.memory import NOTHING_KNOWN, KnownEpisodes, Memory, Scores, Totals
 from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
+from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.worker.messages import Scored
@@ -78,6 +79,14 @@ class Critic:
         steps.append("parse")
         tree, found = parse(source)
         findings += found
+        repaired = None
+        if tree is not None:
+            mended, notes = repair(tree, source, self._description)
+            tree, found = parse(mended) if notes else (tree, [])
+            if tree is not None and notes:
+                steps.append("repair")
+                source = repaired = mended
+            findings += [*notes, *found]
         if tree is not None:
             steps.append("allow-list")
             findings += check_allow_list(tree)
@@ -92,7 +101,8 @@ class Critic:
                 findings += await self._runner.dry_run(source, trusted)
             if not rejected():
                 findings += await self._compare(source, trusted, memory, steps)
-        return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=time.monotonic() - begin)
+        seconds = time.monotonic() - begin
+        return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=seconds, repaired=repaired)
 
     async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on a source that was let pass, with the review as a further step. `attempt`: its id, for the ledger of what a review costs.
@@ -107,10 +117,12 @@ class Critic:
             found = await self._reviewer.review(source, attempt)
         except BudgetSpentError:
             return verdict
-        return Verdict(
-            findings=(*verdict.findings, *found),
-            steps_run=(*verdict.steps_run, REVIEW),
-            seconds=verdict.seconds + time.monotonic() - begin,
+        return verdict.model_copy(
+            update={
+                "findings": (*verdict.findings, *found),
+                "steps_run": (*verdict.steps_run, REVIEW),
+                "seconds": verdict.seconds + time.monotonic() - begin,
+            }
         )
 
     async def _compare(self, source: str, trusted: bool, memory: Memory, steps: list[str]) -> list[Finding]:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from eureka_agent.critic.allow_list import imports, names_bound
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.memory import KnownReward, Totals
-from eureka_agent.critic.names import names_defined
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.vocabulary import ALL_BUILTINS, ALWAYS_DEFINED
 from eureka_agent.records import Finding
@@ -151,23 +151,11 @@ class _Stripper(ast.NodeTransformer):
 
 def _imported_paths(tree: ast.Module) -> dict[str, str]:
     """By name what it was imported as, such as `F` → `torch.nn.functional`; without names that are bound otherwise too."""
-    paths: dict[str, str] = {}
-    others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    others |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    others |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = {
-                (a.asname or a.name.split(".")[0]): a.name if a.asname else a.name.split(".")[0] for a in node.names
-            }
-        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            found = {(a.asname or a.name): f"{node.module}.{a.name}" for a in node.names if a.name != "*"}
-        else:
-            continue
-        for name, path in found.items():
-            if paths.setdefault(name, path) != path:
-                others.add(name)
-    return {name: path for name, path in paths.items() if name not in others}
+    paths: dict[str, set[str]] = {}
+    for name, path in imports(tree):
+        paths.setdefault(name, set()).add(path)
+    own = names_bound(tree, imported=False)
+    return {name: found.pop() for name, found in paths.items() if len(found) == 1 and name not in own}
 
 
 class _Renamer(ast.NodeTransformer):
@@ -176,8 +164,8 @@ class _Renamer(ast.NodeTransformer):
     def __init__(self, tree: ast.Module) -> None:
         entry = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
         arguments = {each.arg for each in entry[-1].args.args} if entry else set()
-        kept = {FUNCTION_NAME, *arguments, *ALL_BUILTINS, *ALWAYS_DEFINED, *_captured(tree)}
-        self._renamed = names_defined(tree) - kept
+        kept = {FUNCTION_NAME, *arguments, *ALL_BUILTINS, *ALWAYS_DEFINED, *(name for name, _ in imports(tree))}
+        self._renamed = names_bound(tree) - kept
         self._labels = _labels(tree)
         self._numbers: dict[str, str] = {}
 
@@ -218,19 +206,6 @@ class _Renamer(ast.NodeTransformer):
     def _number(self, kind: str, name: str) -> str:
         """A text that cannot be a name of the source's."""
         return self._numbers.setdefault(f"{kind} {name}", f"{kind} {len(self._numbers)}")
-
-
-def _captured(tree: ast.Module) -> set[str]:
-    """Names that are no `ast.Name` where they are bound: imports that stayed, and patterns of `match`."""
-    captured: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.alias):
-            captured.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
-            captured.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-            captured.add(node.rest)
-    return captured
 
 
 def _labels(tree: ast.Module) -> set[Any]:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from eureka_agent.records import Finding, Verdict
 
-_COLOURS = {"error": "red", "warning": "yellow"}
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
     """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest escaped for it."""
     parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
-    errors = sum(finding.severity == "error" for finding in verdict.findings)
-    warnings = len(verdict.findings) - errors
-    counts = ", ".join(
-        f"{count} {word}{'s' if count != 1 else ''}"
-        for count, word in ((errors, "error"), (warnings, "warning"))
-        if count
-    )
+    numbers = [(word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS]
+    counts = ", ".join(f"{count} {word}{'s' if count != 1 else ''}" for word, count in numbers if count)
     outcome = "accepted" if verdict.accepted else "rejected"
     summary = f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)}; {verdict.seconds:.1f} s)"
     if markup:
         summary = f"[bold {'green' if verdict.accepted else 'red'}]{outcome}[/]{_escape(summary[len(outcome) :])}"
     return "\n".join([*parts, summary])
+
+
+def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
+    """One line for a file among others: what decided, or how many findings there are."""
+    errors = [finding for finding in verdict.findings if finding.severity == "error"]
+    said = ", ".join(sorted({finding.code for finding in verdict.findings}))
+    outcome = "accepted" if verdict.accepted else "rejected"
+    where = f"{path}:{errors[0].line}" if errors and errors[0].line is not None else path
+    text = f"{where} {errors[0].code} {errors[0].message}" if errors else f"{path}{f' ({said})' if said else ''}"
+    return f"[{'green' if verdict.accepted else 'red'}]{outcome}[/] {_escape(text)}" if markup else f"{outcome} {text}"
 
 
 def render_finding(finding: Finding, source: str, path: str, *, markup: bool = False) -> str:
@@ -30,7 +35,7 @@ def render_finding(finding: Finding, source: str, path: str, *, markup: bool = F
     text = finding.message
     if finding.hint.startswith("did you mean"):
         text += f": {finding.hint}"
-    code = finding.code if finding.severity == "error" else f"{finding.code} (warning)"
+    code = finding.code if finding.severity == "error" else f"{finding.code} ({finding.severity})"
     if markup:
         colour = _COLOURS[finding.severity]
         lines = [f"[bold]{_escape(where)}[/] [{colour}]{code}[/] {_escape(text)}"]

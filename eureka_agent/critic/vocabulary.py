@@ -1,26 +1,17 @@
-"""The allow-list's tables: modules, built-in functions, and the parts of torch that a reward has no use for."""
+"""The allow-list's tables: all that a reward may import, call and read. What is in no table here is refused."""
 
 from __future__ import annotations
 
 import builtins
-import sys
+
+from eureka_agent.helper_names import HELPER_NAMES
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _by_word(table: dict[str, str]) -> dict[str, str]:
-    """From what is wrong with some words → the words, to word → what is wrong with it."""
-    return {word: reason for reason, text in table.items() for word in text.split()}
-
-
-TORCH_MODULES = _words("torch torch.nn torch.nn.functional torch.functional torch.linalg torch.special torch.jit")
-OTHER_MODULES = _words("math typing __future__")
-ARRAY_LIBRARIES = _words("numpy jax scipy tensorflow cupy pandas")
-"""What a reward may have been written with elsewhere: torch has the same functions."""
-
-ALWAYS_DEFINED = _words("torch math Tensor Any Dict List Optional Sequence Tuple Union")
+ALWAYS_DEFINED = _words("torch math Tensor Any Dict List Optional Sequence Tuple Union") | frozenset(HELPER_NAMES)
 """Names that a reward finds without an import."""
 BUILTINS = _words(
     """abs all any bool dict divmod enumerate filter float frozenset int isinstance len list map max min pow range reversed
@@ -28,60 +19,96 @@ BUILTINS = _words(
 )
 ALL_BUILTINS = frozenset(dir(builtins))
 
+_ELEMENTWISE = _words(
+    """abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
+    atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh deg2rad div
+    divide eq erf erfc erfinv exp exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac ge gt greater
+    greater_equal heaviside hypot isclose isfinite isinf isnan isneginf isposinf ldexp le lerp less less_equal log log10 log1p log2
+    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt maximum minimum mul multiply nan_to_num ne
+    neg negative not_equal positive pow rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign signbit sin sinc
+    sinh sqrt square sub subtract tan tanh true_divide trunc where xlogy"""
+)
+_SHAPES_AND_SUMS = _words(
+    """all allclose amax amin aminmax any argmax argmin argsort bmm broadcast_to bucketize cat chunk clone concat concatenate
+    count_nonzero cross cummax cummin cumprod cumsum det detach diag diag_embed diagonal diff dist dot equal fill flatten flip gather
+    index_add index_fill index_select inner inverse is_complex is_floating_point kthvalue logsumexp logcumsumexp masked_fill
+    masked_select matmul matrix_power max mean median min mm mode movedim moveaxis mv nanmean nanmedian nansum narrow nonzero norm numel
+    outer permute prod quantile ravel repeat_interleave reshape roll scatter scatter_add select softmax log_softmax sort split squeeze
+    std sum swapaxes swapdims t take take_along_dim tensor_split tile topk trace transpose tril triu unbind unflatten unique unsqueeze
+    var view_as_real"""
+)
+_ARITHMETIC = _ELEMENTWISE | _SHAPES_AND_SUMS
+_TYPES = _words("float32 float64 float16 bfloat16 float double half int int8 int16 int32 int64 uint8 long short bool")
+
+MODULES: dict[str, frozenset[str]] = {
+    "torch": _ARITHMETIC
+    | _TYPES
+    | _words(
+        """Tensor Size device dtype finfo iinfo pi inf nan e no_grad arange as_tensor asarray atleast_1d
+        atleast_2d baddbmm block_diag broadcast_tensors cdist column_stack cosine_similarity einsum eye full full_like hstack
+        is_tensor linspace logspace meshgrid ones ones_like polar pairwise_distance scalar_tensor searchsorted stack std_mean tensor
+        tensordot trapezoid trapz var_mean vander vdot vstack zeros zeros_like"""
+    ),
+    "torch.nn": frozenset(),
+    "torch.nn.functional": _words(
+        """celu cosine_similarity elu gelu hardshrink hardsigmoid hardswish hardtanh huber_loss l1_loss layer_norm leaky_relu
+        log_softmax logsigmoid mish mse_loss normalize one_hot pad pairwise_distance relu relu6 selu sigmoid silu smooth_l1_loss
+        softmax softmin softplus softshrink softsign tanh tanhshrink threshold"""
+    ),
+    "torch.functional": _words("norm einsum cdist"),
+    "torch.linalg": _words(
+        "cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power multi_dot norm pinv solve svdvals vecdot vector_norm"
+    ),
+    "torch.special": _words(
+        "entr erf erfc erfinv exp2 expit expm1 i0 log1p log_softmax logit logsumexp ndtr sinc softmax xlogy"
+    ),
+    "torch.fft": _words("fft irfft rfft"),
+    "torch.jit": _words("script"),
+    "math": _words(
+        """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees dist e erf erfc exp exp2 expm1 fabs floor fmod fsum
+        hypot inf isclose isfinite isinf isnan ldexp log log10 log1p log2 nan pi pow prod radians remainder sin sinh sqrt tan tanh
+        tau trunc"""
+    ),
+    "typing": _words(
+        "Any Callable Dict Final Iterable List Mapping NamedTuple Optional Sequence Set Tuple Type TypeAlias Union"
+    ),
+    "__future__": _words("annotations"),
+}
+"""What may be used of each module that may be imported; a module within another one stands in both places."""
+
+ATTRIBUTES = (
+    _ARITHMETIC
+    | _TYPES
+    | {f"{name}_" for name in _ELEMENTWISE}
+    | _words(
+        """T mT H data device dtype ndim shape real imag is_cuda requires_grad contiguous copy_ cpu dim element_size expand
+        expand_as fill_ fill_diagonal_ index_add_ index_copy_ index_fill_ index_put_ item itemsize masked_fill_ masked_scatter_ ndimension
+        nelement new_full new_ones new_tensor new_zeros repeat reshape_as scatter_ scatter_add_ size stride sum_to_size to type
+        type_as unfold view view_as vsplit hsplit zero_ bits eps max min resolution smallest_normal tiny values indices index
+        append clear copy count endswith extend get insert items keys lower pop remove replace reverse setdefault split startswith strip
+        union update upper"""
+    )
+)
+"""Of tensors and of what else a reward handles: numbers of a dtype, dicts, lists and strings. No `format`: it reads any attribute."""
+
+CHANGES = _words("append clear extend insert pop remove reverse setdefault sort update")
+"""Methods of a dict or list that change it; those of a tensor end with `_`."""
+
 PURE = "a reward is a pure function of its arguments, written with torch"
-BUILTIN_HINTS = {
+_NO_RANDOM = "leave random numbers out: a reward is a pure function"
+_WITH_TORCH = "write it with torch: most of these functions have the same name there"
+HINTS = {
+    **dict.fromkeys(("numpy", "jax", "scipy", "tensorflow", "cupy", "pandas", "tolist"), _WITH_TORCH),
+    **dict.fromkeys(
+        _words("random rand randn randint rand_like randn_like normal bernoulli manual_seed dropout normal_ uniform_"),
+        _NO_RANDOM,
+    ),
     "getattr": "write the attribute's name",
     "hasattr": "every argument is a tensor: there is nothing to look for",
     "open": "a reward reads no files: write constants into the source",
     "print": "return what you want to see as a component",
     "eval": "write the expression itself",
     "exec": "write the code itself",
+    "empty": "use `torch.zeros`: this memory holds anything",
 }
-
-TORCH_REFUSED = _by_word(
-    {
-        "files and code from elsewhere": """load save hub ops utils package serialization onnx export fx library classes
-        storage from_file""",
-        "devices, threads and processes": """cuda mps xpu cpu accelerator distributed multiprocessing futures backends
-        set_default_device set_num_threads set_num_interop_threads init_num_threads fork wait""",
-        "settings of the whole process": """compile compiler autograd overrides set_grad_enabled enable_grad set_printoptions
-        set_default_dtype set_default_tensor_type use_deterministic_algorithms set_deterministic_debug_mode
-        set_float32_matmul_precision set_flush_denormal set_anomaly_enabled set_warn_always set_vital
-        set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
-        set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
-        set_autocast_xla_enabled autocast_increment_nesting autocast_decrement_nesting""",
-        "random numbers": """rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson
-        binomial seed manual_seed initial_seed random Generator default_generator get_rng_state set_rng_state dropout
-        feature_dropout alpha_dropout rrelu""",
-        "memory that holds anything": "empty empty_like empty_strided empty_permuted frombuffer from_dlpack to_dlpack",
-        "the inside of torch": """PyTorchFileReader PyTorchFileWriter ScriptModuleSerializer FileCheck CompilationUnit LiteScriptModule StaticModule
-        import_ir_module import_ir_module_from_buffer parse_ir get_file_path prepare_multiprocessing_environment ThroughputBenchmark
-        UntypedStorage TypedStorage Storage StorageBase FloatStorage DoubleStorage HalfStorage BFloat16Storage BoolStorage ByteStorage CharStorage
-        IntStorage LongStorage ShortStorage get_device_module""",
-    }
-)
-"""Parts of torch that are not arithmetic on tensors, with what they are."""
-TORCH_REACHES = _words(
-    """torch amp ao contrib cpp distributions func functorch linalg masked masked monitor mtia nested optim overrides profiler quantization quasirandom
-    return_types signal sparse special testing torch_version types version windows nn functional fft jit grad np F"""
-)
-"""Modules that are attributes of torch's own modules."""
-TORCH_NESTED = _words("nn functional linalg special fft jit")
-"""Those of them whose functions are arithmetic."""
-PYTHON_MODULES = frozenset(sys.stdlib_module_names) - _words("math select trace copy")
-"""What modules import is their attribute too. Those that are left out are functions of torch, or are allowed."""
-FUNCTIONAL_RANDOM = _words(
-    "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu gumbel_softmax"
-)
-METHODS_REFUSED = _by_word(
-    {
-        "leaves torch": "numpy tolist data_ptr storage untyped_storage share_memory_",
-        "belongs to training, not to a reward": "backward requires_grad_ register_hook retain_grad",
-        "draws random numbers": """normal_ uniform_ random_ bernoulli bernoulli_ exponential_ geometric_ cauchy_ log_normal_
-        multinomial""",
-        "moves the tensor to another device": "cuda cpu",
-        "reads memory that holds anything": "new_empty",
-        "reaches into Python itself": "mro gi_frame cr_frame f_globals f_locals f_back f_builtins tb_frame co_code",
-    }
-)
-"""Attributes of any value that a reward may not use, with what is wrong with them."""
+"""What to do in place of some refused names; the others get the nearest allowed one."""

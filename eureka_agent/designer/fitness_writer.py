@@ -48,7 +48,7 @@ class FitnessWriter:
             verdict = await self._judge(reply.source) if reply.source else Verdict()
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
             if reply.words is not None and not _errors(findings):
-                return self._written(reply, sentence), verdict
+                return self._written(reply, verdict.repaired or reply.source, sentence), verdict
             # all that was said so far: a model that repeats itself sees that it does, and no request is like an earlier one
             messages = (
                 *messages,
@@ -62,11 +62,11 @@ class FitnessWriter:
             "say in the sentence what can be measured, ask another --model or with another --seed, or write a task file with a fitness",
         )
 
-    def _written(self, reply: FitnessReply, sentence: str) -> WrittenFitness:
+    def _written(self, reply: FitnessReply, source: str, sentence: str) -> WrittenFitness:
         assert reply.words is not None  # there is no finding on them
         return WrittenFitness(
             sentence=sentence,
-            source=reply.source,
+            source=source,
             doc=reply.words.doc,
             unit=reply.words.unit,
             reduction=reply.words.reduction,

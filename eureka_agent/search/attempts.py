@@ -147,6 +147,10 @@ class AttemptRunner:
         stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
         reason = f"{errors[0].code} {errors[0].message}" if errors else ""
         judged = attempt.model_copy(update={"stage": stage, "reason": reason, "verdict": verdict})
+        if verdict.repaired is not None and verdict.repaired != attempt.proposal.source:
+            proposal = attempt.proposal.model_copy(update={"source": verdict.repaired})
+            judged = judged.model_copy(update={"proposal": proposal})
+            write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
         self._run.archive.put_attempt(judged)
         return judged

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +16,7 @@ from eureka_agent.records import Finding
 from eureka_agent.task import Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.states import ExtremeStates, extreme_states
+from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
 
 TIMED_ROWS = 512
 """Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""
@@ -33,7 +32,6 @@ _MESSAGE_CHARACTERS = 600
 _LINE = re.compile(r"^line (\d+): ")
 _OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|MemoryError|out of memory", re.IGNORECASE)
 _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
-_REWARD_FILE_PREFIX = "<reward "
 
 
 def check_reward(
@@ -52,7 +50,7 @@ def check_reward(
     if findings and findings[0].severity == "error":
         return findings  # the other checks call it more often still
     findings += _check_finite(reward, recorded, total, components)
-    findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(reward, recorded, total)
+    findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(reward, source, recorded, total)
     if any(finding.severity == "error" for finding in findings):
         return findings
     extremes = extreme_states(recorded, reward.arguments, {variable.name: variable for variable in variables})
@@ -73,7 +71,7 @@ def _check_finite(
             "D305",
             f"{_what_is_broken(total, components, row)} on {int(broken.sum())} of {len(total)} recorded states",
             "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp",
-            _line_of_first_broken(reward, {name: recorded[name][row : row + 1] for name in reward.arguments}),
+            line_of_first_broken(reward, {name: recorded[name][row : row + 1] for name in reward.arguments}),
         )
     ]
 
@@ -84,39 +82,57 @@ def _check_extremes(reward: RewardFunction, extremes: ExtremeStates) -> list[Fin
     except RewardContractError as error:
         return [_contract_finding(error, " (on extreme states)")]
     broken = _broken_rows(total, components)
-    labels = list(dict.fromkeys(extremes.labels[row] for row in broken.nonzero().squeeze(-1).tolist()))
-    if not labels:
-        return []
-    row = extremes.labels.index(labels[0]) + int(broken[extremes.labels.index(labels[0]) :].nonzero()[0])
-    also = f" (and in {len(labels) - 1} more such states)" if len(labels) > 1 else ""
-    return [
-        _finding(
-            "D306",
-            f"{_what_is_broken(total, components, row)} when {labels[0]}{also}",
-            "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the training",
-            _line_of_first_broken(reward, {name: value[row : row + 1] for name, value in extremes.values.items()}),
-        )
-    ]
+    for severity, beyond in (("error", False), ("warning", True)):
+        rows = [row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond]
+        if rows:
+            return [_extreme_finding(reward, extremes, total, components, rows, severity)]
+    return []
+
+
+def _extreme_finding(
+    reward: RewardFunction,
+    extremes: ExtremeStates,
+    total: Tensor,
+    components: Mapping[str, Tensor],
+    rows: Sequence[int],
+    severity: Literal["error", "warning"],
+) -> Finding:
+    """On the first of these rows, which are not finite."""
+    others = len({extremes.labels[row] for row in rows}) - 1
+    also = f" (and in {others} more such states)" if others else ""
+    hint = "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the training"
+    line = line_of_first_broken(reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()})
+    message = f"{_what_is_broken(total, components, rows[0])} when {extremes.labels[rows[0]]}{also}"
+    return _finding("D306", message, hint, line, severity)
 
 
 def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor) -> list[Finding]:
+    """Two calls, and two halves in either order by rewards whose top level lives on: what is kept from call to call shows."""
+    half = len(total) // 2
+    first, second = (
+        {name: recorded[name][rows] for name in reward.arguments} for rows in (slice(half), slice(half, None))
+    )
+    one, two = reward.remembering(), reward.remembering()
     try:
         again, _ = reward(recorded)
+        forward = (one(first)[0], one(second)[0])
+        backward = (two(second)[0], two(first)[0])
     except RewardContractError as error:
         return [_contract_finding(error, " (on the second call)")]
-    if torch.equal(torch.nan_to_num(again), torch.nan_to_num(total)):
-        return []
-    difference = (again - total).abs().nan_to_num().max().item()
-    return [
-        _finding(
-            "D307",
-            f"two calls on the same states differ by up to {difference:.3g}",
-            "a reward is a pure function: use no random numbers and keep nothing from one call to the next",
-        )
-    ]
+    for found, expected, what in (
+        (again, total, "two calls on the same states"),
+        (torch.cat(forward), torch.cat(backward[::-1]), "calls in another order"),
+    ):
+        if not torch.equal(found.nan_to_num(), expected.nan_to_num()):
+            message = f"{what} differ by up to {(found - expected).abs().nan_to_num().max().item():.3g}"
+            hint = "a reward is a pure function: use no random numbers and keep nothing from one call to the next"
+            return [_finding("D307", message, hint)]
+    return []
 
 
-def _check_rows_alone(reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor) -> list[Finding]:
+def _check_rows_alone(
+    reward: RewardFunction, source: str, recorded: Mapping[str, Tensor], total: Tensor
+) -> list[Finding]:
     count = len(total)
     odd = torch.arange(_ODD_BATCH) % count
     batches = [torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()]
@@ -129,14 +145,11 @@ def _check_rows_alone(reward: RewardFunction, recorded: Mapping[str, Tensor], to
         difference = (alone - total[rows]).abs().nan_to_num(nan=0.0)
         one_sided = alone.isfinite() != total[rows].isfinite()
         if bool((one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()):
-            return [
-                _finding(
-                    "D308",
-                    f"a step's reward depends on the other rows of the batch: {total[rows][0].item():.4g} among {count}, "
-                    f"{alone[0].item():.4g} among {size}",
-                    "the first dimension is the batch: give `mean`, `sum`, `max`, `std` and `norm` a `dim=-1`",
-                )
-            ]
+            values = {name: recorded[name] for name in reward.arguments}
+            line, code, hint = mixing_of_rows(reward, source, values, rows)
+            by = f" by `{code}`" if code else ""
+            message = f"a step's reward depends on the other rows of the batch{by}: {total[rows][0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
+            return [_finding("D308", message, hint, line)]
     return []
 
 
@@ -208,14 +221,20 @@ def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]
                 severity="warning",
             )
         ]
-    added = torch.stack(list(components.values())).sum(dim=0)
-    difference = (added - total).abs().max().item()
-    if difference <= _TOLERANCE * (1.0 + total.abs().max().item()):
+    terms = torch.stack(list(components.values())).double()
+    tolerance = _TOLERANCE * (1.0 + total.abs().max().item())
+    difference = (terms.sum(dim=0) - total).abs().max().item()
+    if difference <= tolerance:
         return []
+    # products, gates and the like do not add up, as they should not: weights that were left out do
+    weights = torch.linalg.lstsq(terms.T, total.double().unsqueeze(1)).solution.squeeze(1)
+    if not bool(((weights @ terms - total).abs() <= tolerance).all()):
+        return []
+    found = ", ".join(f"{name!r} × {weight:.3g}" for name, weight in zip(components, weights.tolist(), strict=True))
     return [
         _finding(
             "D315",
-            f"the components do not add up to the total: the largest difference is {difference:.4g}",
+            f"the components do not add up to the total, which is {found}",
             "return the terms with their weights, as they enter the total",
             severity="warning",
         )
@@ -240,37 +259,6 @@ def _is_constant(value: Tensor) -> bool:
 
 def _first(value: Tensor) -> float:
     return value[0].item() + 0.0  # no minus in front of a zero
-
-
-def _line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -> int | None:
-    """The reward's line after which the first local tensor, or the value returned, is not finite."""
-    found: list[int] = []
-    last_line: dict[int, int] = {}
-
-    def broken(value: object) -> bool:
-        if isinstance(value, (tuple, list)):
-            return any(broken(item) for item in value)
-        return isinstance(value, Tensor) and value.is_floating_point() and not bool(value.isfinite().all())
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(_REWARD_FILE_PREFIX):
-            return None
-        if found:
-            return None
-        local_values = list(frame.f_locals.values())
-        if event in ("line", "return") and (broken(local_values) or (event == "return" and broken(argument))):
-            found.append(last_line.get(id(frame), frame.f_lineno))
-        last_line[id(frame)] = frame.f_lineno
-        return trace
-
-    sys.settrace(trace)
-    try:
-        reward(values)
-    except RewardContractError:
-        return None
-    finally:
-        sys.settrace(None)
-    return found[0] if found else None
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:

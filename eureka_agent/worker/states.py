@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,21 +15,50 @@ from eureka_agent.task import PREVIOUS_PREFIX, Variable
 RECORDED_ENVIRONMENTS = 8
 RECORDED_STEPS = 40
 
-_UNBOUNDED = 1e3
-_UNBOUNDED_BY_UNIT = {"1": 1e1, "N": 1e4, "N·m": 1e4, "N*m": 1e4, "N m": 1e4, "Nm": 1e4}
-"""Magnitude that a variable without a range may reach when physics goes wrong, by unit."""
-
+_PLAUSIBLE = 10.0
+_PLAUSIBLE_BY_UNIT = {
+    "1": 5.0,
+    "rad": 6.3,
+    "rad/s": 50.0,
+    "m/s^2": 100.0,
+    "m/s²": 100.0,
+    "N": 1e3,
+    "N·m": 1e2,
+    "N*m": 1e2,
+    "N m": 1e2,
+    "Nm": 1e2,
+}
+"""Magnitude that a variable without a range reaches in some task, by unit."""
+_RECORDED_FACTOR = 5.0
+"""A trained policy moves as many times farther and faster than random actions do, where that is more."""
+_BROKEN = 1e3
+_BROKEN_BY_UNIT = {"1": 1e1, "N": 1e4, "N·m": 1e4, "N*m": 1e4, "N m": 1e4, "Nm": 1e4}
+"""Magnitude that it reaches only when physics goes wrong."""
+_UNIT_TOLERANCE = 1e-3
+_COUPLED = 0.25
+"""Variables whose difference spreads less than this part of what each of them does are one quantity at two moments, or in two places."""
 _ROWS_OF_AN_EXTREME = 4
 
 
 @dataclass(frozen=True)
 class ExtremeStates:
-    """Recorded rows in which one variable, or all of them, were set to an extreme value."""
+    """Recorded rows in which one quantity, or all of them, were set to an extreme value."""
 
     values: dict[str, Tensor]
     """By argument name. Shape of each: (rows, *variable.shape)."""
     labels: tuple[str, ...]
     """For every row what was set, in words."""
+    beyond: tuple[bool, ...]
+    """For every row whether only broken physics comes there."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One value for a quantity. For a direction it is the number of the axis that it points along."""
+
+    value: float
+    words: str
+    beyond: bool = False
 
 
 def record_transitions(environment: VecTask, variables: Sequence[Variable], seed: int = 0) -> dict[str, Tensor]:
@@ -57,36 +87,91 @@ def record_transitions(environment: VecTask, variables: Sequence[Variable], seed
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Each argument on its own, then all together, at zero and at its limits.
+    """Each quantity on its own, then all together, at zero, at its limits, and where only broken physics comes.
 
-    A limit is the variable's range where that is known, else a magnitude by unit that only broken physics reaches.
+    A limit is the variable's range where that is known, else a magnitude by unit and by what was recorded. What moves together, such as a variable and its
+    `previous_` one, is moved together, by the recorded difference; directions and quaternions, which have length 1, keep it.
     """
     values: dict[str, list[Tensor]] = {name: [] for name in arguments}
     labels: list[str] = []
+    beyond: list[bool] = []
     rows = torch.linspace(0, len(next(iter(recorded.values()))) - 1, _ROWS_OF_AN_EXTREME).long()
     base = {name: recorded[name][rows] for name in arguments}
-    levels = {name: _levels(variables[name.removeprefix(PREVIOUS_PREFIX)]) for name in arguments}
+    groups = _groups(recorded, arguments)
+    levels = {group: _levels(recorded[group[0]], variables[group[0].removeprefix(PREVIOUS_PREFIX)]) for group in groups}
 
-    def add(changed: dict[str, float], label: str) -> None:
+    def add(changed: Mapping[tuple[str, ...], _Level], label: str) -> None:
+        state = dict(base)
+        for group, level in changed.items():
+            state |= _at(level, group, base, variables[group[0].removeprefix(PREVIOUS_PREFIX)])
         for name in arguments:
-            row = torch.full_like(base[name], changed[name]) if name in changed else base[name]
-            values[name].append(row)
+            values[name].append(state[name])
         labels.extend([label] * _ROWS_OF_AN_EXTREME)
+        beyond.extend([any(level.beyond for level in changed.values())] * _ROWS_OF_AN_EXTREME)
 
+    for group in groups:
+        unit = variables[group[0].removeprefix(PREVIOUS_PREFIX)].unit
+        name = " and ".join(map(repr, group))
+        for level in levels[group]:
+            what = level.words or f"{level.value:g}{'' if unit == '1' else ' ' + unit}"
+            add({group: level}, f"{name} {'is' if len(group) == 1 else 'are'} {what}")
+    for index, words in enumerate(("0", "at its lower limit", "at its upper limit", "far below", "far above")):
+        add(
+            {group: each[index if index < len(each) else index - 2] for group, each in levels.items()},
+            f"every variable is {words}",
+        )
+    return ExtremeStates({name: torch.cat(parts) for name, parts in values.items()}, tuple(labels), tuple(beyond))
+
+
+def _at(level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable) -> dict[str, Tensor]:
+    """The first of a group at a level, the others as far from it as they were recorded, within the variable's range."""
+    first = base[group[0]]
+    if level.words:  # a direction
+        axis = torch.zeros_like(first)
+        axis[..., abs(int(level.value)) - 1] = math.copysign(1.0, level.value)
+        return dict.fromkeys(group, axis)
+    moved = {name: torch.full_like(first, level.value) + (base[name] - first) for name in group}
+    return {name: value.clamp(*variable.range) for name, value in moved.items()} if variable.range else moved
+
+
+def _groups(recorded: Mapping[str, Tensor], arguments: Sequence[str]) -> list[tuple[str, ...]]:
+    """The arguments, those together that move together."""
+    groups: list[list[str]] = []
     for name in arguments:
-        unit = variables[name.removeprefix(PREVIOUS_PREFIX)].unit
-        for level in dict.fromkeys(levels[name]):
-            add({name: level}, f"{name!r} is {level:g}{'' if unit == '1' else ' ' + unit}")
-    for index, words in enumerate(("0", "at its lower limit", "at its upper limit")):
-        add({name: levels[name][index] for name in arguments}, f"every variable is {words}")
-    return ExtremeStates({name: torch.cat(parts) for name, parts in values.items()}, tuple(labels))
+        home = next((group for group in groups if _move_together(name, group[0], recorded)), None)
+        if home is None:
+            groups.append([name])
+        else:
+            home.append(name)
+    return [tuple(group) for group in groups]
 
 
-def _levels(variable: Variable) -> tuple[float, float, float]:
-    """Zero (or the value of its range nearest to it), lower and upper limit."""
-    magnitude = _UNBOUNDED_BY_UNIT.get(variable.unit, _UNBOUNDED)
-    low, high = variable.range if variable.range is not None else (-magnitude, magnitude)
-    return min(max(0.0, low), high), low, high
+def _move_together(name: str, other: str, recorded: Mapping[str, Tensor]) -> bool:
+    one, two = recorded[name], recorded[other]
+    if name.removeprefix(PREVIOUS_PREFIX) == other.removeprefix(PREVIOUS_PREFIX):
+        return True
+    if one.shape != two.shape:
+        return False
+    spread = torch.minimum(one.std(dim=0), two.std(dim=0))
+    return bool(((one - two).std(dim=0) < _COUPLED * spread).all())
+
+
+def _levels(values: Tensor, variable: Variable) -> list[_Level]:
+    """Zero (or the value of its range nearest to it), lower and upper limit, and two levels beyond where there is no range."""
+    if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
+        axes = [axis for each in range(1, values.shape[-1] + 1) for axis in (each, -each)]
+        return [
+            _Level(axis, f"along axis {abs(axis) - 1}" if axis > 0 else f"against axis {-axis - 1}") for axis in axes
+        ]
+    if variable.range is not None:
+        low, high = variable.range
+        return [_Level(value, "") for value in (min(max(0.0, low), high), low, high)]
+    most = max(_PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE), _RECORDED_FACTOR * values.abs().max().item())
+    broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
+    # a distance or a force's size is never negative
+    low = -most if values.min() < 0.0 or not values.any() else 0.0
+    high = most if values.max() > 0.0 or not values.any() else 0.0
+    return [_Level(0.0, ""), _Level(low, ""), _Level(high, ""), _Level(-broken, "", True), _Level(broken, "", True)]
 
 
 def _snapshot(values: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,0 +1,166 @@
+"""Mends what has one sure repair, so that no revision is spent on it: a note says what was done. Text is changed in place, lines stay where they are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.contract import FUNCTION_NAME
+from eureka_agent.critic.findings import finding
+from eureka_agent.critic.vocabulary import MODULES
+from eureka_agent.records import Finding, TaskDescription
+
+_ISAAC = re.compile(r"(^|\.)(torch_utils|torch_jit_utils|rotations|maths)$")
+"""Modules of Isaac Gym whose functions a reward finds without an import."""
+_NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
+_FUNCTIONS = MODULES["math"] & MODULES["torch"] - {
+    "floor",
+    "ceil",
+    "trunc",
+    "prod",
+    "dist",
+    "isclose",
+    "pi",
+    "e",
+    "inf",
+    "nan",
+}
+"""Functions that torch has for tensors and math for numbers."""
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """Replaces a node's text, which lies in one line or is a whole statement."""
+
+    node: ast.expr | ast.stmt
+    text: str
+    note: str
+
+
+def repair(tree: ast.Module, source: str, description: TaskDescription) -> tuple[str, list[Finding]]:
+    """The source with all sure repairs, and a note for each. The same source where there is none."""
+    constants = frozenset(constant.name for constant in description.constants)
+    edits = [*_name_of_the_function(tree), *_foreign(tree), *_numbers(tree, constants)]
+    if not edits:
+        return source, []
+    gone = {part for edit in edits if isinstance(edit.node, ast.stmt) for part in ast.walk(edit.node)}
+    edits = [edit for edit in edits if isinstance(edit.node, ast.stmt) or edit.node not in gone]
+    lines = source.encode().split(b"\n")  # columns of a syntax tree count bytes
+    for edit in sorted(edits, key=lambda each: (each.node.lineno, each.node.col_offset), reverse=True):
+        first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
+        end = lines[last][edit.node.end_col_offset :]
+        lines[first : last + 1] = [
+            lines[first][: edit.node.col_offset] + edit.text.encode() + end,
+            *([b""] * (last - first)),
+        ]
+    notes = [finding("M401", edit.note, edit.node, severity="note") for edit in edits]
+    return b"\n".join(lines).decode(), sorted(notes, key=lambda note: note.line or 0)
+
+
+def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
+    """The only function that returns a reward, and that no other calls, is `compute_reward`."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if any(node.name == FUNCTION_NAME for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        return
+    found = [node for node in functions if node.name not in called and any(map(_is_reward, ast.walk(node)))]
+    if len(found) == 1:
+        name = ast.Name(found[0].name, lineno=found[0].lineno, col_offset=found[0].col_offset + len("def "))
+        name.end_lineno, name.end_col_offset = name.lineno, name.col_offset + len(found[0].name.encode())
+        yield _Edit(
+            name,
+            FUNCTION_NAME,
+            f"{found[0].name!r}, the only function that returns a reward, is taken as {FUNCTION_NAME!r}",
+        )
+
+
+def _is_reward(node: ast.AST) -> bool:
+    """Whether it is a `return` of two values, the second of which may be a dictionary."""
+    match node:
+        case ast.Return(value=ast.Tuple(elts=[_, ast.Dict() | ast.DictComp() | ast.Name() | ast.Call()])):
+            return True
+    return False
+
+
+def _foreign(tree: ast.Module) -> Iterator[_Edit]:
+    """Imports of what is there without them, numpy's constants, names of other devices, and prints."""
+    arrays = {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {"np", "numpy"}
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in arrays]
+    chosen = {part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=constant) if name in arrays and constant in _NUMBERS:
+                uses = [use for use in uses if use is not node.value]
+                yield _Edit(node, _NUMBERS[constant], f"`{name}.{constant}` is `{_NUMBERS[constant]}`")
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+                yield _Edit(node, "pass", "a `print` is left out: return what you want to see as a component")
+            case ast.ImportFrom(module=str(module)) if _ISAAC.search(module):
+                yield _Edit(node, "pass", f"`{module}` is not imported: its functions are there without it")
+            case ast.IfExp(test=test) if ast.unparse(test) == "torch.cuda.is_available()":
+                yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
+            case ast.Constant(value="cuda" | "cuda:0") if node not in chosen:
+                yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
+    if not uses:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import) and all((alias.asname or alias.name) in arrays for alias in node.names):
+                yield _Edit(node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used")
+
+
+def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
+    """`torch.exp` and the like of what is a number and no tensor are those of `math`."""
+    top = _number_names(tree, frozenset(), constants)
+    known_at: dict[ast.Call, frozenset[str]] = {}
+    for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
+        known = top if scope is tree else _number_names(scope, top, constants)
+        known_at |= {node: known for node in ast.walk(scope) if isinstance(node, ast.Call)}  # the innermost comes last
+    for call, known in known_at.items():
+        match call:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch" | "np") as module, attr=name), args=[argument, *_]
+            ):
+                if name in _FUNCTIONS and _is_number(argument, known):
+                    yield _Edit(module, "math", f"`{ast.unparse(call)}` of a number is written with math")
+
+
+def _number_names(scope: ast.AST, around: frozenset[str], constants: frozenset[str]) -> frozenset[str]:
+    """Names that are numbers in a function, or at the top level: arguments said to be, and what is assigned once, from numbers."""
+    numbers = set(around)
+    if isinstance(scope, ast.FunctionDef):
+        arguments = {each.arg: each.annotation for each in ast.walk(scope.args) if isinstance(each, ast.arg)}
+        numbers -= arguments.keys()
+        numbers |= {
+            name
+            for name, said in arguments.items()
+            if name in constants or (isinstance(said, ast.Name) and said.id in ("float", "int"))
+        }
+    stored = [node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    for node in ast.walk(scope):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                if stored.count(name) == 1 and _is_number(value, numbers):
+                    numbers.add(name)
+    return frozenset(numbers - {name for name in stored if stored.count(name) > 1})
+
+
+def _is_number(node: ast.expr, known: Collection[str]) -> bool:
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case ast.Name(id=name):
+            return name in known
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return _is_number(operand, known)
+        case ast.BinOp(left=left, right=right):
+            return _is_number(left, known) and _is_number(right, known)
+        case (
+            ast.Attribute(value=ast.Name(id="math"))
+            | ast.Call(func=ast.Attribute(value=ast.Name(id="math")) | ast.Name(id="float" | "int" | "len"))
+        ):
+            return True
+    return False
