@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
-from eureka_agent.task import FitnessReduction
+from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 
 class Record(BaseModel):
@@ -34,6 +34,15 @@ class VariableSpec(Record):
     doc: str
     range: tuple[FiniteFloat, FiniteFloat] | None = None
     private: bool = False
+
+
+class ConstantSpec(Record):
+    """`eureka_agent.task.Constant` as data."""
+
+    name: str
+    value: FiniteFloat
+    unit: str = "1"
+    doc: str = ""
 
 
 class TaskDescription(Record):
@@ -73,6 +82,10 @@ class TaskDescription(Record):
     """Whether a training can pause, and be taken up again after an interruption."""
     fitness_author: str = ""
     """The language model that wrote the fitness; empty where it is the task's own metric."""
+    constants: tuple[ConstantSpec, ...] = ()
+    """Numbers of the environment that a reward may name as arguments."""
+    quaternion_order: QuaternionOrder = "wxyz"
+    """Of the environment's variables, and of the helper functions that a reward may call."""
 
     @property
     def environment_fingerprint(self) -> str:

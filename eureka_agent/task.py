@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FitnessReduction = Literal["sum", "mean", "last", "max"]
+QuaternionOrder = Literal["wxyz", "xyzw"]
+"""Where a quaternion has its real part `w`."""
 
 PREVIOUS_PREFIX = "previous_"
 """An argument `previous_<variable>` is the variable's value one step earlier."""
@@ -39,16 +42,41 @@ class Variable:
     """True: for the fitness and the baselines only; hidden from the designer and refused in a proposed reward."""
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or self.name.startswith(PREVIOUS_PREFIX):
-            raise EnvironmentLoadError(
-                f"variable name {self.name!r} cannot be an argument of a reward function",
-                f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}",
-            )
+        _check_argument_name("variable", self.name)
         if self.range is not None and not all(map(math.isfinite, self.range)):
             raise EnvironmentLoadError(
                 f"the range of variable {self.name!r} is {self.range!r}, expected two finite numbers",
                 "leave the range out where the physics has no bound",
             )
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number of the environment that a reward function may name as an argument, such as the time step."""
+
+    name: str
+    """Argument name, a Python identifier, and no variable's."""
+    value: float
+    unit: str = "1"
+    """SI unit, `"1"` for dimensionless."""
+    doc: str = ""
+    """One line."""
+
+    def __post_init__(self) -> None:
+        _check_argument_name("constant", self.name)
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not math.isfinite(self.value):
+            raise EnvironmentLoadError(
+                f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
+                "what is no single number is a Variable",
+            )
+
+
+def _check_argument_name(kind: str, name: str) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(PREVIOUS_PREFIX):
+        raise EnvironmentLoadError(
+            f"{kind} name {name!r} cannot be an argument of a reward function",
+            f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
