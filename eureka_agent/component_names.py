@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 LONGEST_NAME = 80
 """Characters of a component's name."""
 MOST_COMPONENTS = 100
@@ -14,3 +16,22 @@ def component_fault(name: str) -> tuple[str, str] | None:
         return None
     shown = f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
     return f"a component's name is {shown}", "use names such as 'forward'"
+
+
+def changed_names_fault(first: Collection[str], now: Collection[str]) -> tuple[str, str] | None:
+    """Message and hint for components that are not those of the first call; None for the same ones, in whatever order."""
+    changes = {
+        "new": [name for name in now if name not in first],
+        "missing": [name for name in first if name not in now],
+    }
+    told = [
+        f"{', '.join(map(repr, names[:3]))}{', …' if len(names) > 3 else ''} {what}"
+        for what, names in changes.items()
+        if names
+    ]
+    if not told:
+        return None
+    return (
+        f"the components are not those of the first call: {' and '.join(told)}",
+        "return the same names in every call, zeros where a component has no part",
+    )

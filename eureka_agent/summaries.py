@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eureka_agent.component_names import MOST_COMPONENTS
 from eureka_agent.records import CheckpointRecord, CurvePoint
 
 
@@ -24,12 +23,8 @@ def checkpoints_of(points: Sequence[CurvePoint], iterations: int, checkpoints: i
 
 
 def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
-    """The points of one checkpoint: means over episodes, and over steps (iterations are of one length).
-
-    Of components with ever new names the first `MOST_COMPONENTS` are kept.
-    """
+    """The points of one checkpoint, which have the same components: means over episodes, and over steps (iterations are of one length)."""
     episodes = sum(point.episodes for point in points)
-    names = list(dict.fromkeys(name for point in points for name in point.components))[:MOST_COMPONENTS]
     return CheckpointRecord(
         env_steps=points[-1].env_steps,
         fitness=_episode_mean([(point.fitness, point.episodes) for point in points]),
@@ -37,7 +32,8 @@ def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
         episodes=episodes,
         reward=_mean([point.reward for point in points]),
         components={
-            name: _mean([point.components[name] for point in points if name in point.components]) for name in names
+            name: _mean([point.components[name] for point in points if name in point.components])
+            for name in points[0].components
         },
     )
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.loading import LoadedEnvironment, check_arguments
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
-from eureka_agent.simulation.user_modules import import_file, import_folder
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
+from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 ROWS = 8
 RANDOM_STEPS = 120
@@ -37,6 +39,11 @@ class Subject:
 
     loaded: LoadedEnvironment
     task: Task
+
+    def fitness(self) -> FitnessFunction:
+        """The task's fitness as a training calls it."""
+        found = self.loaded.environment_class
+        return FitnessFunction(self.task, found.all_variables(), found.constants)
 
     def make(self, num_envs: int = ROWS, seed: int = 0) -> VecTask:
         return self.loaded.make(self.task, num_envs, seed=seed)
@@ -199,10 +206,10 @@ def same_seed(subject: Subject) -> None:
 
 
 def fitness(subject: Subject) -> None:
-    """The fitness takes known variables and gives one finite number per row."""
-    _check_arguments(subject, subject.task.fitness, "fitness")
+    """The fitness takes known variables and constants and gives one finite number per row."""
+    function = subject.fitness()
     for step in subject.steps():
-        _check_tensor("fitness", _call(subject.task.fitness, step.values), (ROWS,), None)
+        _check_tensor("fitness", function(step.values), (ROWS,), None)
 
 
 def human_reward(subject: Subject) -> None:
@@ -212,12 +219,13 @@ def human_reward(subject: Subject) -> None:
 
 def sparse_reward(subject: Subject) -> None:
     """The sparse reward loads, runs and is the fitness of each step."""
-    compute_reward = _check_reward(subject, "sparse")
-    if compute_reward is None:
+    reward = _check_reward(subject, "sparse")
+    if reward is None:
         return
+    function = subject.fitness()
     for index, step in enumerate(subject.steps()):
-        total, expected = _call(compute_reward, step.values)[0], _call(subject.task.fitness, step.values)
-        if not torch.allclose(total, expected.to(total.dtype), rtol=1e-4, atol=1e-6):
+        total, expected = reward(step.values)[0], function(step.values)
+        if not torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
             worst = int((total - expected).abs().argmax())
             raise Nonconforming(
                 f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row {worst}",
@@ -226,48 +234,29 @@ def sparse_reward(subject: Subject) -> None:
             )
 
 
-def _check_reward(subject: Subject, kind: str) -> Callable[..., Any] | None:
-    compute_reward = _load_reward(subject, kind)
-    if compute_reward is None:
-        return None
-    _check_arguments(subject, compute_reward, f"{kind} reward")
-    for step in subject.steps():
-        result = _call(compute_reward, step.values)
-        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping)):
-            raise Nonconforming(
-                "(total, {name: component})", f"{type(result).__name__}", "return the pair of the reward contract"
-            )
-        for name, value in {"total": result[0], **result[1]}.items():
-            _check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
-    return compute_reward
-
-
-def _load_reward(subject: Subject, kind: str) -> Callable[..., Any] | None:
-    loaded = subject.loaded
-    source = loaded.reward_source(subject.task, "human" if kind == "human" else "sparse")
+def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardFunction | None:
+    """Load and call it as a training does."""
+    source = subject.loaded.reward_source(subject.task, kind)
     if source is None:
         return None
-    namespace: dict[str, Any] = {}
-    if loaded.folder is None:
-        exec(compile(source, f"<{kind} reward>", "exec"), namespace)
-    else:
-        path = loaded.folder / getattr(subject.task, f"{kind}_reward")
-        namespace = vars(import_file(import_folder(loaded.folder), loaded.folder, path))
-    if not callable(namespace.get("compute_reward")):
-        raise Nonconforming(f"a function compute_reward in the {kind} reward", "none", "write `def compute_reward(…)`")
-    compute_reward: Callable[..., Any] = namespace["compute_reward"]
-    return compute_reward
+    found = subject.loaded.environment_class
+    try:
+        reward = RewardFunction.from_source(
+            source, found.all_variables(), True, constants=found.constants, quaternion_order=found.quaternion_order
+        )
+        for step in subject.steps():
+            total, components = reward(step.values)
+            for name, value in {"total": total, **components}.items():
+                _check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
+    except (RewardLoadError, RewardContractError) as error:
+        file = Path(getattr(subject.task, f"{kind}_reward")).name
+        raise Nonconforming(
+            f"the {kind} reward loads and runs", f"{file}, {error.message}", error.hint or "correct this line"
+        ) from None
+    return reward
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_arguments(subject: Subject, function: Callable[..., Any], name: str) -> None:
-    check_arguments(function, subject.loaded.environment_class, name)
-
-
-def _call(function: Callable[..., Any], values: Mapping[str, Tensor]) -> Any:
-    return function(**{name: values[name].clone() for name in inspect.signature(function).parameters})
 
 
 def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:

@@ -40,6 +40,7 @@ class IsaacGymTask(VecTask):
     the private variable `native_reward`.
     """
 
+    quaternion_order = "xyzw"
     restorable = False  # its simulator is its own; a task whose state is all in torch tensors may set True
     config: ClassVar[Mapping[str, Any]]
     """The task's settings with the sections `env` and `sim`. A `Task`'s options replace entries of `env`."""

@@ -6,16 +6,17 @@ import hashlib
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import torch
 
+from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import TaskDescription, VariableSpec, WrittenFitness
+from eureka_agent.records import ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.catalogue import (
@@ -27,7 +28,7 @@ from eureka_agent.simulation.catalogue import (
 )
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
@@ -109,7 +110,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     """All that anyone outside the worker knows of the environment and one of its tasks. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
-    check_arguments(task.fitness, cls, "fitness")
+    bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
     overrides = parse_settings(TrainingSettings, task.training.overrides, f"the training budget of task {name!r}")
     return TaskDescription(
         environment=loaded.reference,
@@ -121,7 +122,11 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         fitness_unit=task.fitness_unit,
         fitness_reduction=task.fitness_reduction,
         success_fitness=_reachable(task.success_fitness),
-        variables=tuple(_variable_spec(variable) for variable in cls.all_variables()),
+        variables=tuple(
+            VariableSpec.model_validate(variable, from_attributes=True) for variable in cls.all_variables()
+        ),
+        constants=tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in cls.constants),
+        quaternion_order=cls.quaternion_order,
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
         control_dt=cls.control_dt,
@@ -143,18 +148,6 @@ def _reachable(success_fitness: float | None) -> float | None:
     return success_fitness if success_fitness is not None and math.isfinite(success_fitness) else None
 
 
-def check_arguments(function: Callable[..., Any], environment_class: type[VecTask], name: str) -> None:
-    """Raises EnvironmentLoadError when the function `name` (the fitness, a baseline) asks for something that is no variable."""
-    known = {variable.name for variable in environment_class.all_variables()}
-    for argument in inspect.signature(function).parameters:
-        variable = argument.removeprefix(PREVIOUS_PREFIX)
-        if variable not in known:
-            raise EnvironmentLoadError(
-                f"the {name} takes {argument!r}, which is no variable of {environment_class.__name__}",
-                did_you_mean(variable, known),
-            )
-
-
 def _read_source(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -162,10 +155,6 @@ def _read_source(path: Path) -> str:
         raise EnvironmentLoadError(
             f"{str(path)!r} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8"
         ) from None
-
-
-def _variable_spec(variable: Variable) -> VariableSpec:
-    return VariableSpec(**{name: getattr(variable, name) for name in VariableSpec.model_fields})
 
 
 # ── folders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +240,22 @@ def _check_class(cls: type[VecTask]) -> None:
                 "() is a scalar, (3,) a vector of three",
             )
         seen.add(variable.name)
+    for constant in cls.constants:
+        if not isinstance(constant, Constant):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.constants holds {constant!r}, expected Constant(…)", "see eureka_agent.task.Constant"
+            )
+        if constant.name in seen:
+            raise EnvironmentLoadError(
+                f"the constant {constant.name!r} of {cls.__name__} has the name of another constant or a variable",
+                "rename it",
+            )
+        seen.add(constant.name)
+    if cls.quaternion_order not in get_args(QuaternionOrder):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
+            "'xyzw', Isaac Gym's, has the real part last",
+        )
 
 
 def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.random import RowRandom
-from eureka_agent.task import Variable
+from eureka_agent.task import Constant, QuaternionOrder, Variable
 
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
@@ -68,6 +68,10 @@ class VecTask(ABC):
 
     variables: ClassVar[tuple[Variable, ...]] = ()
     """What a reward may read, beside `actions` and `terminated`, which every environment has."""
+    constants: ClassVar[tuple[Constant, ...]] = ()
+    """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
+    quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
+    """Of its variables that are quaternions, which the helper functions of rewards work on; `"xyzw"` is Isaac's."""
     num_observations: int
     num_actions: int
     max_episode_length: int

@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from eureka_agent.arguments import variable_of
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.binding import FitnessFunction, variable_of
+from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.episodes import RunningFitness
 from eureka_agent.training.policy import Policy, clipped_gaussian_mean
 
@@ -128,7 +129,7 @@ class _Pass:
             self._under_way[share.rows] = True
         self._lengths = np.zeros(environment.num_envs, dtype=np.int64)
         self._endings = [""] * environment.num_envs
-        self._fitness_function = FitnessFunction(task, environment.all_variables())
+        self._fitness_function = FitnessFunction(task, environment.all_variables(), environment.constants)
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
         self._running = RunningFitness((environment.num_envs,), task.fitness_reduction, environment.device)
         self._result = torch.zeros(environment.num_envs, device=environment.device)

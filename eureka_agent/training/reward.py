@@ -1,31 +1,24 @@
 """A reward function from its source: loaded, bound to variables by argument name, called, and checked against the contract."""
 
 from __future__ import annotations
-import __future__ as future
 
-import ast
-import builtins
-import hashlib
-import linecache
-import math
 import traceback
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from eureka_agent.component_names import MOST_COMPONENTS, component_fault
+from eureka_agent.arguments import Binding, bind_arguments
+from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
-from eureka_agent.task import Variable
-from eureka_agent.training.binding import bind_arguments, device_of
+from eureka_agent.task import Constant, QuaternionOrder, Variable
+from eureka_agent.training.binding import device_of
+from eureka_agent.training.reward_code import FUNCTION_NAME, RewardCode
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
-FUNCTION_NAME = "compute_reward"
 Result = tuple[Tensor, dict[str, Tensor]]
 """Total and components, of shape (batch,) each."""
-_TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
 
 
 class RewardContractError(EurekaError):
@@ -56,86 +49,88 @@ class Reward(Protocol):
 class RewardFunction:
     """`compute_reward` of one source, called with the variables that it names, in this process."""
 
-    def __init__(
-        self, function: Callable[..., Any], arguments: tuple[str, ...], filename: str, return_line: int
-    ) -> None:
+    def __init__(self, code: RewardCode, binding: Binding) -> None:
         """See `from_source`."""
-        self._function = function
-        self._filename = filename
-        self._return_line = return_line
-        self.arguments = arguments
+        self._code = code
+        self._binding = binding
+        self._remembers = False
+        self._kept: Callable[..., Any] | None = None
+        self.arguments = binding.variables
         """Variable names and `previous_<variable>`, in the function's order."""
-        self.component_names: tuple[str, ...] = ()
-        """Keys of the component dictionary, known after the first call."""
+        self.component_names: tuple[str, ...] | None = None
+        """Keys of the component dictionary, in the first call's order; None before it."""
 
     @classmethod
-    def from_source(cls, source: str, variables: Sequence[Variable], allow_private: bool = False) -> RewardFunction:
-        """Load a reward's source in a namespace of its own.
+    def from_source(
+        cls,
+        source: str,
+        variables: Sequence[Variable],
+        allow_private: bool = False,
+        *,
+        constants: Sequence[Constant] = (),
+        quaternion_order: QuaternionOrder = "wxyz",
+    ) -> RewardFunction:
+        """Load a reward's source in a namespace of its own, in which Isaac Gym's helper functions are for quaternions in this order.
 
         `@torch.jit.script` is ignored, annotations are never evaluated. Raises RewardLoadError for a syntax error, a source without
-        `compute_reward`, one that fails while it is loaded, and an argument that is no variable or a private one (unless `allow_private`).
+        `compute_reward`, one that fails while it is loaded, and an argument that is no variable or a private one (unless `allow_private`),
+        no constant and has no number as its default.
         """
-        filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
+        code = RewardCode.compile(source, quaternion_order)
         try:
-            tree = ast.parse(source, filename)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # null bytes, absurd nesting
-            line = getattr(error, "lineno", None)
-            where = f"line {line}: " if line else ""
-            raise RewardLoadError(
-                f"{where}not valid Python: {getattr(error, 'msg', error)}", "correct the syntax"
-            ) from None
-        definition = _strip_script_decorators(tree)
-        if definition is None:
-            raise RewardLoadError(
-                f"the source defines no function {FUNCTION_NAME!r}", f"write `def {FUNCTION_NAME}(…)` at the top level"
-            )
-        # a None in place of the modification time keeps linecache from looking for a file
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        namespace = _namespace(filename)
-        try:
-            # annotations stay text: a name in one that is not there must not make a good reward fail
-            code = compile(tree, filename, "exec", flags=future.annotations.compiler_flag, dont_inherit=True)
-            exec(code, namespace)
+            function = code.run()
         except (KeyboardInterrupt, TimeLimitError):
             raise
         except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
             raise RewardLoadError(
-                f"{_describe(error, filename)} (while loading the source)", "correct the top level"
+                f"{_describe(error, code.filename)} (while loading the source)", "correct the top level"
             ) from None
-        function = namespace.get(FUNCTION_NAME)
         if not callable(function):
             raise RewardLoadError(
                 f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function", "do not assign to its name"
             )
-        arguments = bind_arguments(function, variables, allow_private, RewardLoadError)
-        if not arguments:
-            raise RewardLoadError(f"{FUNCTION_NAME} takes no argument", "name the variables that it reads as arguments")
-        return cls(function, arguments, filename, _last_return_line(definition))
+        binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
+        if not binding.variables:
+            found = "no argument that is a variable" if binding.constants else "no argument"
+            raise RewardLoadError(f"{FUNCTION_NAME} takes {found}", "name the variables that it reads as arguments")
+        return cls(code, binding)
+
+    def remembering(self) -> RewardFunction:
+        """The same reward, whose top level is run once: what a call leaves there the next one finds. It shows who keeps a state."""
+        reward = RewardFunction(self._code, self._binding)
+        reward._remembers = True
+        return reward
 
     def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Total and components of every step, detached float32 of shape (batch,).
 
-        `values`: by argument name, shape of each (batch, *variable.shape). Raises RewardContractError when the reward raises or returns
-        something else. Whether numbers are finite is not looked at.
+        `values`: by argument name, shape of each (batch, *variable.shape). Every call runs the source's top level again, so that nothing
+        stays from one to the next. Raises RewardContractError when the reward raises, returns something else, or names its components
+        otherwise than in the first call. Whether numbers are finite is not looked at.
         """
         # Clones and not a look at version counters: writing through `.data` or numpy leaves the counter as it is, and one
         # copy of what a reward reads costs little beside the reward itself.
         arguments = {name: values[name].detach().clone() for name in self.arguments}
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
-        self._move_constants(device)
         try:
             with torch.no_grad(), device_of(arguments):
-                result = self._function(**arguments)
+                function = self._kept or self._code.run()
+                if self._remembers:
+                    self._kept = function
+                result = function(**arguments, **self._binding.constants)
         except (KeyboardInterrupt, TimeLimitError):
             raise
         except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
-            raise RewardContractError("raised", _describe(error, self._filename)) from None
+            raise RewardContractError("raised", _describe(error, self._code.filename)) from None
         total, components = self._checked_pair(result)
         checked_total = self._checked_total(total, batch).detach().to(device=device, dtype=torch.float32)
         checked = {name: self._checked_component(name, value, batch, device) for name, value in components.items()}
-        self.component_names = tuple(checked)
-        return checked_total, checked
+        if self.component_names is None:
+            self.component_names = tuple(checked)
+        if fault := changed_names_fault(self.component_names, checked):
+            raise self._violation(*fault)
+        return checked_total, {name: checked[name] for name in self.component_names}
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
         """See `Reward`. The call is made when its result is waited for."""
@@ -146,13 +141,6 @@ class RewardFunction:
                 return self(values)
 
         return call
-
-    def _move_constants(self, device: torch.device) -> None:
-        """A source's top level ran on the CPU; the tensors that it left there follow the arguments."""
-        names = getattr(self._function, "__globals__", {})
-        for name, value in list(names.items()):
-            if isinstance(value, Tensor) and value.device != device:
-                names[name] = value.to(device)
 
     def _checked_pair(self, result: object) -> tuple[object, dict[Any, Any]]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -213,7 +201,7 @@ class RewardFunction:
         return value.detach().to(device=device, dtype=torch.float32)
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
-        return RewardContractError("contract", f"line {self._return_line}: {_visible(message)}", hint)
+        return RewardContractError("contract", f"line {self._code.return_line}: {_visible(message)}", hint)
 
 
 def _shape_hint(value: Tensor, batch: int) -> str:
@@ -222,30 +210,6 @@ def _shape_hint(value: Tensor, batch: int) -> str:
     if value.dim() == 0:
         return "a reduction without `dim=-1` has summed over the batch as well"
     return "reduce over the last dimension with `dim=-1`; the first dimension is the batch"
-
-
-def _namespace(filename: str) -> dict[str, Any]:
-    names = {name: getattr(typing, name) for name in _TYPING_NAMES}
-    return {"__builtins__": builtins, "__name__": filename, "torch": torch, "math": math, "Tensor": Tensor, **names}
-
-
-def _strip_script_decorators(tree: ast.Module) -> ast.FunctionDef | None:
-    """Take `@torch.jit.*` off every function; returns the last top-level `compute_reward`."""
-    found = None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            node.decorator_list = [
-                item for item in node.decorator_list if not ast.unparse(item).startswith("torch.jit.")
-            ]
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == FUNCTION_NAME:
-            found = statement
-    return found
-
-
-def _last_return_line(definition: ast.FunctionDef) -> int:
-    lines = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
-    return max(lines, default=definition.lineno)
 
 
 def _describe(error: BaseException, filename: str) -> str:

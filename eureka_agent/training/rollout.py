@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from eureka_agent.arguments import variable_of
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
-from eureka_agent.training.binding import variable_of
 from eureka_agent.training.networks import MemberNetworks
 from eureka_agent.training.normalization import ObservationStatistics, normalize
 

@@ -30,6 +30,12 @@ class TrainingRecord(Record):
     recent: tuple[CurvePoint, ...] = Field(default=())
     """Points since the last checkpoint."""
 
+    @property
+    def component_names(self) -> tuple[str, ...] | None:
+        """Those of the reward's first call, as the curves have them; None where there are none yet."""
+        known = self.recent or self.checkpoints
+        return tuple(known[0].components) if known else None
+
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from eureka_agent.component_names import changed_names_fault
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import TrainingSettings, check_minibatches
 from eureka_agent.simulation.vec_task import VecTask, padded
@@ -109,6 +110,16 @@ class _Member:
     """Seconds for its reward, here; its neighbours waited too."""
     worked: float = 0.0
     """Seconds of its iterations without any rewards."""
+    component_names: tuple[str, ...] | None = None
+    """Those of its first call, which all others keep to; None before it."""
+
+    def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The components in the order of the first call. Raises RewardContractError where they are others: each name is a curve."""
+        if self.component_names is None:
+            self.component_names = tuple(components)
+        if fault := changed_names_fault(self.component_names, components):
+            raise RewardContractError("contract", *fault)
+        return {name: components[name] for name in self.component_names}
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,7 @@ class Trainer:
             other = make_environment(1 if self._environment.num_envs > 1 else 2)
             self._environment.tell_rows_from_constants(other)
             other.close()
-        self._fitness = FitnessFunction(task, self._environment.all_variables())
+        self._fitness = FitnessFunction(task, self._environment.all_variables(), self._environment.constants)
         self._population = Population(self._environment, settings, slots)
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)
         self._reward_timeout = reward_timeout
@@ -308,6 +319,7 @@ class Trainer:
             rows[slot] = state[f"episodes.{name}"].to(rows)
         keeper.resume(record.iterations, record.checkpoints, record.recent, policies)
         member.env_steps, member.began = record.env_steps, member.began - record.seconds
+        member.component_names = record.component_names
 
     def _free(self, slot: int) -> None:
         del self._members[slot]
@@ -329,7 +341,8 @@ class Trainer:
         for slot, wait in waits.items():
             began = time.perf_counter()
             try:
-                total, components[slot] = wait()
+                total, named = wait()
+                components[slot] = self._members[slot].checked_names(named)
             except RewardContractError as error:
                 failures[slot] = _Failure(error.code, f"{error.message}; {error.hint}" if error.hint else error.message)
                 continue

@@ -7,6 +7,8 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,14 +27,14 @@ CALL_SECONDS = 10.0
 """What one call may take."""
 
 
-Loader = Callable[[str, Sequence[Variable]], Reward]
-"""A reward from its source. Raises RewardLoadError and TimeLimitError."""
+Loader = Callable[..., Reward]
+"""A reward from its source and variables, and `constants` and `quaternion_order` by keyword. Raises RewardLoadError and TimeLimitError."""
 
 
-def load_here(source: str, variables: Sequence[Variable]) -> RewardFunction:
+def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
     """A `Loader` for sources that may run in this process."""
     with time_limit(LOADING_SECONDS):
-        return RewardFunction.from_source(source, variables)
+        return RewardFunction.from_source(source, variables, **vocabulary)
 
 
 class WrittenFitnessError(EurekaError):
@@ -73,10 +75,12 @@ def with_written_fitness(
     Raises EnvironmentLoadError for a task that is not there, WrittenFitnessError for a fitness that cannot be loaded.
     """
     name, task = loaded.task(task_name)
+    found = loaded.environment_class
+    load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)
     written = replace(
         task,
         sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.source, loaded.environment_class.all_variables(), load),
+        fitness=WrittenFitnessFunction(fitness.source, found.all_variables(), load),
         fitness_doc=fitness.doc,
         fitness_unit=fitness.unit,
         fitness_reduction=fitness.reduction,

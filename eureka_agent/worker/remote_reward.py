@@ -15,10 +15,11 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from eureka_agent.arguments import variable_of
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError, signal_name
-from eureka_agent.task import PREVIOUS_PREFIX, Variable
-from eureka_agent.training.binding import variable_of
+from eureka_agent.records import ConstantSpec
+from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker.nursery import Nursery
@@ -48,7 +49,15 @@ class RemoteReward:
     """What `eureka_agent.training.reward.RewardFunction` is, without any of the reward's code in this process."""
 
     def __init__(
-        self, nursery: Nursery, source: str, variables: Sequence[Variable], rows: int, allow_private: bool = False
+        self,
+        nursery: Nursery,
+        source: str,
+        variables: Sequence[Variable],
+        rows: int,
+        allow_private: bool = False,
+        *,
+        constants: Sequence[Constant] = (),
+        quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
         """Start its process and load the source there. `rows`: steps of a call, as far as is known; more are possible.
 
@@ -59,6 +68,8 @@ class RemoteReward:
         self._source = source
         self._variables = tuple(variables)
         self._allow_private = allow_private
+        self._constants = tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants)
+        self._quaternion_order = quaternion_order
         self._process = self._start(rows)
         self.arguments = self._load(self._process)
         """Variable names and `previous_<variable>`, in the function's order."""
@@ -172,6 +183,8 @@ class RemoteReward:
             arguments=tuple(places),
             results=end,
             rows=rows,
+            constants=self._constants,
+            quaternion_order=self._quaternion_order,
         )
         # what is not written to takes no memory
         size = end + _FLOAT_BYTES * rows * (1 + MOST_COMPONENTS)

@@ -16,7 +16,8 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
-from eureka_agent.records import Record
+from eureka_agent.records import ConstantSpec, Record
+from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
 """Of what a reward's process may answer."""
@@ -47,6 +48,10 @@ class Load(Record):
     """Offset in bytes of the total, which the components follow, each with a row for every step that there is room for."""
     rows: int
     """Steps that there is room for."""
+    constants: tuple[ConstantSpec, ...] = ()
+    """That may be named as arguments, beside the variables."""
+    quaternion_order: QuaternionOrder = "wxyz"
+    """Of the helper functions."""
 
 
 class Loaded(Record):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.task import PREVIOUS_PREFIX, Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.reward_messages import Answer, ArgumentPlace, Called, Failed, Load, Loaded, receive, send
 
@@ -37,7 +37,13 @@ def _loaded(load: Load) -> RewardFunction | Failed:
         if not place.name.startswith(PREVIOUS_PREFIX)
     ]
     try:
-        return RewardFunction.from_source(load.source, variables, allow_private=load.trusted)
+        return RewardFunction.from_source(
+            load.source,
+            variables,
+            allow_private=load.trusted,
+            constants=[Constant(constant.name, constant.value) for constant in load.constants],
+            quaternion_order=load.quaternion_order,
+        )
     except RewardLoadError as error:
         return Failed(code="load", message=error.message, hint=error.hint)
 

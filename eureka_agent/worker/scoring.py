@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError, RewardFunction
@@ -79,7 +80,7 @@ class Scorer:
     def __init__(
         self,
         recorded: Mapping[str, Tensor],
-        variables: Sequence[Variable],
+        environment_class: type[VecTask],
         folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
@@ -87,7 +88,8 @@ class Scorer:
         adopt_orphans()
         warm_up()
         self._recorded = recorded
-        self._variables = variables
+        self._environment_class = environment_class
+        self._variables = variables = environment_class.all_variables()
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
         # of all variables, whatever a reward reads: rewards are compared row by row
@@ -120,7 +122,13 @@ class Scorer:
 
     def _score(self, command: ScoreTransitions) -> Scored:
         try:
-            reward = RewardFunction.from_source(command.source, self._variables, allow_private=command.trusted)
+            reward = RewardFunction.from_source(
+                command.source,
+                self._variables,
+                allow_private=command.trusted,
+                constants=self._environment_class.constants,
+                quaternion_order=self._environment_class.quaternion_order,
+            )
             missing = [name for name in reward.arguments if name not in self._stored.values]
             if missing:
                 return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -154,9 +155,9 @@ class Worker:
         found = loaded.environment_class
         return Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
 
-    def _fitness_process(self, source: str, variables: Sequence[Variable]) -> RemoteReward:
+    def _fitness_process(self, source: str, variables: Sequence[Variable], **vocabulary: Any) -> RemoteReward:
         """A written fitness is generated code as well."""
-        return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS)
+        return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS, **vocabulary)
 
     def _dry_runners(self, loaded: LoadedEnvironment, task: Task) -> tuple[DryRunner, Scorer]:
         if self._dry_runner is None or self._scorer is None:
@@ -167,7 +168,7 @@ class Worker:
             finally:
                 environment.close()
             self._dry_runner = DryRunner(recorded, variables, self._channel.descriptors())
-            self._scorer = Scorer(recorded, variables, self._scratch, self._channel.descriptors())
+            self._scorer = Scorer(recorded, loaded.environment_class, self._scratch, self._channel.descriptors())
         return self._dry_runner, self._scorer
 
     def _evaluate(self, loaded: LoadedEnvironment, task: Task, command: Evaluate) -> list[Event | File]:

@@ -40,7 +40,7 @@ class Population:
         nursery: Nursery,
     ) -> None:
         """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an environment that cannot be made."""
-        self._variables = loaded.environment_class.all_variables()
+        self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
         self._rewards: dict[str, RemoteReward] = {}
@@ -61,7 +61,15 @@ class Population:
     def submit(self, command: Train) -> TrainingFailed | None:
         """Queue a training; the failure when its source cannot even be loaded. Raises RunFolderError for a broken snapshot."""
         try:
-            reward = RemoteReward(self._nursery, command.source, self._variables, self._rows, command.trusted)
+            reward = RemoteReward(
+                self._nursery,
+                command.source,
+                self._environment_class.all_variables(),
+                self._rows,
+                command.trusted,
+                constants=self._environment_class.constants,
+                quaternion_order=self._environment_class.quaternion_order,
+            )
         except RewardLoadError as error:
             return TrainingFailed(job=command.job, code="contract", reason=error.message, env_steps=0)
         except TimeLimitError as error:

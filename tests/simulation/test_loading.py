@@ -149,7 +149,7 @@ def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFo
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:
-    with pytest.raises(EnvironmentLoadError, match="takes 'previous_speed'") as error:
+    with pytest.raises(EnvironmentLoadError, match="reads 'previous_speed'") as error:
         describe(load_environment(str(write_folder((TASK, "previous_position):", "previous_speed):")))))
     assert "expected one of" in error.value.hint
     changes = [
