@@ -75,19 +75,17 @@ _SYNTAX: tuple[type[ast.AST], ...] = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
 )
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-_RETURN_VALUES = "return the values"
-_REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str, str]] = {
-    ast.While: ("A208", "a `while` loop", "use tensor operations, or `for … in range(n)` with a fixed n"),
-    ast.Global: ("A205", "`global`", PURE),
-    ast.Nonlocal: ("A205", "`nonlocal`", PURE),
-    ast.ClassDef: ("A206", "a class", "use plain functions and named constants"),
-    ast.Try: ("A206", "`try`", "avoid the error in place of catching it, with `torch.where` or `clamp`"),
-    ast.TryStar: ("A206", "`try`", "avoid the error in place of catching it, with `torch.where` or `clamp`"),
-    ast.AsyncFunctionDef: ("A206", "`async def`", "use a plain function"),
-    ast.Yield: ("A206", "`yield`", _RETURN_VALUES),
-    ast.YieldFrom: ("A206", "`yield from`", _RETURN_VALUES),
-    ast.Await: ("A206", "`await`", _RETURN_VALUES),
-    ast.Match: ("A206", "`match`", "use `if`, or `torch.where` for each row"),
+_RETURN_VALUES = ("A206", "return the values")
+_AVOID_ERRORS = ("A206", "avoid the error in place of catching it, with `torch.where` or `clamp`")
+_REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
+    ast.While: ("A208", "use tensor operations, or `for … in range(n)` with a fixed n"),
+    ast.Global: ("A205", PURE),
+    ast.Nonlocal: ("A205", PURE),
+    ast.ClassDef: ("A206", "use plain functions and named constants"),
+    ast.AsyncFunctionDef: ("A206", "use a plain function"),
+    ast.Match: ("A206", "use `if`, or `torch.where` for each row"),
+    **dict.fromkeys((ast.Try, ast.TryStar), _AVOID_ERRORS),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom, ast.Await), _RETURN_VALUES),
 }
 
 
@@ -111,8 +109,8 @@ class _Walk:
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
         """A node and all below it. `local`: names of the functions around it; None outside of functions."""
         if not isinstance(node, _SYNTAX):
-            code, what, hint = _REFUSED_SYNTAX.get(type(node), ("A206", f"`{type(node).__name__.lower()}`", PURE))
-            return self._refuse(code, what, node, hint)
+            code, hint = _REFUSED_SYNTAX.get(type(node), ("A206", PURE))
+            return self._refuse(code, f"`{ast.unparse(node).strip().splitlines()[0]}`", node, hint)
         match node:
             case ast.Import():
                 for alias in node.names:

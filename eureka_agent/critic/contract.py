@@ -49,11 +49,11 @@ def _check_arguments(function: ast.FunctionDef, description: TaskDescription, tr
     public = [name for name, variable in known.items() if trusted or not variable.private]
     constants = [constant.name for constant in description.constants]
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    if not any(argument.arg.removeprefix(PREVIOUS_PREFIX) in known for argument in arguments):
+    defaults = _defaults(given)
+    if all(argument.arg in constants or argument.arg in defaults for argument in arguments):
         hint = f"name the variables that it reads as arguments: {', '.join(public)}"
         yield finding("C306", f"{FUNCTION_NAME} takes no variable as an argument", function, hint)
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    defaults = _defaults(given)
     for argument in arguments:
         name, default = argument.arg, defaults.get(argument.arg)
         variable = known.get(name.removeprefix(PREVIOUS_PREFIX))
@@ -110,7 +110,7 @@ def _check_writes(function: ast.FunctionDef) -> Iterator[Finding]:
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
     """One finding for each name that is not defined, at its first use: mostly variables that were left out of the arguments."""
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
-    variables = {each.name for each in (*description.public_variables(), *description.constants)}
+    variables = {each.name for each in description.public_variables()} | {each.name for each in description.constants}
     seen = set(defined | vocabulary.ALL_BUILTINS)
     for node in sorted(_executed_names(tree), key=lambda name: (name.lineno, name.col_offset)):
         if node.id in seen:

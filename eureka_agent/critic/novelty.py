@@ -18,6 +18,7 @@ from eureka_agent.critic.findings import finding
 from eureka_agent.critic.memory import KnownReward, Totals
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.vocabulary import ALL_BUILTINS, ALWAYS_DEFINED
+from eureka_agent.helper_names import HELPER_NAMES
 from eureka_agent.records import Finding
 
 SAME_VALUES = 1e-5
@@ -164,7 +165,13 @@ class _Renamer(ast.NodeTransformer):
     def __init__(self, tree: ast.Module) -> None:
         entry = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
         arguments = {each.arg for each in entry[-1].args.args} if entry else set()
-        kept = {FUNCTION_NAME, *arguments, *ALL_BUILTINS, *ALWAYS_DEFINED, *(name for name, _ in imports(tree))}
+        kept = {
+            FUNCTION_NAME,
+            *arguments,
+            *ALL_BUILTINS,
+            *(ALWAYS_DEFINED - set(HELPER_NAMES)),
+            *(name for name, _ in imports(tree)),
+        }
         self._renamed = names_bound(tree) - kept
         self._labels = _labels(tree)
         self._numbers: dict[str, str] = {}

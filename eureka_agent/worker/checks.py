@@ -82,10 +82,10 @@ def _check_extremes(reward: RewardFunction, extremes: ExtremeStates) -> list[Fin
     except RewardContractError as error:
         return [_contract_finding(error, " (on extreme states)")]
     broken = _broken_rows(total, components)
-    for severity, beyond in (("error", False), ("warning", True)):
+    for beyond in (False, True):
         rows = [row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond]
         if rows:
-            return [_extreme_finding(reward, extremes, total, components, rows, severity)]
+            return [_extreme_finding(reward, extremes, total, components, rows, "warning" if beyond else "error")]
     return []
 
 
