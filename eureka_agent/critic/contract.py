@@ -64,28 +64,18 @@ def _check_arguments(function: ast.FunctionDef, description: TaskDescription, tr
             previous = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
             hint = did_you_mean(name, [previous + each for each in public] + ([] if previous else constants))
             yield finding("C303", f"unknown variable {name!r}", argument, hint)
-        elif variable is None and name not in constants and not isinstance(default, (bool, int, float)):
+        elif variable is None and isinstance(default, ast.Constant) and not isinstance(default.value, (int, float)):
             message = f"the argument {name!r} is no variable, and its default is no number"
             yield finding("C305", message, argument, "write it into the body")
         elif name not in read:
             yield finding("C307", f"the argument {name!r} is never used", argument, "leave it out", "warning")
 
 
-def _defaults(arguments: ast.arguments) -> dict[str, object]:
-    """What the arguments that have a default are without a value; "" for what is no literal."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
-    pairs += [
-        (each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
-    ]
-    values: dict[str, object] = {}
-    for argument, default in pairs:
-        try:
-            values[argument.arg] = ast.literal_eval(default)
-        except (ValueError, TypeError):
-            values[argument.arg] = ""
-        values[argument.arg] = "" if values[argument.arg] is None else values[argument.arg]
-    return values
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """The arguments' defaults by name."""
+    pairs = [*zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)]
+    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    return {argument.arg: value for argument, value in pairs}
 
 
 def _check_writes(function: ast.FunctionDef) -> Iterator[Finding]:

@@ -107,10 +107,6 @@ class _Stripper(ast.NodeTransformer):
         self._entry = functions[-1] if functions else None
         self._paths = _imported_paths(tree)
 
-    def visit_Module(self, node: ast.Module) -> ast.Module:
-        self.generic_visit(node)
-        return node
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.generic_visit(node)
         node.decorator_list, node.returns, node.type_comment = [], None, None

@@ -10,24 +10,12 @@ from dataclasses import dataclass
 from eureka_agent.critic.allow_list import imports
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
-from eureka_agent.critic.vocabulary import MODULES
 from eureka_agent.records import Finding, TaskDescription
 
 _ISAAC = re.compile(r"(^|\.)(torch_utils|torch_jit_utils|rotations|maths)$")
 """Modules of Isaac Gym whose functions a reward finds without an import."""
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
-_FUNCTIONS = MODULES["math"] & MODULES["torch"] - {
-    "floor",
-    "ceil",
-    "trunc",
-    "prod",
-    "dist",
-    "isclose",
-    "pi",
-    "e",
-    "inf",
-    "nan",
-}
+_FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")
 """Functions that torch has for tensors and math for numbers."""
 
 
@@ -121,7 +109,7 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch" | "np") as module, attr=name), args=[argument, *_]
             ):
-                if name in _FUNCTIONS and _is_number(argument, known):
+                if _FUNCTIONS.fullmatch(name) and _is_number(argument, known):
                     yield _Edit(module, "math", f"`{ast.unparse(call)}` of a number is written with math")
 
 

@@ -55,23 +55,15 @@ MODULES: dict[str, frozenset[str]] = {
         log_softmax logsigmoid mish mse_loss normalize one_hot pad pairwise_distance relu relu6 selu sigmoid silu smooth_l1_loss
         softmax softmin softplus softshrink softsign tanh tanhshrink threshold"""
     ),
-    "torch.functional": _words("norm einsum cdist"),
-    "torch.linalg": _words(
-        "cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power multi_dot norm pinv solve svdvals vecdot vector_norm"
-    ),
-    "torch.special": _words(
-        "entr erf erfc erfinv exp2 expit expm1 i0 log1p log_softmax logit logsumexp ndtr sinc softmax xlogy"
-    ),
-    "torch.fft": _words("fft irfft rfft"),
+    "torch.linalg": _words("cross det diagonal inv matmul matrix_norm multi_dot norm pinv solve vecdot vector_norm"),
+    "torch.special": _words("erf erfc exp2 expit expm1 log1p log_softmax logit logsumexp sinc softmax xlogy"),
     "torch.jit": _words("script"),
     "math": _words(
         """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees dist e erf erfc exp exp2 expm1 fabs floor fmod fsum
         hypot inf isclose isfinite isinf isnan ldexp log log10 log1p log2 nan pi pow prod radians remainder sin sinh sqrt tan tanh
         tau trunc"""
     ),
-    "typing": _words(
-        "Any Callable Dict Final Iterable List Mapping NamedTuple Optional Sequence Set Tuple Type TypeAlias Union"
-    ),
+    "typing": _words("Any Callable Dict Final List Mapping NamedTuple Optional Sequence Tuple Union"),
     "__future__": _words("annotations"),
 }
 """What may be used of each module that may be imported; a module within another one stands in both places."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from reward_codes import CODES
 from scripted_desk import Cut, NamedModel, ScriptedDesk
 
 from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.findings import CODES
 from eureka_agent.critic.review import Reviewer, line_of, said_in
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
 from eureka_agent.llm.budget import BudgetSpentError

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 
 import pytest
 import torch
 
+from eureka_agent.critic import vocabulary
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
-from eureka_agent.critic.findings import CODES
 from eureka_agent.critic.parse import parse
 from eureka_agent.records import TaskDescription, VariableSpec
 
@@ -143,6 +144,25 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = torch.zeros(1).normal_()", "A209", "random"),
         ("x = torch.Tensor.numpy", "A209", ".numpy"),
         ("x = torch\nx.load('y')", "A210", "module 'torch'"),
+        # ways around a list of what is bad
+        ("import typing\nx = typing.sys.modules", "A204", "`typing.sys`"),
+        ("import typing\nx = typing.get_type_hints(1)", "A204", "`typing.get_type_hints`"),
+        ("from typing import sys", "A204", "`typing.sys`"),
+        ("with torch.no_grad() as got[eval('1')]:\n    pass", "A206", "eval"),
+        ("match torch:\n    case object(load=f):\n        f('x')", "A206", "`match torch:`"),
+        ("def f():\n    import math as t\n    return t.pi\nimport torch as t\nt.load('x')", "A210", "'t'"),
+        ("import math as torch\ntorch.load('x')", "A210", "'torch'"),
+        ("def f(eval):\n    return 1\nx = eval('1')", "A202", "'eval'"),
+        ("for open in []:\n    pass\nopen('x')", "A202", "'open'"),
+        ("x = '{0.x}'.format(torch)", "A209", "`.format`"),
+        ("x = torch.nn.functional.torch.load('x')", "A204", "`torch.nn.functional.torch`"),
+        ("x = torch.zeros(3).clmap()", "A209", "did you mean 'clamp'?"),
+        ("x = torch.clmap(y)", "A204", "did you mean 'clamp'?"),
+        # what outlives a call
+        ("SEEN = []\ndef f(x):\n    SEEN.append(x)", "A205", "'SEEN'"),
+        ("SEEN = {}\ndef f(x):\n    SEEN['a'] = x", "A205", "'SEEN'"),
+        ("BEST = torch.zeros(3)\ndef f(x):\n    def g():\n        BEST[0].add_(x)", "A205", "'BEST'"),
+        ("def f(x, seen=[]):\n    seen.append(x)", "A205", "`[]`"),
         ("x = [math]", "A210", "module 'math'"),
     ],
 )
@@ -153,6 +173,28 @@ def test_the_allow_list_names_what_it_refuses(statement: str, code: str, said: s
     assert said in f"{found.message} | {found.hint}"
     assert found.severity == "error"
     assert found.line is not None
+
+
+def test_what_a_function_made_itself_it_may_change() -> None:
+    source = """
+def f(x):
+    terms, total = {}, torch.zeros_like(x)
+    terms["a"] = x
+    total[x > 0] += 1.0
+    def add(name, value):
+        terms[name] = value
+        total.add_(value)
+    terms.update(b=x)
+    return total, terms
+"""
+    assert check_allow_list(ast.parse(source)) == []
+
+
+def test_every_name_on_the_lists_exists() -> None:
+    for module, names in vocabulary.MODULES.items():
+        if module != "__future__":
+            found = importlib.import_module(module)
+            assert [name for name in names if not hasattr(found, name)] == []
 
 
 def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
@@ -253,10 +295,6 @@ def test_a_helpers_returns_are_not_the_rewards() -> None:
         "def compute_reward(actions):\n    def half(x):\n        return x / 2\n    return half(actions), {'a': actions}"
     )
     assert check_contract(ast.parse(source), DESCRIPTION) == []
-
-
-def test_every_code_in_the_table_has_its_step_and_a_meaning() -> None:
-    assert all(code[0] in "PACDNGR" and code[1:].isdigit() and len(text) > 10 for code, text in CODES.items())
 
 
 def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from reward_codes import CODES
 
-from eureka_agent.critic.findings import CODES
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable
-from eureka_agent.worker.states import RECORDED_STEPS, extreme_states, record_transitions
+from eureka_agent.worker.states import RECORDED_STEPS, ExtremeStates, extreme_states, record_transitions
 
 
 class Counter(VecTask):
@@ -54,41 +54,68 @@ VARIABLES = {
     "angle": Variable("angle", (), "rad", "joint", "", (-2.0, 3.0)),
     "height": Variable("height", (2,), "m", "world", "", (0.5, 1.5)),
     "force": Variable("force", (), "N", "world", ""),
+    "distance": Variable("distance", (), "m", "world", ""),
+    "earlier_distance": Variable("earlier_distance", (), "m", "world", ""),
+    "direction": Variable("direction", (3,), "1", "world", ""),
+}
+
+
+RECORDED = {
+    "angle": torch.full((8,), 0.25),
+    "previous_angle": torch.full((8,), 0.5),
+    "height": torch.full((8, 2), 0.75),
+    "force": torch.linspace(-700.0, 700.0, 8),
+    "distance": torch.linspace(0.0, 4.0, 8),
+    "earlier_distance": torch.linspace(0.1, 4.1, 8),
+    "direction": torch.nn.functional.normalize(torch.arange(24.0).reshape(8, 3) - 11.5, dim=-1),
 }
 
 
 @pytest.fixture
-def extremes() -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    recorded = {"angle": torch.full((8,), 0.25), "height": torch.full((8, 2), 0.75), "force": torch.full((8,), 7.0)}
-    recorded["previous_angle"] = recorded["angle"]
-    states = extreme_states(recorded, ("angle", "height", "force", "previous_angle"), VARIABLES)
-    return states.values, states.labels
+def extremes() -> ExtremeStates:
+    return extreme_states(RECORDED, tuple(RECORDED), VARIABLES)
 
 
-def test_each_extreme_changes_one_variable_alone(extremes: tuple[dict[str, Tensor], tuple[str, ...]]) -> None:
-    values, labels = extremes
-    rows = [index for index, label in enumerate(labels) if label == "'angle' is 3 rad"]
-    assert rows
-    assert torch.equal(values["angle"][rows], torch.full((len(rows),), 3.0))
-    for name, unchanged in (("height", 0.75), ("force", 7.0), ("previous_angle", 0.25)):
-        assert bool((values[name][rows] == unchanged).all())
+def rows_of(extremes: ExtremeStates, label: str) -> list[int]:
+    found = [index for index, each in enumerate(extremes.labels) if each == label]
+    assert found, sorted(set(extremes.labels))
+    return found
 
 
-def test_a_range_bounds_the_extremes_and_a_variable_without_one_goes_far(
-    extremes: tuple[dict[str, Tensor], tuple[str, ...]],
-) -> None:
-    values, labels = extremes
+def test_a_variable_and_its_previous_value_move_together_and_others_stay(extremes: ExtremeStates) -> None:
+    rows = rows_of(extremes, "'angle' and 'previous_angle' are -2 rad")
+    assert bool((extremes.values["angle"][rows] == -2.0).all())
+    # 0.25 rad more, as it was recorded
+    assert bool((extremes.values["previous_angle"][rows] == -1.75).all())
+    assert bool((extremes.values["height"][rows] == 0.75).all())
+    # at the end of the range the difference goes
+    rows = rows_of(extremes, "'angle' and 'previous_angle' are 3 rad")
+    assert bool((extremes.values["previous_angle"][rows] == 3.0).all())
+
+
+def test_two_moments_of_one_quantity_are_known_by_their_values(extremes: ExtremeStates) -> None:
+    rows = rows_of(extremes, "'distance' and 'earlier_distance' are 20 m")
+    assert extremes.values["earlier_distance"][rows].tolist() == pytest.approx([20.1] * len(rows))
+
+
+def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: ExtremeStates) -> None:
     # zero is outside of the height's range: the nearest value in it stands for it
-    assert sorted(set(values["height"].flatten().tolist())) == [0.5, 0.75, 1.5]
-    assert values["angle"].min() == -2.0
-    assert values["angle"].max() == 3.0
-    assert values["force"].abs().max() == 1e4
-    assert "'force' is -10000 N" in labels
-    together = [index for index, label in enumerate(labels) if label == "every variable is at its upper limit"]
-    assert bool((values["height"][together] == 1.5).all())
-    assert bool((values["force"][together] == 1e4).all())
+    assert sorted(set(extremes.values["height"].flatten().tolist())) == [0.5, 0.75, 1.5]
+    # 5 × 700 N is more than the 1 kN of its unit; only broken physics comes to 10 kN
+    plausible = {label for label, beyond in zip(extremes.labels, extremes.beyond, strict=True) if not beyond}
+    assert {"'force' is -3500 N", "'force' is 3500 N"} <= plausible
+    assert "'force' is 10000 N" in set(extremes.labels) - plausible
+    # a distance that was never negative is so beyond all physics alone
+    assert not any("'distance'" in label and " -" in label for label in plausible)
+    together = rows_of(extremes, "every variable is at its upper limit")
+    assert bool((extremes.values["force"][together] == 3500.0).all())
 
 
-def test_labels_and_rows_are_as_many(extremes: tuple[dict[str, Tensor], tuple[str, ...]]) -> None:
-    values, labels = extremes
-    assert {len(value) for value in values.values()} == {len(labels)}
+def test_a_direction_keeps_its_length(extremes: ExtremeStates) -> None:
+    assert extremes.values["direction"].norm(dim=-1).tolist() == pytest.approx([1.0] * len(extremes.labels), abs=1e-5)
+    rows = rows_of(extremes, "'direction' is against axis 2")
+    assert extremes.values["direction"][rows].tolist() == [[0.0, 0.0, -1.0]] * len(rows)
+
+
+def test_labels_and_rows_are_as_many(extremes: ExtremeStates) -> None:
+    assert {len(value) for value in extremes.values.values()} == {len(extremes.labels)} == {len(extremes.beyond)}
