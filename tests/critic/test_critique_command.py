@@ -83,6 +83,33 @@ def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:
     assert json.loads(result.output)["findings"] == []
 
 
+def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_path: Path) -> None:
+    folder = tmp_path / "rewards"
+    folder.mkdir()
+    (folder / "a_good.py").write_text(GOOD)
+    (folder / "b_other_name.py").write_text(GOOD.replace("compute_reward", "my_reward"))
+    (folder / "notes.txt").write_text("no reward")
+    bad = tmp_path / "bad.py"
+    bad.write_text("import os\n" + GOOD)
+    paths = [str(folder), str(bad), "--env", "cartpole"]
+    result = CliRunner().invoke(critique, paths)
+    assert result.exit_code == 1
+    assert [line.partition(": ")[0].split(" ")[0] for line in result.output.splitlines()] == [
+        "accepted",
+        "accepted",
+        "rejected",
+    ]
+    assert "b_other_name.py (M401)" in result.output
+    assert f"rejected {bad}:1 A201" in result.output
+    assert (folder / "b_other_name.py").read_text() == GOOD.replace("compute_reward", "my_reward")
+    result = CliRunner().invoke(critique, [*paths, "--fix", "--format", "json"])
+    records = json.loads(result.output)
+    assert [Path(record["file"]).name for record in records] == ["a_good.py", "b_other_name.py", "bad.py"]
+    assert [[finding["code"] for finding in record["findings"]] for record in records] == [[], ["M401"], ["A201"]]
+    assert (folder / "b_other_name.py").read_text() == GOOD
+    assert bad.read_text() == "import os\n" + GOOD
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
 def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes | None) -> None:
     reward = tmp_path / "reward.py"

@@ -89,6 +89,22 @@ async def test_a_search_of_one_proposal_fails_with_its_reason(make_run: MakeRun)
         await search.engine.search()
 
 
+# ── repairs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_mended_reward_is_trained_and_kept_without_a_revision(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=1, revisions=2)
+    renamed = reward(1).replace("compute_reward", "compute_reward_v2")
+    designer, trials = ScriptedDesigner([renamed]), TableTrials({reward(1): 1.0})
+    await ScriptedSearch(run, designer, trials).engine.search()
+    assert rows(run) == [("1-01", "trained", reward(1), 1.0)]
+    assert designer.revisions == []
+    (attempt,) = run.archive.attempts()
+    assert attempt.verdict is not None
+    assert [(found.code, found.severity) for found in attempt.verdict.findings] == [("M401", "note")]
+    assert (run.folder / "attempts" / "1-01" / "reward.py").read_text() == reward(1)
+
+
 # ── revisions of what the critic rejects ────────────────────────────────────────────────────────────────────────────────
 
 
