@@ -121,7 +121,7 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
         (RAISES, "D304"),
         (
             "def compute_reward(puck_position):\n    value = puck_position.missing\n    return value, {'value': value}\n",
-            "D302",
+            "A209",
         ),
         (
             "def compute_reward(puck_position):\n    value = 0.0 * puck_position\n    return value, {'value': value}\n",
