@@ -263,6 +263,8 @@ class TrainingWorker:
                 if len(job.points) + len(points) > self._setup.settings.updates:
                     raise _violation("it gave more points of a curve than the training has iterations")
                 job.points += points
+                if any(point.components.keys() != job.points[0].components.keys() for point in points):
+                    raise _violation("it gave points of one curve with different components")
                 news = news or bool(points)
                 self._on_progress(name, points)
         return news
