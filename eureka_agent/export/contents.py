@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.rendering import render
-from eureka_agent.export.reward_source import standalone_source
+from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import plural, plus_minus
 from eureka_agent.resources import resource_folder
-from eureka_agent.task import PREVIOUS_PREFIX
+from eureka_agent.task import PREVIOUS_PREFIX, QuaternionOrder
 
 README = "README.md"
+HELPERS_FILE = f"{HELPERS_MODULE}.py"
 MARKER = "written by eureka export"
 """In the first line of an export's README, by which it is known again."""
 _GYMNASIUM_PREFIX = "gymnasium:"
@@ -51,7 +54,12 @@ def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
     Raises RewardLoadError for a reward that is not valid Python.
     """
     description, gymnasium_id = exported.description, exported.gymnasium_id
-    arguments = parameter_names(exported.source)
+    variables = description.public_variables()
+    known = {variable.name for variable in variables}
+    parameters = parameter_names(exported.source)
+    arguments = [name for name in parameters if name.removeprefix(PREVIOUS_PREFIX) in known]
+    constants = [constant for constant in description.constants if constant.name in parameters]
+    helpers = calls_helpers(exported.source)
     values: dict[str, Any] = {
         "run": exported.report.run_name,
         "attempt": exported.attempt.id,
@@ -60,8 +68,8 @@ def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
         "description": description,
         "gymnasium_id": gymnasium_id,
         "onnx": why_no_onnx is None,
+        "helpers": helpers,
     }
-    variables = description.public_variables()
     info_keys = [variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN]
     example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
     readme = render(
@@ -70,14 +78,17 @@ def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
         marker=MARKER,
         why_no_onnx=why_no_onnx or "",
         arguments=list(_argument_rows(arguments, variables)),
+        constants=constants,
         reads_previous=any(name.startswith(PREVIOUS_PREFIX) for name in arguments),
         example_names=_to_be_given(arguments),
         observation_order=observation_order(exported),
         versions=exported.report.versions,
     )
+    source = standalone_source(exported.source, {constant.name: constant.value for constant in constants})
     return {
         README: readme,
-        "reward.py": render("reward.py", **values, source=standalone_source(exported.source)),
+        "reward.py": render("reward.py", **values, source=source),
+        **({HELPERS_FILE: _helpers_text(description.quaternion_order)} if helpers else {}),
         "gymnasium_wrapper.py": render("gymnasium_wrapper.py", **values, variables=variables, info_keys=info_keys),
         "vec_task.py": render("vec_task.py", variables=variables),
         "example.py": render(example, **values),
@@ -106,6 +117,14 @@ def observation_order(exported: Exported) -> str:
     if (resource_folder("envs") / name).is_dir():
         return f"Their order is that of `compute_observations` in eureka_agent's `envs/{name}/env.py`."
     return f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in `{name}`)."
+
+
+def _helpers_text(order: QuaternionOrder) -> str:
+    """This package's file of helper functions, for quaternions in this order."""
+    text = files("eureka_agent.training").joinpath(HELPERS_FILE).read_text(encoding="utf-8")
+    chosen, count = re.subn(r'^QUATERNION_ORDER = "\w+"$', f'QUATERNION_ORDER = "{order}"', text, flags=re.MULTILINE)
+    assert count == 1
+    return chosen
 
 
 def _argument_rows(arguments: Iterable[str], variables: Iterable[VariableSpec]) -> Iterable[dict[str, Any]]:

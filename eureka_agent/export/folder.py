@@ -10,7 +10,7 @@ from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError, did_you_mean
-from eureka_agent.export.contents import MARKER, README, Exported, text_files
+from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
 from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import words
@@ -46,7 +46,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     texts = text_files(exported, missing.get(ONNX))
     # the README first: by it a folder half written is known as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
-    for name in missing:
+    for name in (*missing, *{HELPERS_FILE}.difference(texts)):
         _delete(folder / name)
     for name, content in files.items():
         _write(folder / name, content)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import symtable
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeGuard
 
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.report.wording import without_trailing_comments
 
 _FUTURE = "from __future__ import annotations"
@@ -20,24 +24,29 @@ _GIVEN_IMPORTS = {
 """Names that the trainer puts into a reward's namespace, and the lines that import them."""
 
 
-def standalone_source(source: str) -> str:
-    """The reward as a module that runs with torch alone, up to its last line of code.
+HELPERS_MODULE = "reward_helpers"
+"""Beside an exported reward that calls Isaac Gym's helper functions: they are in it."""
+
+
+def standalone_source(source: str, constants: Mapping[str, float] = MappingProxyType({})) -> str:
+    """The reward as a module that runs with torch alone (and `HELPERS_MODULE`), up to its last line of code.
 
     Imports that it does without in training are added, `@torch.jit.…` decorators (which training ignores) are taken off, and annotations
-    are left unevaluated, as in training. Raises RewardLoadError for source that does not parse.
+    are left unevaluated, as in training. `constants`: what training gave it as arguments, which become part of it. Raises RewardLoadError
+    for source that does not parse.
     """
     text = without_trailing_comments(source)
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        raise RewardLoadError(
-            f"the reward cannot be exported, it is not valid Python: {error}", "export another attempt"
-        ) from None
-    head, dropped = _end_of_head(tree), _decorator_lines(tree)
+    tree = _parsed(text)
+    called, renamed = called_helpers(source), _renamed_helpers(tree)
+    text, dropped = _without_helper_imports(text, tree)
+    tree = _parsed(text)
+    head, dropped = _end_of_head(tree), dropped | _decorator_lines(tree)
     kept = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if number not in dropped]
     before = [line for number, line in kept if number <= head]
     after = [line for number, line in kept if number > head]
-    imports = _missing_imports(tree)
+    imports = ["import functools"] * bool(constants) + _missing_imports(tree)
+    if called or renamed:
+        imports.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
     body = "\n".join(after).strip("\n")
     future = [] if _has_annotations_future(tree) else [_FUTURE]
     heads = ["\n".join(part) for part in (before, future, imports) if part]
@@ -45,7 +54,72 @@ def standalone_source(source: str) -> str:
         body = f"{heads.pop()}\n{body}"
     elif body.startswith("def "):
         body = f"\n{body}"
-    return "\n\n".join([*heads, body.rstrip()]) + "\n"
+    return "\n\n".join([*heads, body.rstrip() + _with_constants(constants)]) + "\n"
+
+
+def called_helpers(source: str) -> tuple[str, ...]:
+    """Those of Isaac Gym's helper functions that the source calls by their own names and does not define."""
+    text, _ = _without_helper_imports(source, _parsed(source))
+    top = symtable.symtable(text, "reward.py", "exec")
+    own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    return tuple(name for name in HELPER_NAMES if name in _read_globally(top) - own)
+
+
+def calls_helpers(source: str) -> bool:
+    """True for a reward that needs `HELPERS_MODULE`."""
+    return bool(called_helpers(source) or _renamed_helpers(_parsed(source)))
+
+
+def _read_globally(table: symtable.SymbolTable) -> set[str]:
+    names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    return names.union(*map(_read_globally, table.get_children()))
+
+
+def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
+    """The last one first: replacing it leaves the places of the others as they are."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and is_helper_module(node.module)]
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True)
+
+
+def _renamed_helpers(tree: ast.Module) -> list[str]:
+    """`quat_mul as multiply` of such an import."""
+    return [
+        f"{alias.name} as {alias.asname}"
+        for node in _helper_imports(tree)
+        for alias in node.names
+        if alias.asname is not None and alias.asname != alias.name and alias.name in HELPER_NAMES
+    ]
+
+
+def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
+    """The text with `pass` in place of imports of helper functions, and the lines that nothing is left in."""
+    lines, dropped = text.split("\n"), set[int]()
+    for node in _helper_imports(tree):
+        first, last = node.lineno, node.end_lineno or node.lineno
+        before = lines[first - 1].encode()[: node.col_offset].decode()
+        after = lines[last - 1].encode()[node.end_col_offset :].decode()
+        lines[first - 1 : last] = [f"{before}pass{after}", *[""] * (last - first)]
+        dropped |= set(range(first + 1, last + 1))
+        if node in tree.body and lines[first - 1].strip() == "pass":
+            dropped.add(first)
+    return "\n".join(lines), dropped
+
+
+def _with_constants(constants: Mapping[str, float]) -> str:
+    if not constants:
+        return ""
+    given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
+    comment = "# constants of the environment, which training gave as arguments"
+    return f"\n\n\n{comment}\ncompute_reward = functools.partial(compute_reward, {given})"
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise RewardLoadError(
+            f"the reward cannot be exported, it is not valid Python: {error}", "export another attempt"
+        ) from None
 
 
 def _end_of_head(tree: ast.Module) -> int:

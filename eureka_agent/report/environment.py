@@ -35,10 +35,16 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     for variable in description.variables:
         table.add_row(Text(variable.name, style="bold cyan"), _kind(variable))
         table.add_row("", Text(_doc(variable), style="dim"))
+    for constant in description.constants:
+        unit = "" if constant.unit == "1" else f" {constant.unit}"
+        table.add_row(Text(constant.name, style="bold cyan"), escape(f"constant   {constant.value:g}{unit}"))
+        table.add_row("", Text(constant.doc, style="dim"))
     head = Text.assemble((description.environment, "bold"), "  ", description.doc)
     note = (
         "Each is an argument of compute_reward, the batch in front; previous_<variable> is its value one step before."
     )
+    if description.constants:
+        note += " A constant is a float."
     return Group(head, "", facts, "", Text(f"Variables. {note}"), "", table)
 
 

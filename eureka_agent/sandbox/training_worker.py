@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.records import Outcome, WrittenFitness
+from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
@@ -263,6 +263,8 @@ class TrainingWorker:
                 if len(job.points) + len(points) > self._setup.settings.updates:
                     raise _violation("it gave more points of a curve than the training has iterations")
                 job.points += points
+                if any(_component_names(point) != _component_names(job.points[0]) for point in points):
+                    raise _violation("it gave points of one curve with different components")
                 news = news or bool(points)
                 self._on_progress(name, points)
         return news
@@ -335,6 +337,10 @@ class TrainingWorker:
             job.result.set_result(
                 TrainingResult(outcome, tuple(job.points), policies or {}, *failure, job.retries, dict(self._timers))
             )
+
+
+def _component_names(point: CurvePoint) -> tuple[set[str], ...]:
+    return {*point.components}, {*point.component_magnitudes}, {*point.component_deviations}
 
 
 def _violation(what: str, hint: str = DO_NOT_TRUST) -> WorkerDiedError:

@@ -138,6 +138,15 @@ async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path
     assert len(result.failure_reason) < 20_000
 
 
+@pytest.mark.parametrize("field", ["components", "component_magnitudes", "component_deviations"])
+async def test_components_with_new_names_in_a_later_point_are_a_violation(tmp_path: Path, field: str) -> None:
+    """Each name is a column of the curves' file and a row in every table."""
+    later = f'say(type="progress", points={{job: [point, dict(point, {field}={{"new": 1.0}})]}})'
+    result, _ = await trained(later, tmp_path)
+    assert (result.outcome, result.failure_code) == (None, "worker-died")
+    assert "different components" in result.failure_reason
+
+
 async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_path: Path) -> None:
     result, _ = await trained('for _ in range(3):\n    say(type="progress", points={job: [point] * 50})', tmp_path)
     assert result.failure_code == "worker-died"

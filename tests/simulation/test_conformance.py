@@ -177,6 +177,22 @@ def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: Wr
     assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}
 
 
+def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: WriteFolder) -> None:
+    """The checks run baselines as a training does."""
+    folder = write_folder(
+        (ENV, "import Variable", "import Constant, Variable"),
+        (ENV, "control_dt = 0.1", 'control_dt = 0.1\n    constants = (Constant("gain", 1.0),)'),
+        (TASK, "fitness(position, previous_position):", "fitness(position, previous_position, gain, weight=1.0):"),
+        (
+            HUMAN,
+            "def compute_reward(position, previous_position):",
+            "from isaacgym.torch_utils import *\ndef compute_reward(position, previous_position, gain):",
+        ),
+        (HUMAN, "position - previous_position", "gain * saturate(position - previous_position, -1.0, 1.0)"),
+    )
+    assert failures(check_environment(str(folder))) == {}
+
+
 def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) -> None:
     assert failures(check_environment(str(write_folder(ON_GPU)))) == {}
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
+from eureka_agent.records import TaskDescription
 from eureka_agent.simulation.loading import describe, load_environment
 
 WriteFolder = Callable[..., Path]
@@ -101,6 +102,43 @@ def test_a_folder_name_without_separator_is_found(write_folder: WriteFolder, mon
     assert load_environment("point_mass").name == "point_mass"
 
 
+CONSTANTS = (
+    ENV,
+    "control_dt = 0.1",
+    'control_dt = 0.1\n    constants = (Constant("dt", 0.1, "s", "time step"), Constant("gain", 2))',
+)
+IMPORTED = (ENV, "import Variable", "import Constant, Variable")
+
+
+def test_constants_and_the_order_of_quaternions_are_described(write_folder: WriteFolder) -> None:
+    plain = describe(load_environment(str(write_folder())))
+    assert (plain.constants, plain.quaternion_order) == ((), "wxyz")
+    changed = (ENV, "num_actions", 'quaternion_order = "xyzw"\n    num_actions')
+    described = describe(load_environment(str(write_folder(IMPORTED, CONSTANTS, changed))))
+    assert described.quaternion_order == "xyzw"
+    assert [constant.model_dump() for constant in described.constants] == [
+        {"name": "dt", "value": 0.1, "unit": "s", "doc": "time step"},
+        {"name": "gain", "value": 2.0, "unit": "1", "doc": ""},
+    ]
+    assert TaskDescription.model_validate_json(described.model_dump_json()) == described
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('Constant("gain", 2)', 'Constant("position", 2)', "'position'.*another constant or a variable"),
+        ('Constant("gain", 2)', 'Constant("actions", 2)', "'actions'.*another constant or a variable"),
+        ('Constant("gain", 2)', 'Constant("dt", 2)', "'dt'.*another constant or a variable"),
+        ('Constant("gain", 2)', "2", r"holds 2, expected Constant"),
+        ("constants = ", 'quaternion_order = "zyxw"\n    constants = ', "expected 'wxyz' or 'xyzw'"),
+    ],
+)
+def test_constants_that_cannot_be_are_told(write_folder: WriteFolder, old: str, new: str, message: str) -> None:
+    folder = write_folder(IMPORTED, CONSTANTS, (ENV, old, new))
+    with pytest.raises(EnvironmentLoadError, match=message):
+        load_environment(str(folder))
+
+
 def test_environment_names_the_class_among_several(write_folder: WriteFolder) -> None:
     folder = write_folder()
     text = (folder / ENV).read_text() + "\n\nclass Heavier(PointMass):\n    num_observations = 2\n"
@@ -151,7 +189,7 @@ def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFo
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:
     with pytest.raises(EnvironmentLoadError, match="reads 'previous_speed'") as error:
         describe(load_environment(str(write_folder((TASK, "previous_position):", "previous_speed):")))))
-    assert "expected one of" in error.value.hint
+    assert error.value.hint == "did you mean 'previous_state'?"
     changes = [
         (TASK, "import Task", "import Task, TrainingBudget"),
         (TASK, "options=", 'training=TrainingBudget(overrides={"horizons": 8}), options='),

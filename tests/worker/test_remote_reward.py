@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from eureka_agent.errors import ProcessStartError, RewardLoadError
-from eureka_agent.task import Variable
+from eureka_agent.task import Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker import remote_reward
@@ -113,6 +113,23 @@ def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, messa
 def test_a_persons_own_baseline_may_read_private_variables(remote: Remote) -> None:
     reward = remote("def compute_reward(secret):\n    return secret, {'secret': secret}\n", allow_private=True)
     assert torch.equal(reward.begin(values(), 5.0)()[0], values()["secret"])
+
+
+def test_its_process_has_constants_and_helpers_and_remembers_nothing(remote: Remote) -> None:
+    source = """calls = []
+def compute_reward(height, goal, gain):
+    calls.append(1)
+    turned = quat_rotate(goal.flatten(1), height.new_tensor([[1.0, 0.0, 0.0]]).expand(len(height), 3))
+    return gain * len(calls) * turned[:, 0], {}
+"""
+    given = values()
+    given["goal"] = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).expand(ROWS, 2, 2)
+    # (0, 0, 0, 1) is half a turn about z where the real part comes first, and no turn where it comes last
+    for order, forward in (("wxyz", -1.0), ("xyzw", 1.0)):
+        reward = remote(source, constants=(Constant("gain", 3.0),), quaternion_order=order)
+        assert reward.arguments == ("height", "goal")
+        for _ in range(2):
+            assert reward.begin(given, 5.0)()[0].tolist() == [3.0 * forward] * ROWS
 
 
 def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
