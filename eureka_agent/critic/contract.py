@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from eureka_agent.critic import vocabulary
-from eureka_agent.critic.allow_list import changes, names_bound
+from eureka_agent.critic.allow_list import names_bound
 from eureka_agent.critic.findings import finding
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
@@ -25,7 +25,6 @@ def check_contract(tree: ast.Module, description: TaskDescription, trusted: bool
         for again in functions[1:]
     ]
     findings += _check_arguments(functions[-1], description, trusted)
-    findings += _check_writes(functions[-1])
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
 
@@ -76,25 +75,6 @@ def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     pairs = [*zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)]
     pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
     return {argument.arg: value for argument, value in pairs}
-
-
-def _check_writes(function: ast.FunctionDef) -> Iterator[Finding]:
-    """In-place operations on an argument under its own name. The trainer's values are safe: rewards get copies."""
-    arguments = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
-    hint = "make a new tensor: `x = x * 2` in place of `x *= 2`, `torch.where` in place of writing to rows"
-    for node in ast.walk(function):
-        target: ast.expr | None = None
-        if isinstance(node, ast.AugAssign):
-            target = node.target
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            target = node
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and changes(node.func.attr):
-            target = node.func.value
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        if isinstance(target, ast.Name) and target.id in arguments:
-            yield finding("C310", f"the argument {target.id!r} is written to in place", node, hint, "warning")
-            arguments.discard(target.id)
 
 
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:

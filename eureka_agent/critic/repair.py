@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.critic.allow_list import imports
@@ -32,6 +32,7 @@ def repair(tree: ast.Module, source: str, description: TaskDescription) -> tuple
     """The source with all sure repairs, and a note for each. The same source where there is none."""
     constants = frozenset(constant.name for constant in description.constants)
     edits = [*_name_of_the_function(tree), *_foreign(tree), *_numbers(tree, constants)]
+    edits += _unused(tree, edits)
     if not edits:
         return source, []
     gone = {part for edit in edits if isinstance(edit.node, ast.stmt) for part in ast.walk(edit.node)}
@@ -75,13 +76,11 @@ def _is_reward(node: ast.AST) -> bool:
 
 def _foreign(tree: ast.Module) -> Iterator[_Edit]:
     """Imports of what is there without them, numpy's constants, names of other devices, and prints."""
-    arrays = {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {"np", "numpy"}
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in arrays]
+    arrays = _arrays(tree)
     chosen = {part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)}
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=constant) if name in arrays and constant in _NUMBERS:
-                uses = [use for use in uses if use is not node.value]
                 yield _Edit(node, _NUMBERS[constant], f"`{name}.{constant}` is `{_NUMBERS[constant]}`")
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
                 yield _Edit(node, "pass", "a `print` is left out: return what you want to see as a component")
@@ -91,10 +90,20 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
                 yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
             case ast.Constant(value="cuda" | "cuda:0") if node not in chosen:
                 yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
-    if not uses:
+
+
+def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
+    """Imports of numpy that nothing is left to use."""
+    mended = {part for edit in edits for part in ast.walk(edit.node)}
+    arrays = _arrays(tree)
+    if not any(isinstance(node, ast.Name) and node.id in arrays and node not in mended for node in ast.walk(tree)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import) and all((alias.asname or alias.name) in arrays for alias in node.names):
                 yield _Edit(node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used")
+
+
+def _arrays(tree: ast.Module) -> set[str]:
+    return {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {"np", "numpy"}
 
 
 def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
@@ -147,7 +156,7 @@ def _is_number(node: ast.expr, known: Collection[str]) -> bool:
         case ast.BinOp(left=left, right=right):
             return _is_number(left, known) and _is_number(right, known)
         case (
-            ast.Attribute(value=ast.Name(id="math"))
+            ast.Attribute(value=ast.Name(id="math" | "np"))
             | ast.Call(func=ast.Attribute(value=ast.Name(id="math")) | ast.Name(id="float" | "int" | "len"))
         ):
             return True

@@ -132,6 +132,13 @@ class RewardFunction:
             raise self._violation(*fault)
         return checked_total, {name: checked[name] for name in self.component_names}
 
+    def arguments_written(self, values: Mapping[str, Tensor]) -> tuple[str, ...]:
+        """Names of the arguments that one more call changes in place; `values` stay as they are. Raises what the reward raises."""
+        arguments = {name: values[name].detach().clone() for name in self.arguments}
+        with torch.no_grad():
+            self._code.run()(**arguments, **self._binding.constants)
+        return tuple(name for name in arguments if not torch.equal(arguments[name], values[name]))
+
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
         """See `Reward`. The call is made when its result is waited for."""
 

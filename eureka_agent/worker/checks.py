@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
-from eureka_agent.task import Variable
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.states import ExtremeStates, extreme_states
 from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
@@ -35,11 +35,18 @@ _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
 
 
 def check_reward(
-    source: str, recorded: Mapping[str, Tensor], variables: Sequence[Variable], trusted: bool
+    source: str, recorded: Mapping[str, Tensor], environment_class: type[VecTask], trusted: bool
 ) -> list[Finding]:
     """Findings of all checks on one reward. `recorded`: by argument name, shape (transitions, *variable.shape)."""
+    variables = environment_class.all_variables()
     try:
-        reward = RewardFunction.from_source(source, variables, allow_private=trusted)
+        reward = RewardFunction.from_source(
+            source,
+            variables,
+            trusted,
+            constants=environment_class.constants,
+            quaternion_order=environment_class.quaternion_order,
+        )
     except RewardLoadError as error:
         return [_finding("D301", error.message, error.hint)]
     try:
@@ -119,6 +126,9 @@ def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], to
         backward = (two(second)[0], two(first)[0])
     except RewardContractError as error:
         return [_contract_finding(error, " (on the second call)")]
+    if written := reward.arguments_written(recorded):
+        hint = "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows or columns"
+        return [_finding("D317", f"the argument {written[0]!r} is changed in place", hint)]
     for found, expected, what in (
         (again, total, "two calls on the same states"),
         (torch.cat(forward), torch.cat(backward[::-1]), "calls in another order"),
@@ -141,7 +151,12 @@ def _check_rows_alone(
         try:
             alone, _ = reward({name: recorded[name][rows] for name in reward.arguments})
         except RewardContractError as error:
-            return [_contract_finding(error, f" (on a batch of {size})")]
+            found = _contract_finding(error, f" (on a batch of {size})")
+            if size == 1 and ".squeeze()" in source:
+                found = found.model_copy(
+                    update={"hint": "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"}
+                )
+            return [found]
         difference = (alone - total[rows]).abs().nan_to_num(nan=0.0)
         one_sided = alone.isfinite() != total[rows].isfinite()
         if bool((one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from eureka_agent.errors import ProcessStartError, signal_name
 from eureka_agent.records import Finding
-from eureka_agent.task import Variable
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward
 from eureka_agent.worker.confinement import confine_computation, warm_up
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans, die_with, kill_strays, limit_generated_code
@@ -43,13 +43,13 @@ class DryRunner:
     """Runs rewards on states that were recorded once."""
 
     def __init__(
-        self, recorded: Mapping[str, Tensor], variables: Sequence[Variable], protocol_descriptors: Sequence[int]
+        self, recorded: Mapping[str, Tensor], environment_class: type[VecTask], protocol_descriptors: Sequence[int]
     ) -> None:
         """`protocol_descriptors` are closed in every child: generated code must not speak for the worker."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded
-        self._variables = variables
+        self._environment_class = environment_class
         self._protocol_descriptors = protocol_descriptors
 
     def run(self, command: DryRun) -> DryRunDone:
@@ -58,7 +58,7 @@ class DryRunner:
 
         def check() -> bytes:
             return _FINDINGS.dump_json(
-                tuple(check_reward(command.source, self._recorded, self._variables, command.trusted))
+                tuple(check_reward(command.source, self._recorded, self._environment_class, command.trusted))
             )
 
         end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)

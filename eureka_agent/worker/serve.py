@@ -167,7 +167,7 @@ class Worker:
                 recorded = record_transitions(environment, variables)
             finally:
                 environment.close()
-            self._dry_runner = DryRunner(recorded, variables, self._channel.descriptors())
+            self._dry_runner = DryRunner(recorded, loaded.environment_class, self._channel.descriptors())
             self._scorer = Scorer(recorded, loaded.environment_class, self._scratch, self._channel.descriptors())
         return self._dry_runner, self._scorer
 

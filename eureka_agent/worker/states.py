@@ -87,7 +87,7 @@ def record_transitions(environment: VecTask, variables: Sequence[Variable], seed
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Each quantity on its own, then all together, at zero, at its limits, and where only broken physics comes.
+    """Each quantity on its own, at zero, at its limits, and where only broken physics comes; then all together, where no physics comes.
 
     A limit is the variable's range where that is known, else a magnitude by unit and by what was recorded. What moves together, such as a variable and its
     `previous_` one, is moved together, by the recorded difference; directions and quaternions, which have length 1, keep it.
@@ -100,26 +100,24 @@ def extreme_states(
     groups = _groups(recorded, arguments)
     levels = {group: _levels(recorded[group[0]], variables[group[0].removeprefix(PREVIOUS_PREFIX)]) for group in groups}
 
-    def add(changed: Mapping[tuple[str, ...], _Level], label: str) -> None:
+    def add(changed: Mapping[tuple[str, ...], _Level], label: str, is_beyond: bool) -> None:
         state = dict(base)
         for group, level in changed.items():
             state |= _at(level, group, base, variables[group[0].removeprefix(PREVIOUS_PREFIX)])
         for name in arguments:
             values[name].append(state[name])
         labels.extend([label] * _ROWS_OF_AN_EXTREME)
-        beyond.extend([any(level.beyond for level in changed.values())] * _ROWS_OF_AN_EXTREME)
+        beyond.extend([is_beyond] * _ROWS_OF_AN_EXTREME)
 
     for group in groups:
         unit = variables[group[0].removeprefix(PREVIOUS_PREFIX)].unit
         name = " and ".join(map(repr, group))
         for level in levels[group]:
             what = level.words or f"{level.value:g}{'' if unit == '1' else ' ' + unit}"
-            add({group: level}, f"{name} {'is' if len(group) == 1 else 'are'} {what}")
+            add({group: level}, f"{name} {'is' if len(group) == 1 else 'are'} {what}", level.beyond)
     for index, words in enumerate(("0", "at its lower limit", "at its upper limit", "far below", "far above")):
-        add(
-            {group: each[index if index < len(each) else index - 2] for group, each in levels.items()},
-            f"every variable is {words}",
-        )
+        all_at_once = {group: each[index if index < len(each) else index - 2] for group, each in levels.items()}
+        add(all_at_once, f"every variable is {words}", True)
     return ExtremeStates({name: torch.cat(parts) for name, parts in values.items()}, tuple(labels), tuple(beyond))
 
 

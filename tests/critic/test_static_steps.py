@@ -243,14 +243,6 @@ def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
         ("def compute_reward(**everything):\n    return everything, {}", "C305", "error", "'everything'"),
         ("def compute_reward():\n    return 1, {}", "C306", "error", "no variable"),
         ("def compute_reward(actions, torso_velocity):\n    return actions, {}", "C307", "warning", "'torso_velocity'"),
-        ("def compute_reward(actions):\n    actions *= 2\n    return actions, {}", "C310", "warning", "'actions'"),
-        ("def compute_reward(actions):\n    actions[:, 0] = 2\n    return actions, {}", "C310", "warning", "'actions'"),
-        (
-            "def compute_reward(actions):\n    actions[0].clamp_(0)\n    return actions, {}",
-            "C310",
-            "warning",
-            "'actions'",
-        ),
     ],
 )
 def test_the_contract_is_read_off_the_source(source: str, code: str, severity: str, said: str) -> None:

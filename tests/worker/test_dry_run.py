@@ -71,6 +71,7 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("x = torch.log(cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D305", 3, "component 'y' is nan"),
         ("x = torch.exp(9 * cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D306", 3, "'cart_velocity' is"),
         ("y = 1 / pole_upright\n    return y, {'y': y}", "D306", 3, "'pole_upright' is 0"),
+        ("x = actions[:, 0]\n    x += 1.0\n    return pole_upright, {}", "D317", None, "'actions' is changed in place"),
         ("y = pole_upright * torch.rand(1)\n    return y, {'y': y}", "D307", None, "two calls"),
         ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", 3, "by `pole_upright.mean()`"),
         ("y = pole_upright / pole_upright.norm()\n    return y, {'y': y}", "D308", 3, "a fixed number in its place"),

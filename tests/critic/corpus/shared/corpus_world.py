@@ -13,20 +13,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
-
-try:
-    from eureka_agent.task import Constant
-except ImportError:  # a version whose environments declare no constants
-
-    @dataclass(frozen=True)
-    class Constant:  # type: ignore[no-redef]
-        """A number that a reward may take as an argument."""
-
-        name: str
-        value: float
-        unit: str
-        doc: str
+from eureka_agent.task import Constant, Variable
 
 
 @dataclass(frozen=True)
