@@ -220,7 +220,7 @@ RESULTS = (
     Attack("results", "commands the terminal in a type", body("return type('\\x1b[2J', (), {})()"), ("D303",), "\\x1b[2J", failure=("contract",)),
     Attack("results", "writes half of a pair of characters", body("raise ValueError('\\ud800')"), ("D302",), static=False),
     Attack("results", "has a name for every step", body("return total, {f'{id(object())}-{i}': total for i in range(101)}"), ("D303",), failure=("contract",)),
-    _own("results", "has other components at every call", "calls = [0]\n" + body("calls[0] += 1\nreturn total, {f'c{calls[0]}': total}"), static=False),
+    Attack("results", "has other components at every call", body("return total, {f'c{float(total.sum())}': total}"), ("D303",), "first call", static=False, failure=("contract",)),
     Attack("results", "gives something else as components", body("return total, E()", "class E(dict):\n    def items(self):\n        raise SystemExit(3)\n"), ("D302", "D312", "D303"), failure=("raised", "contract")),
 )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_a_failing_neighbour_changes_nothing(
     trainer = make_trainer(3)
     jobs = [("faulty", fault, 1), ("reference", CENTRE_REWARD, 7)]
     for name, source, seed in jobs if place == "before" else reversed(jobs):
-        trainer.submit(name, point_reward(source), seed)
+        trainer.submit(name, point_reward(source).remembering(), seed)
     events = run(trainer)
     assert isinstance(events["faulty"][-1], MemberFailed)
     assert_equal(events["reference"], alone)
@@ -78,7 +78,7 @@ def test_a_refilled_slot_is_a_fresh_run(
 ) -> None:
     trainer = make_trainer(2)
     trainer.submit("first", point_reward(SLOW_REWARD), 1)
-    trainer.submit("fails", point_reward(LATE_NAN_REWARD), 2)
+    trainer.submit("fails", point_reward(LATE_NAN_REWARD).remembering(), 2)
     trainer.submit("reference", point_reward(), 7)
     events = run(trainer)
     failed = events["fails"][-1]
