@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from eureka_agent.critic.allow_list import imports
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
+from eureka_agent.helper_names import is_helper_module
 from eureka_agent.records import Finding, TaskDescription
 
-_ISAAC = re.compile(r"(^|\.)(torch_utils|torch_jit_utils|rotations|maths)$")
-"""Modules of Isaac Gym whose functions a reward finds without an import."""
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
 _FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")
 """Functions that torch has for tensors and math for numbers."""
@@ -84,7 +83,7 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
                 yield _Edit(node, _NUMBERS[constant], f"`{name}.{constant}` is `{_NUMBERS[constant]}`")
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
                 yield _Edit(node, "pass", "a `print` is left out: return what you want to see as a component")
-            case ast.ImportFrom(module=str(module)) if _ISAAC.search(module):
+            case ast.ImportFrom(module=str(module)) if is_helper_module(module):
                 yield _Edit(node, "pass", f"`{module}` is not imported: its functions are there without it")
             case ast.IfExp(test=test) if ast.unparse(test) == "torch.cuda.is_available()":
                 yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")

@@ -184,7 +184,7 @@ BOMBS = (
 ENDLESS = (
     Attack("endless work", "loops in Python", body("while True:\n    pass"), ("D310",), endless=True),
     Attack("endless work", "loops at the top level", "while True:\n    pass\n" + body(""), ("D310",), endless=True),
-    Attack("endless work", "is within one call of torch", body("torch.ones(3000, 3000).matrix_exp()"), ("D310",), endless=True, static=False),
+    Attack("endless work", "is within one call of torch", body("torch.eye(4000).matrix_power(2 ** 40)"), ("D310",), endless=True, static=False),
     Attack("endless work", "is within one number", body("10 ** (10 ** 9)"), ("D310", "D311", "D302"), endless=True, static=False),
     Attack("endless work", "ignores all signals", body("""
         for number in range(1, 65):
@@ -302,8 +302,8 @@ FRAMES = (
     _own("frames and patches", "changes torch's settings", body(
         "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(True)\ntorch.manual_seed(7)")),
     _own("frames and patches", "replaces what is built in", "import builtins\nbuiltins.len = lambda x: 0\nbuiltins.isinstance = lambda *x: True\n" + body(""), ("raised", "contract"), ("D302", "D312", "D303", "D304")),
-    _own("frames and patches", "writes into its arguments", body("actions.data.fill_(7.0)\nactions.numpy()[:] = 7.0")),
-    _own("frames and patches", "counts on what it kept from the last call", "kept = []\n" + body("kept.append(total)\ntotal = total + len(kept)"), static=False, ends=("D307",)),
+    _own("frames and patches", "writes into its arguments", body("actions.data.fill_(7.0)\nactions.numpy()[:] = 7.0"), ends=("D317",)),
+    _own("frames and patches", "counts on what it kept from the last call", "kept = []\n" + body("kept.append(total)\ntotal = total + len(kept)"), ends=("D307",)),
     _own("frames and patches", "leaves a tracer behind", body("sys.settrace(lambda *x: None)\nsys.setprofile(lambda *x: None)", "import sys")),
     _own("frames and patches", "replaces the program's own functions", """
 import sys
