@@ -106,7 +106,9 @@ def observation_order(exported: Exported) -> str:
     name = exported.description.environment
     if (resource_folder("envs") / name).is_dir():
         return f"Their order is that of `compute_observations` in eureka_agent's {code(f'envs/{name}/env.py')}."
-    return f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in {code(name)})."
+    return (
+        f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in {code(name)})."
+    )
 
 
 def _argument_rows(arguments: Iterable[str], variables: Iterable[VariableSpec]) -> Iterable[dict[str, Any]]:

@@ -30,7 +30,9 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(comment=comment, escaped=escaped, code=code, string=string, batch_shape=batch_shape, plural=plural)
+    templates.filters.update(
+        comment=comment, escaped=escaped, code=code, string=string, batch_shape=batch_shape, plural=plural
+    )
     return templates
 
 

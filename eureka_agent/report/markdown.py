@@ -51,9 +51,12 @@ def markdown(report: RunReport) -> str:
 def _with_escaped_words(report: RunReport) -> RunReport:
     """The report as the sentences are made of it that a terminal shows, too."""
     words = {name: escaped(getattr(report.description, name)) for name in ("fitness_doc", "fitness_unit")}
+    by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
     return replace(
         report,
         description=report.description.model_copy(update=words),
+        designer=escaped(report.designer),
+        ledger=replace(report.ledger, by_role=by_role),
         message=escaped(report.message.partition("\n")[0]),
         fitness_origin=escaped(report.fitness_origin),
         budget=tuple(map(escaped, report.budget)),
@@ -213,7 +216,7 @@ def _cost(report: RunReport) -> str:
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     retries += report.cost.final_restarts
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
-    return cost_sentence(report) + restarts + _ledger(report.ledger)
+    return cost_sentence(_with_escaped_words(report)) + restarts + _ledger(report.ledger)
 
 
 def _ledger(account: Ledger) -> str:
