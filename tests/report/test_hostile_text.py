@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,7 +99,7 @@ def shown(text: str) -> str:
 
 def headings(text: str) -> list[str]:
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    return [after.content for token, after in zip(tokens, tokens[1:], strict=False) if token.type == "heading_open"]
+    return [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
 
 
 def tables(text: str) -> int:
