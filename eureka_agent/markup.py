@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 LONGEST_QUOTATION = 20_000
 """Characters of one text that a report quotes."""
-_WORD = re.compile(r"[^\s|`<>\\]+")
+_WORD = re.compile(r"[^\s|`<>\\!()\[\]]+")
 """What a viewer could take for an address is within one of these."""
 _ADDRESS = re.compile(r"//|@|www\.", re.IGNORECASE)
 _SYNTAX = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
