@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
@@ -162,18 +162,35 @@ class Operator(StrEnum):
     """Nobody: a numeric optimiser chooses the parent's named constants, which costs no tokens."""
 
 
-class Cost(Record):
-    """What a proposal cost. Unknown is None, never 0."""
+MOST_TOKENS = 100_000_000
+"""Of one request, far beyond any model's: what a server says that it counted beyond that is no count."""
+_MOST_MONEY = Decimal(10**12)
 
-    money: Decimal | None = None
+
+def known_tokens(count: object) -> int | None:
+    """A number of tokens as a server tells it; None, unknown, for what can be none."""
+    return count if type(count) is int and 0 <= count <= MOST_TOKENS else None
+
+
+def _known_money(money: Decimal | None) -> Decimal | None:
+    return money if money is not None and 0 <= money <= _MOST_MONEY else None
+
+
+Tokens = Annotated[int | None, BeforeValidator(known_tokens)]
+
+
+class Cost(Record):
+    """What a proposal cost. Unknown is None, never 0. Archives of earlier versions hold whatever a server told."""
+
+    money: Annotated[Decimal | None, AfterValidator(_known_money)] = None
     """US dollars."""
-    prompt_tokens: int | None = None
+    prompt_tokens: Tokens = None
     """All of the prompt's, those from a cache and those written to it included."""
-    completion_tokens: int | None = None
+    completion_tokens: Tokens = None
     """Those of the model's reasoning included."""
-    cached_tokens: int | None = None
+    cached_tokens: Tokens = None
     """Part of the prompt's that the provider had in its cache."""
-    cache_write_tokens: int | None = None
+    cache_write_tokens: Tokens = None
     """Part of the prompt's that the provider put into its cache, where that has a price of its own."""
     seconds: float = 0.0
 

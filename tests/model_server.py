@@ -109,6 +109,18 @@ class Raw:
     body: bytes
     content_type: str = "application/json"
     status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A part of a body again and again, as fast as it is read, until the client goes away; all of `header_lines` before it."""
+
+    part: bytes = b" " * (1 << 16)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    header_lines: int = 0
+    """Of about 1 kB."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +144,7 @@ class Trickle:
     pause_s: float = 0.02
 
 
-Answer = Union[str, Reply, HttpFailure, Raw, Stall, Cut, Trickle, "AnswerFunction"]
+Answer = Union[str, Reply, HttpFailure, Raw, Endless, Stall, Cut, Trickle, "AnswerFunction"]
 AnswerFunction = Callable[[Asked], Any]
 """Gives an `Answer`."""
 
@@ -152,6 +164,8 @@ class ModelServer:
         self.answers: Sequence[Answer] | AnswerFunction = answers
         """May be replaced while it serves; of a list that answer is given whose place is the request's number."""
         self.requests: list[Asked] = []
+        self.sent_bytes = 0
+        """Of bodies without end."""
         self._released = threading.Event()
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
@@ -223,6 +237,18 @@ class ModelServer:
             handler.wfile.write(b" ")
             handler.wfile.flush()
 
+    def _send_without_end(self, handler: BaseHTTPRequestHandler, endless: Endless) -> None:
+        handler.send_response(endless.status)
+        for name, value in {"Content-Type": "application/json", **endless.headers}.items():
+            handler.send_header(name, value)
+        handler.send_header("Connection", "close")  # there is no length: the body ends with the connection
+        for number in range(endless.header_lines):
+            handler.send_header(f"X-{number}", "x" * 1000)
+        handler.end_headers()
+        while not self._released.is_set():
+            handler.wfile.write(endless.part)
+            self.sent_bytes += len(endless.part)
+
     def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         headers = {name.lower(): value for name, value in handler.headers.items()}
@@ -242,6 +268,9 @@ class ModelServer:
             return
         if isinstance(answer, Trickle):
             self._trickle(handler, answer.pause_s)
+            return
+        if isinstance(answer, Endless):
+            self._send_without_end(handler, answer)
             return
         status, extra, content = _rendered(asked, answer)
         handler.send_response(status)
@@ -266,7 +295,7 @@ def _end(connection: socket.socket) -> None:
 def _rendered(asked: Asked, answer: Any) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of an answer."""
     if isinstance(answer, Raw):
-        return answer.status, {"Content-Type": answer.content_type}, answer.body
+        return answer.status, {"Content-Type": answer.content_type, **answer.headers}, answer.body
     headers = {"Content-Type": "application/json"}
     if isinstance(answer, HttpFailure):
         if answer.retry_after is not None:

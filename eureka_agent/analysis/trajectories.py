@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.reflection import number
+from eureka_agent.array_files import check_arrays
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
@@ -31,12 +33,13 @@ def read_trajectories(
     """
     episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     try:
+        check_arrays(path)
         with np.load(path, allow_pickle=False) as arrays:
             for key in arrays.files:
                 episode, _, variable = key.partition("/")
                 if variables is None or variable in variables:
                     episodes.setdefault(episode, {})[variable] = arrays[key]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}", "train or evaluate the attempt again"
         ) from None

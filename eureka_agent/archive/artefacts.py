@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eureka_agent.archive.files import dump_json, write_text
+from eureka_agent.markup import fenced
 from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
@@ -31,11 +32,11 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:
-    """`reward.py`, `prompt.md` and `reply.md` of an attempt."""
+    """`reward.py`, `prompt.md` and `reply.md` of an attempt. What models write stands in a code block, of which a viewer of Markdown loads nothing."""
     folder, proposal = attempt_folder(run, attempt.id), attempt.proposal
     write_text(folder / REWARD, proposal.source)
-    write_text(folder / "prompt.md", proposal.prompt)
-    write_text(folder / "reply.md", proposal.reply)
+    write_text(folder / "prompt.md", _shown(proposal.prompt))
+    write_text(folder / "reply.md", _shown(proposal.reply))
 
 
 def write_verdict(run: Path, attempt: Attempt) -> None:
@@ -52,9 +53,14 @@ def write_diagnosis(run: Path, attempt: Attempt) -> None:
         write_text(folder / "outcome.json", dump_json(attempt.outcome.model_dump(mode="json")))
     if attempt.diagnosis is not None:
         write_text(folder / "diagnosis.json", dump_json(attempt.diagnosis.model_dump(mode="json")))
-        write_text(folder / "diagnosis.md", attempt.diagnosis.text)
+        write_text(folder / "diagnosis.md", _shown(attempt.diagnosis.text))
 
 
 def write_analysis(run: Path, attempt: Attempt) -> None:
     """`analysis.md` of an attempt that an analyst has read."""
-    write_text(attempt_folder(run, attempt.id) / "analysis.md", attempt.analysis.strip() + "\n")
+    write_text(attempt_folder(run, attempt.id) / "analysis.md", _shown(attempt.analysis.strip()))
+
+
+def _shown(text: str) -> str:
+    """Nothing for nothing: the offline designer is asked and answers without words."""
+    return f"{fenced(text, 'text')}\n" if text.strip() else ""

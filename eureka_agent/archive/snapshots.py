@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.array_files import open_tensors
 from eureka_agent.records import CurvePoint
 
 FOLDER = ".snapshots"
@@ -57,7 +58,7 @@ class SnapshotStore:
         """The last state of a job; None where there is none, or what is there cannot be read."""
         state = self.state_path(job)
         try:
-            with safe_open(state, framework="numpy") as file:
+            with open_tensors(state, "numpy") as file:
                 iterations = int(json.loads((file.metadata() or {})["training"])["iterations"])
             with self._points_path(job).open(encoding="utf-8") as lines:
                 points = tuple(_POINTS.validate_json(line) for _, line in zip(range(iterations), lines, strict=False))

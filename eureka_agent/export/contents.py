@@ -11,6 +11,7 @@ from typing import Any
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.rendering import render
 from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
+from eureka_agent.markup import code
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import plural, plus_minus
@@ -112,11 +113,13 @@ def fitness_text(exported: Exported) -> str:
 def observation_order(exported: Exported) -> str:
     """Where the order of the observation's numbers is written down."""
     if exported.gymnasium_id is not None:
-        return f"Their order is that of `{exported.gymnasium_id}`, flattened by `gymnasium.spaces.flatten`."
+        return f"Their order is that of {code(exported.gymnasium_id)}, flattened by `gymnasium.spaces.flatten`."
     name = exported.description.environment
     if (resource_folder("envs") / name).is_dir():
-        return f"Their order is that of `compute_observations` in eureka_agent's `envs/{name}/env.py`."
-    return f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in `{name}`)."
+        return f"Their order is that of `compute_observations` in eureka_agent's {code(f'envs/{name}/env.py')}."
+    return (
+        f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in {code(name)})."
+    )
 
 
 def _helpers_text(order: QuaternionOrder) -> str:

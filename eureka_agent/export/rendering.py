@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from eureka_agent.markup import code, escaped
 from eureka_agent.report.wording import plural
 
 _WIDTH = 118
@@ -29,7 +30,9 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(comment=comment, cell=cell, string=string, batch_shape=batch_shape, plural=plural)
+    templates.filters.update(
+        comment=comment, escaped=escaped, code=code, string=string, batch_shape=batch_shape, plural=plural
+    )
     return templates
 
 
@@ -42,11 +45,6 @@ def comment(text: str) -> str:
 def string(text: str) -> str:
     """Text as a string literal of Python's, in double quotes."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def cell(text: str) -> str:
-    """Text on one line, as within a cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def batch_shape(shape: tuple[int, ...]) -> str:

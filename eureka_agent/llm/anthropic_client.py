@@ -17,6 +17,7 @@ from eureka_agent.llm.access import (
     checked_key,
     shown_address,
 )
+from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
 from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, tokens
@@ -51,6 +52,7 @@ class AnthropicModel:
                 # the SDK adds /v1 by itself, other SDKs do not: both forms are understood
                 base_url=None if address is None else address.rstrip("/").removesuffix("/v1"),
                 max_retries=0,
+                http_client=bounded_client(anthropic.DefaultAsyncHttpxClient)(timeout=self._timeout),
             )
         except (anthropic.AnthropicError, ValueError, ImportError) as error:  # ImportError: as with openai's
             where = "Anthropic" if address is None else repr(shown_address(address))

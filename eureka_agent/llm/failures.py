@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from eureka_agent.llm.access import shown_address
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.secrets import PLACEHOLDER, redact
 from eureka_agent.llm.text import one_line
@@ -52,6 +53,10 @@ class Trouble(StrEnum):
     """A connection ended before the whole answer was there."""
     NONSENSE = "nonsense"
     """An answer that is not what the wire format has."""
+    REDIRECT = "redirect"
+    """The server sends us on to another address, which is not followed: the key would go with the request."""
+    TOO_LONG = "too long"
+    """An answer that goes on beyond what any reply has."""
     OTHER = "other"
 
 
@@ -115,6 +120,14 @@ class RequestFailedError(Exception):
         }.get(self.trouble, str(self.trouble))
 
 
+class UnusableAnswerError(Exception):
+    """Raised below an SDK, which wraps it in an error of its own: what is wrong with an answer that nobody should read."""
+
+    def __init__(self, failure: RequestFailedError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
 @dataclass(frozen=True, kw_only=True)
 class Service:
     """Whom a client asks, as far as its errors speak of it."""
@@ -150,6 +163,12 @@ class Service:
                 message = f"the connection to {where} broke off{told}{again}"
             case Trouble.NONSENSE, _:
                 message = f"{self.address or self.name} answers, but not as {self.protocol} do{told}"
+                advice = self.address_hint
+            case Trouble.REDIRECT, _:
+                message = f"{where} sends us on to {self._clean(shown_address(failure.words))} (HTTP {status}), which is not followed"
+                advice = f"if that is the server that you mean, set --base-url to it; {self.address_hint}"
+            case Trouble.TOO_LONG, _:
+                message = f"{where} goes on with its answer beyond what any reply has, so it was not read to its end"
                 advice = self.address_hint
             case Trouble.STATUS, 401:  # the words are often the key
                 message, advice = f"{where} does not accept the key (HTTP 401)", f"check {self.key_name}"
@@ -194,6 +213,9 @@ def duration(seconds: float) -> str:
 def failure_of(error: BaseException) -> RequestFailedError:
     """What an SDK's error says, read along its chain of causes."""
     chain = list(_chain(error))
+    for link in chain:
+        if isinstance(link, UnusableAnswerError):
+            return link.failure
     for link in chain:
         bases = _bases(link)
         if "HTTPStatusError" in bases or ("APIStatusError" in bases and not _by_litellm(link)):

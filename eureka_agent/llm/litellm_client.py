@@ -20,6 +20,7 @@ from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
 from eureka_agent.llm.access import DEFAULT_ACCESS, NO_KEY, Access, ask_loopback_directly, shown_address, usable_address
+from eureka_agent.llm.bounded_http import bound_all_clients, requests_bounded
 from eureka_agent.llm.failures import PASSING_STATUSES, RequestFailedError, Service, Trouble, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.replies import read_chat, refused
@@ -68,7 +69,8 @@ class LiteLLMModel:
 
     async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
         try:
-            response = await litellm.acompletion(**self._options(litellm, request))
+            with requests_bounded(self._timeout_s):
+                response = await litellm.acompletion(**self._options(litellm, request))
         except litellm.exceptions.ContentPolicyViolationError:
             return refused()
         except Exception as error:  # noqa: BLE001 - beside its own errors come those of a hundred providers' libraries
@@ -102,6 +104,7 @@ def imported_litellm() -> Any:
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # the other one reads a .env file into this process
     try:
         litellm: Any = importlib.import_module("litellm")
+        bound_all_clients(importlib.import_module("httpx"))  # which litellm is made of
     except ImportError as error:
         raise SettingsError(f"litellm cannot be imported: {error}", "install eureka-agent again") from None
     litellm.suppress_debug_info = True

@@ -18,6 +18,7 @@ from eureka_agent.llm.access import (
     checked_key,
     shown_address,
 )
+from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_in_body, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
@@ -43,13 +44,15 @@ class OpenAIModel:
         self._by_responses = access.api == "responses" or (access.api == "auto" and official)
         self.path = "/responses" if self._by_responses else "/chat/completions"
         """What is asked for, below the address."""
+        timeout = openai.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
         ask_loopback_directly()
         try:
             self._client = openai.AsyncOpenAI(
                 api_key=key or NO_KEY,
                 base_url=address,
-                timeout=openai.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s)),
+                timeout=timeout,
                 max_retries=0,
+                http_client=bounded_client(openai.DefaultAsyncHttpxClient)(timeout=timeout),
             )
         except (openai.OpenAIError, ValueError, ImportError) as error:  # ImportError: a proxy that needs a package
             where = "OpenAI" if address is None else repr(shown_address(address))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from eureka_agent import markup
 from eureka_agent.llm.interface import ChatMessage
 from eureka_agent.llm.text import clipped, one_line
 from eureka_agent.records import TaskDescription, VariableSpec
@@ -70,10 +70,7 @@ def batch_shape(variable: VariableSpec) -> str:
 
 def fenced(text: str, language: str = "") -> str:
     """The text as a code block that none of its own lines can end."""
-    body = str(text).strip()  # raises for a value that the template misses
-    longest = max((len(run) for run in re.findall(r"`{3,}", body)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{body}\n{fence}"
+    return markup.fenced(str(text).strip(), language)  # raises for a value that the template misses
 
 
 def quoted(text: str, limit: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body
 from eureka_agent.llm.interface import Completion, FinishReason
+from eureka_agent.records import known_tokens
 
 CHAT_ENDINGS = {
     "stop": FinishReason.STOP,
@@ -37,12 +38,13 @@ def joined_text(content: Any) -> str:
 
 
 def tokens(*amounts: Any) -> int | None:
-    """The sum of a server's numbers of tokens, of which those that are missing count nothing; None where the first is no number."""
-    numbers = [
-        amount if isinstance(amount, int) and not isinstance(amount, bool) and amount >= 0 else None
-        for amount in amounts
-    ]
-    return None if numbers[0] is None else sum(number or 0 for number in numbers)
+    """The sum of a server's numbers of tokens, of which those that are missing count nothing; None where the first is missing, or one is no such number."""
+    numbers = [known_tokens(amount) for amount in amounts]
+    if numbers[0] is None or any(
+        number is None and amount is not None for number, amount in zip(numbers, amounts, strict=True)
+    ):
+        return None
+    return known_tokens(sum(number or 0 for number in numbers))
 
 
 def read_chat(response: Any) -> Completion:

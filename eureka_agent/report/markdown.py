@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import cost_sentence, verdict
@@ -28,9 +30,9 @@ def markdown(report: RunReport) -> str:
     """The whole report."""
     description = report.description
     sections = [
-        f"# {one_line(report.sentence)}",
-        f"Environment `{description.environment}`, task `{description.task}`, run `{report.run_name}`, {report.status.value}.",
-        verdict(report),
+        f"# {escaped(report.sentence)}",
+        f"Environment {code(description.environment)}, task {code(description.task)}, run {code(report.run_name)}, {report.status.value}.",
+        verdict(_with_escaped_words(report)),
         _section("The written fitness", _written_fitness(report)),
         _section("Scores", _scores(report)),
         _section("The best reward function", _best(report)),
@@ -46,24 +48,19 @@ def markdown(report: RunReport) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def one_line(text: str) -> str:
-    """`text` without line breaks."""
-    return " ".join(text.split())
-
-
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; cells are escaped."""
-    lines = ["| " + " | ".join(titles) + " |", "|" + "|".join(" --- " for _ in titles) + "|"]
-    lines += ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def fenced(source: str, language: str = "") -> str:
-    """A code block whose fence is longer than any in `source`."""
-    fence = "```"
-    while fence in source:
-        fence += "`"
-    return f"{fence}{language}\n{source.rstrip()}\n{fence}"
+def _with_escaped_words(report: RunReport) -> RunReport:
+    """The report as the sentences are made of it that a terminal shows, too."""
+    words = {name: escaped(getattr(report.description, name)) for name in ("fitness_doc", "fitness_unit")}
+    by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
+    return replace(
+        report,
+        description=report.description.model_copy(update=words),
+        designer=escaped(report.designer),
+        ledger=replace(report.ledger, by_role=by_role),
+        message=escaped(report.message.partition("\n")[0]),
+        fitness_origin=escaped(report.fitness_origin),
+        budget=tuple(map(escaped, report.budget)),
+    )
 
 
 def _section(title: str, body: str) -> str:
@@ -74,10 +71,10 @@ def _written_fitness(report: RunReport) -> str:
     fitness = report.written_fitness
     if fitness is None:
         return ""
-    facts = "\n".join(f"- {name}: {one_line(text)}" for name, text in fitness_facts(fitness).items())
+    facts = "\n".join(f"- {name}: {escaped(text)}" for name, text in fitness_facts(fitness).items())
     parts = [facts, fenced(fitness.source, "python")]
     if fitness.reasoning.strip():
-        parts.append(f"The model's reasoning:\n\n{_quoted(fitness.reasoning)}")
+        parts.append(f"The model's reasoning:\n\n{quoted(fitness.reasoning)}")
     return "\n\n".join(parts)
 
 
@@ -85,7 +82,7 @@ def _scores(report: RunReport) -> str:
     if not report.scores:
         return ""
     unit = report.description.fitness_unit
-    fitness = f"fitness ({unit})" if unit not in ("", "1") else "fitness"
+    fitness = f"fitness ({escaped(unit)})" if unit not in ("", "1") else "fitness"
     normalized = any(score.human_normalized is not None for score in report.scores)
     titles = ["reward", f"{fitness}, mean ± std", *(["human-normalised"] if normalized else []), "per seed", "seeds"]
     note = (
@@ -101,7 +98,7 @@ def _scores(report: RunReport) -> str:
 def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
     name = score.name if score.name in BASELINES else f"attempt {score.name}"
     if report.best is not None and score.name == report.best.id:
-        name = f"**{name}**"
+        name = Markup(f"**{name}**")
     return [
         name,
         wording.plus_minus(score.mean, score.std),
@@ -118,11 +115,11 @@ def _best(report: RunReport) -> str:
     first = "first " if best.repeats else ""
     parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
     if best.proposal.reasoning.strip():
-        parts.append(f"The designer's reasoning:\n\n{_quoted(best.proposal.reasoning)}")
+        parts.append(f"The designer's reasoning:\n\n{quoted(best.proposal.reasoning)}")
     if best.diagnosis is not None and best.diagnosis.findings:
         findings = "\n".join(
-            f"- **{finding.code}**: {one_line(finding.message)}"
-            + (f" Try: {one_line(finding.advice).rstrip('.')}." if finding.advice else "")
+            f"- **{finding.code}**: {escaped(finding.message)}"
+            + (f" Try: {escaped(finding.advice.rstrip('.'))}." if finding.advice else "")
             for finding in best.diagnosis.findings
         )
         parts.append(f"What the analyzer saw in its {first}training:\n\n{findings}")
@@ -136,10 +133,6 @@ def _best(report: RunReport) -> str:
             f"highest {wording.number(max(values))}."
         )
     return "\n\n".join(parts)
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
 def _iterations(attempts: Sequence[Attempt]) -> str:
@@ -201,8 +194,8 @@ def _rejected(attempts: Sequence[Attempt]) -> str:
         for finding in attempt.verdict.findings
         if finding.severity == "error"
     )
-    summary = ", ".join(f"{code} ({amount})" for code, amount in codes.most_common())
-    lines = "\n".join(f"- `{attempt.id}`: {one_line(first_error(attempt) or attempt.reason)}" for attempt in rejected)
+    summary = ", ".join(f"{escaped(name)} ({amount})" for name, amount in codes.most_common())
+    lines = "\n".join(f"- `{attempt.id}`: {escaped(first_error(attempt) or attempt.reason)}" for attempt in rejected)
     return (f"Findings by code: {summary}.\n\n" if summary else "") + lines
 
 
@@ -223,7 +216,7 @@ def _cost(report: RunReport) -> str:
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     retries += report.cost.final_restarts
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
-    return cost_sentence(report) + restarts + _ledger(report.ledger)
+    return cost_sentence(_with_escaped_words(report)) + restarts + _ledger(report.ledger)
 
 
 def _ledger(account: Ledger) -> str:
@@ -262,18 +255,18 @@ def _settings(report: RunReport) -> str:
     for name, value in report.settings.model_dump(mode="json").items():
         default = defaults[name].default
         changed = getattr(report.settings, name) != default
-        rows.append([f"`{name}`", f"`{value}`", f"`{default}`" if changed else "(this)"])
+        rows.append([code(name), code(value), code(default) if changed else "(this)"])
     return table(["setting", "value", "default"], rows)
 
 
 def _reproduce(report: RunReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     commit = f"Commit `{report.git_commit}`. " if report.git_commit else ""
-    devices = f", trained on {', then '.join(report.devices)}" if report.devices else ""
+    devices = f", trained on {escaped(', then '.join(report.devices))}" if report.devices else ""
     return (
         fenced(report.command_line(), "sh")
         + f"\n\n{commit}Started {report.started}. {versions + '. ' if versions else ''}"
-        + f"Designer {report.designer}, wall {report.wall}{devices}. Environment fingerprint `{report.description.fingerprint[:16]}`."
+        + f"Designer {escaped(report.designer)}, wall {report.wall}{devices}. Environment fingerprint `{report.description.fingerprint[:16]}`."
     )
 
 
@@ -285,12 +278,12 @@ def _files(report: RunReport) -> str:
     )
     fitness = "- `fitness.py`, `fitness.json`: the written fitness\n" if report.written_fitness is not None else ""
     return (
-        f"Everything is in `{report.folder}`:\n\n"
+        f"Everything is in {code(report.folder)}:\n\n"
         f"{fitness}"
         "- `best/`: `reward.py` and `policy.safetensors` of the best reward function\n"
         f"{best}"
         "- `attempts/<id>/`: every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n"
         "- `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the baselines\n"
         "- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was searched and how\n\n"
-        f"`eureka show {report.folder}` prints this; `tensorboard --logdir {report.folder}` draws the curves."
+        f"{code(f'eureka show {report.folder}')} prints this; {code(f'tensorboard --logdir {report.folder}')} draws the curves."
     )

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import shutil
-import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
 from eureka_agent.worker.messages import FileHeader
 
 MOST_BYTES = 1 << 30
 """That one worker may have sent and nobody has taken yet."""
 MOST_FILES = 1000
-MOST_ARRAY_BYTES = 512 << 20
-"""That the arrays of one npz file may take in memory."""
-MOST_ARRAYS = 2000
 _CHUNK_BYTES = 1 << 20
 DO_NOT_TRUST = "do not trust what this worker wrote"
 """Next step after a worker that broke the protocol."""
@@ -98,22 +95,14 @@ def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) 
 
 
 def check_state(path: Path) -> None:
-    """Raises WorkerFileError for what is no safetensors file. Its header is bounded by the format."""
-    from safetensors import SafetensorError, safe_open  # numpy comes with it
-
-    try:
-        with safe_open(path, framework="numpy"):
-            pass
-    except (OSError, SafetensorError) as error:
-        raise WorkerFileError(f"a worker sent a broken safetensors file: {error}", DO_NOT_TRUST) from None
+    """Raises WorkerFileError for what is no safetensors file, or has too much in its header."""
+    with _tensors(path):
+        pass
 
 
 def check_policy(path: Path) -> None:
     """Raises WorkerFileError for what is no safetensors file of float32 tensors."""
-    from safetensors import safe_open
-
-    check_state(path)
-    with safe_open(path, framework="numpy") as file:
+    with _tensors(path) as file:
         strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
     if strange:
         raise WorkerFileError(
@@ -121,31 +110,18 @@ def check_policy(path: Path) -> None:
         )
 
 
-def check_trajectories(path: Path) -> None:
-    """Raises WorkerFileError for what is no npz file of plain arrays, or would take more than `MOST_ARRAY_BYTES` in memory."""
-    from numpy.lib import format as npy
+def _tensors(path: Path) -> Any:
+    from safetensors import SafetensorError
 
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            size = sum(member.file_size for member in members)
-            if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
-                raise WorkerFileError(
-                    f"a worker sent {len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}",
-                    DO_NOT_TRUST,
-                )
-            for member in members:
-                with archive.open(member) as file:  # reads no more than the size that is declared
-                    version = npy.read_magic(file)
-                    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-                    shape, _, kind = read_header(file)
-                    # an array without numbers in it can be of any length
-                    least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
-                    if kind.kind not in "biuf" or least > member.file_size:
-                        raise ValueError(f"{member.filename[:100]!r} holds other than numbers, or less than it says")
-                    while file.read(_CHUNK_BYTES):  # to its checksum: whoever reads it later expects no error
-                        pass
-    except WorkerFileError:
-        raise
+        return open_tensors(path, "numpy")  # which comes with it
+    except (OSError, SafetensorError) as error:
+        raise WorkerFileError(f"a worker sent a broken safetensors file: {str(error)[:200]}", DO_NOT_TRUST) from None
+
+
+def check_trajectories(path: Path) -> None:
+    """Raises WorkerFileError for what is no npz file of plain arrays in bounds."""
+    try:
+        check_arrays(path)
     except Exception as error:  # noqa: BLE001  (of zip, zlib and numpy, which were not made for files that are meant to break them)
-        raise WorkerFileError(f"a worker sent a broken npz file: {error}", DO_NOT_TRUST) from None
+        raise WorkerFileError(f"a worker sent a broken npz file: {str(error)[:200]}", DO_NOT_TRUST) from None

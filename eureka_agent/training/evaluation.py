@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
+from eureka_agent.array_files import check_arrays
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
@@ -266,11 +269,12 @@ def load_trajectories(path: Path) -> dict[str, Trajectory]:
     """Read what `trajectories_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
     trajectories: dict[str, Trajectory] = {}
     try:
+        check_arrays(path)
         with np.load(path, allow_pickle=False) as arrays:
             for key in arrays.files:
                 episode, _, name = key.partition("/")
                 trajectories.setdefault(episode, {})[name] = arrays[key]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}", "name a trajectories.npz of a run"
         ) from None

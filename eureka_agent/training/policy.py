@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor
 
+from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
 from eureka_agent.training.networks import Activation, activate_
 from eureka_agent.training.normalization import normalize
@@ -98,7 +100,7 @@ def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> 
 def load_policy(path: Path, device: str = "cpu") -> Policy:
     """Read a policy. Raises RunFolderError for a file that is not one."""
     try:
-        with safe_open(path, framework="pt", device=device) as file:
+        with open_tensors(path, "pt", device) as file:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
     except (OSError, SafetensorError) as error:
@@ -106,6 +108,27 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
             f"cannot read the policy {str(path)!r}: {error}", "name a policy.safetensors of a run"
         ) from None
     activation = metadata.get("activation")
-    if activation not in _ACTIVATIONS or "policy.0.weight" not in tensors:
+    if activation not in _ACTIVATIONS or not _fit_together(tensors):
         raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
     return Policy(tensors, cast(Activation, activation), metadata)
+
+
+def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether these are a network's, each layer of the size that the one before gives, and no size without a number."""
+    count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
+    layers = [(tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias")) for index in range(count)]
+    weights = [weight for weight, _ in layers if weight is not None and weight.dim() == 2 and weight.numel()]
+    if not weights or len(weights) < count:
+        return False
+    sizes = [weights[0].shape[0], *(weight.shape[1] for weight in weights)]
+    expected: dict[str, tuple[int, ...]] = {
+        "observation_mean": (sizes[0],),
+        "observation_deviation": (sizes[0],),
+        "log_std": (sizes[-1],),
+    }
+    for index, (inputs, outputs) in enumerate(pairwise(sizes)):
+        expected |= {f"policy.{index}.weight": (inputs, outputs), f"policy.{index}.bias": (1, outputs)}
+    return all(
+        name in tensors and tuple(tensors[name].shape) == shape and tensors[name].dtype == torch.float32
+        for name, shape in expected.items()
+    )

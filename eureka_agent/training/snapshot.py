@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor
 
+from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CheckpointRecord, CurvePoint, Record
 
@@ -59,7 +60,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 def load_snapshot(path: Path) -> Snapshot:
     """Read what `snapshot_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(path, "pt") as file:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
     except (OSError, SafetensorError, ValidationError) as error:

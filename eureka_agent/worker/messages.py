@@ -33,6 +33,12 @@ MOST_SCORES = 1000
 """Of policies that are scored together."""
 MOST_FINDINGS = 200
 """Of one dry run."""
+MOST_SHOWN_FINDINGS = 12
+"""Of those, errors first: what a process says that runs hostile code and can read a worker's memory goes on to models and into the report."""
+LONGEST_FINDING = 240
+"""Characters of a finding's message: an exception's has room in it, a page of memory has not."""
+LONGEST_HINT = 400
+"""Of its hint, which may list the shapes of a reward's arguments."""
 LONGEST_TEXT = 8000
 """Characters of any text that a person, a report or another model's prompt is to get from a worker."""
 
@@ -50,19 +56,29 @@ def plain_text(text: str) -> str:
     )[: 2 * LONGEST_TEXT]
 
 
+def _short(text: str, limit: int) -> str:
+    """The same in one line of at most `limit` characters."""
+    line = plain_text(" ".join(text.split()))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
 def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Raises ValueError for codes and places that no check gives."""
+    """Raises ValueError for codes and places that no dry run gives."""
     for each in findings:
         places = (each.line or 0, each.column or 0)
-        if re.fullmatch(r"[A-Z][0-9]{3}", each.code) is None or not all(0 <= place < 1 << 31 for place in places):
-            raise ValueError(f"there is no finding {each.code[:20]!r} at {places}")
+        if re.fullmatch(r"D3[0-9]{2}", each.code) is None or not all(0 <= place < 1 << 31 for place in places):
+            raise ValueError(f"a dry run has no finding {each.code[:20]!r} at {places}")
+    shown = sorted(findings, key=lambda each: each.severity != "error")[:MOST_SHOWN_FINDINGS]
     return tuple(
-        each.model_copy(update={"message": plain_text(each.message), "hint": plain_text(each.hint)})
-        for each in findings
+        each.model_copy(
+            update={"message": _short(each.message, LONGEST_FINDING), "hint": _short(each.hint, LONGEST_HINT)}
+        )
+        for each in (findings if len(findings) == len(shown) else shown)
     )
 
 
 Text = Annotated[str, AfterValidator(plain_text)]
+ShortText = Annotated[str, AfterValidator(lambda text: _short(text, LONGEST_FINDING))]
 Findings = Annotated[tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)]
 
 
@@ -224,7 +240,7 @@ class Scored(Record):
     totals: tuple[float | None, ...] = ()
     """Totals of single steps: the recorded ones, then steps of the episodes, at most `eureka_agent.worker.scoring.MOST_STEPS` of them."""
     extreme_totals: tuple[float | None, ...] = ()
-    reason: Text = ""
+    reason: ShortText = ""
     """Why there are no numbers; empty where there are."""
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
+from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.markdown import fenced, markdown, write_report
+from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
 

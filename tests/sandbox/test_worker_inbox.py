@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import shutil
 import struct
+import time
 import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,9 +17,15 @@ import pytest
 from pydantic import ValidationError
 from safetensors.numpy import save
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.analysis.trajectories import read_trajectories
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.array_files import MOST_TENSORS
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.sandbox import inbox as inboxes
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError, check_policy, check_state, check_trajectories
+from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.training.policy import load_policy
+from eureka_agent.training.snapshot import load_snapshot
 from eureka_agent.worker.messages import EVENT, MAX_FILE_BYTES, FileHeader
 
 
@@ -209,3 +217,107 @@ def test_too_many_arrays_are_refused(tmp_path: Path) -> None:
             archive.writestr(f"{index}.npy", b"")
     with pytest.raises(WorkerFileError, match="2001 arrays"):
         check_trajectories(path)
+
+
+def empty_tensors(count: int) -> bytes:
+    """A file whose header is all there is of it."""
+    tensor = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    text = json.dumps({f"{number}": tensor for number in range(count)}).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        empty_tensors(MOST_TENSORS * 2),
+        struct.pack("<Q", 90 << 20) + b" " * (90 << 20),
+        struct.pack("<Q", 12 << 20) + b"[" * (12 << 20),
+        struct.pack("<Q", 12 << 20) + b'"' * (12 << 20),
+        struct.pack("<Q", 12 << 20) + b'"' + b'\\"' * (6 << 20),
+        struct.pack("<Q", 12 << 20) + b'{"a":{"dtype":"F32","shape":[' + b"0," * (6 << 20),
+    ],
+    ids=["tensors", "long", "nested", "names", "one name", "dimensions"],
+)
+def test_a_header_with_too_much_in_it_is_refused_before_it_is_read(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(content)
+    for check in (check_state, check_policy):
+        started = time.monotonic()
+        with pytest.raises(WorkerFileError, match="broken safetensors file"):
+            check(path)
+        assert time.monotonic() - started < 3
+    # what lies in a run folder, of a stranger's perhaps, is read by the same rule
+    store = SnapshotStore(tmp_path)
+    store.put_points("job", ())
+    shutil.copyfile(path, store.state_path("job"))
+    assert store.find("job") is None
+    with pytest.raises(RunFolderError, match="cannot read the policy"):
+        load_policy(path)
+    with pytest.raises(RunFolderError, match="cannot read the snapshot"):
+        load_snapshot(path)
+
+
+def test_a_training_with_thousands_of_points_since_its_last_checkpoint_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    metadata = {"training": json.dumps([{"component": 1.5, "other": "a {b}, [c]"}] * 200_000)}
+    path.write_bytes(save({f"state.{number}": np.zeros(3, np.float32) for number in range(1000)}, metadata))
+    assert path.stat().st_size > 8 << 20
+    check_state(path)
+
+
+def test_a_list_of_a_million_members_is_not_read(tmp_path: Path) -> None:
+    """A zip's list of members is at its end, and has 46 bytes and a name for each."""
+    path = tmp_path / "episodes.npz"
+    member = b"PK\x01\x02" + bytes(24) + struct.pack("<HHH", 1, 0, 0) + bytes(12) + b"a"
+    members = member * 1_000_000
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, len(members), 0, 0)
+    path.write_bytes(members + end)
+    assert len(member) == 47
+    for refuse, error in (
+        (check_trajectories, WorkerFileError),
+        (load_trajectories, RunFolderError),
+        (read_trajectories, RunFolderError),
+    ):
+        started = time.monotonic()
+        with pytest.raises(error, match="parts that are longer"):
+            refuse(path)
+        assert time.monotonic() - started < 1
+
+
+FITTING = {
+    "observation_mean": (3,),
+    "observation_deviation": (3,),
+    "log_std": (2,),
+    "policy.0.weight": (3, 4),
+    "policy.0.bias": (1, 4),
+    "policy.1.weight": (4, 2),
+    "policy.1.bias": (1, 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("policy.0.weight", (0, 10**15)),
+        ("policy.0.weight", (10**15, 0)),
+        ("policy.0.bias", None),
+        ("log_std", None),
+        ("log_std", (3,)),
+        ("observation_mean", ()),
+        ("policy.1.weight", (5, 2)),
+        ("policy.1.weight", (4, 2, 1)),
+        ("policy.7.weight", (2, 2)),
+    ],
+)
+def test_tensors_that_make_no_network_are_no_policy(tmp_path: Path, name: str, shape: tuple[int, ...] | None) -> None:
+    path = tmp_path / "policy.safetensors"
+
+    def write(shapes: dict[str, tuple[int, ...]]) -> None:
+        tensors = {each: np.zeros(size, np.float32) for each, size in shapes.items()}
+        path.write_bytes(save(tensors, {"activation": "elu"}))
+
+    write(FITTING)
+    assert load_policy(path).layer_sizes == (3, 4, 2)
+    write({each: size for each, size in {**FITTING, name: shape}.items() if size is not None})
+    with pytest.raises(RunFolderError, match="holds no policy"):
+        load_policy(path)

@@ -18,6 +18,7 @@ from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.worker.dry_run import run_in_child
+from eureka_agent.worker.messages import LONGEST_FINDING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,6 +38,16 @@ async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()
+
+
+async def test_what_a_reward_raises_is_cut_short(dry_runner: DryRunner) -> None:
+    """It may be what it found in the memory of its worker."""
+    found = the_only_error(
+        await dry_runner.dry_run("def compute_reward(pole_upright):\n    raise ValueError('secret \\n' * 1000)\n")
+    )
+    assert (found.code, found.line) == ("D302", 2)
+    assert "ValueError: secret secret" in found.message
+    assert len(found.message) <= LONGEST_FINDING
 
 
 def the_only_error(findings: tuple[Finding, ...]) -> Finding:

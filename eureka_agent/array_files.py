@@ -1,0 +1,81 @@
+"""Files of arrays that a worker or a stranger wrote, bounded before a library reads them: libraries trust what a header says of itself."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+MOST_HEADER_BYTES = 16 << 20
+"""Of a safetensors file: tensors take about 100 bytes each, and a saved training keeps its latest curve points there."""
+MOST_TENSORS = 10_000
+MOST_ARRAY_BYTES = 512 << 20
+"""That the arrays of one npz file may take in memory."""
+MOST_ARRAYS = 2000
+_MARKS_PER_TENSOR = 20
+"""Names, braces, brackets and commas that one takes in a header."""
+_MARK = re.compile(rb'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)|[{\[,]', re.DOTALL)
+"""A name that nothing closes goes to the end: where a match fails, it would be tried again from every quotation mark in it."""
+_CHUNK_BYTES = 1 << 20
+
+
+def open_tensors(path: Path, framework: str, device: str = "cpu") -> Any:
+    """`safetensors.safe_open`, for a header in bounds. Raises OSError, SafetensorError."""
+    from safetensors import safe_open
+
+    check_tensor_header(path)
+    return safe_open(path, framework=framework, device=device)
+
+
+def check_tensor_header(path: Path) -> None:
+    """Raises SafetensorError for a header that is too long, or speaks of too many tensors. It is not parsed: that is what takes the time."""
+    from safetensors import SafetensorError
+
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = file.read(size) if size <= MOST_HEADER_BYTES else b""
+    if size > MOST_HEADER_BYTES:
+        raise SafetensorError(f"a header of {size} bytes, expected at most {MOST_HEADER_BYTES}")
+    most = _MARKS_PER_TENSOR * MOST_TENSORS
+    if sum(1 for _ in itertools.islice(_MARK.finditer(header), most + 1)) > most:
+        raise SafetensorError(f"a header with more in it than {MOST_TENSORS} tensors have")
+
+
+class _ReadInParts(io.FileIO):
+    """A file of which nobody reads much at a time, such as a list of millions of members."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        wanted = _CHUNK_BYTES + 1 if size is None or size < 0 else min(size, _CHUNK_BYTES + 1)
+        found = super().read(wanted) or b""
+        if len(found) > _CHUNK_BYTES:
+            raise ValueError(f"it has parts that are longer than {_CHUNK_BYTES} bytes")
+        return found
+
+
+def check_arrays(path: Path) -> None:
+    """Read an npz file through, keeping nothing. Raises ValueError for what holds other than plain arrays of numbers, or too much, and whatever zip, zlib and
+    numpy raise for a broken one."""
+    from numpy.lib import format as npy
+
+    with zipfile.ZipFile(_ReadInParts(path)) as archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
+            raise ValueError(
+                f"{len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}"
+            )
+        for member in members:
+            with archive.open(member) as file:  # reads no more than the size that is declared
+                version = npy.read_magic(file)
+                read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                shape, _, kind = read_header(file)
+                # an array without numbers in it can be of any length
+                least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
+                if kind.kind not in "biuf" or least > member.file_size:
+                    raise ValueError(f"{member.filename[:100]!r} holds other than numbers, or less than it says")
+                while file.read(_CHUNK_BYTES):  # to its checksum: whoever reads it later expects no error
+                    pass

@@ -1,0 +1,75 @@
+"""Somebody's text within Markdown that the program writes: shown as it is, whoever wrote it, with nothing in it that a viewer would load, link or lay out.
+
+The text is a model's, or came out of a process that ran what a model wrote: a picture in it would tell a server who opened the report, and when.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+LONGEST_QUOTATION = 20_000
+"""Characters of one text that a report quotes."""
+_WORD = re.compile(r"[^\s|`<>\\!()\[\]]+")
+"""What a viewer could take for an address is within one of these."""
+_ADDRESS = re.compile(r"//|@|www\.", re.IGNORECASE)
+_SYNTAX = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that mean something within a line; an underscore within a word means nothing."""
+_ENTITY = re.compile(r"&(?=[#\w])")
+_BLOCK = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[#=>]|[-+](?:[\s-]|$)))")
+"""Where a line begins that would be a heading, a list or a quotation."""
+
+
+class Markup(str):
+    """Text that is Markdown already: `table` takes it as it is."""
+
+
+def escaped(text: str) -> Markup:
+    """The text in one line, for any place but a code block. Addresses become code, which no viewer makes links of."""
+    return Markup(_BLOCK.sub(r"\1\\", _within_a_line(text)))
+
+
+def _within_a_line(text: str) -> str:
+    parts = re.split(f"({_WORD.pattern})", " ".join(text.split()).replace("\0", ""))
+    return "".join(f"`{part}`" if _ADDRESS.search(part) else _escaped_syntax(part) for part in parts)
+
+
+def _escaped_syntax(text: str) -> str:
+    # an entity, since the oldest dialects know no backslash before it
+    return _SYNTAX.sub(r"\\\g<0>", _ENTITY.sub("&amp;", text)).replace("<", "&lt;")
+
+
+def quoted(text: str) -> str:
+    """The text as a quotation, line by line; the end of what is longer than `LONGEST_QUOTATION` is left out."""
+    left = len(text) - LONGEST_QUOTATION
+    lines = [*text[:LONGEST_QUOTATION].strip().splitlines(), *([f"[… {left} more characters]"] if left > 0 else [])]
+    # two spaces end a line: without them a viewer would make one paragraph of a list
+    return "\n".join(f"> {escaped(line)}  " if line.strip() else ">" for line in lines).rstrip()
+
+
+def code(text: object) -> Markup:
+    """The text in one line, as code within a line; for a table, too."""
+    line = " ".join(str(text).split())
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return Markup(f"{ticks}{space}{line}{space}{ticks}")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table. Cells that are no `Markup` are escaped."""
+    lines = ["| " + " | ".join(titles) + " |", "|" + "|".join(" --- " for _ in titles) + "|"]
+    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    # nothing begins a block within a table
+    line = text if isinstance(text, Markup) else _within_a_line(text)
+    return re.sub(r"(?<!\\)\|", r"\|", line)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A code block that none of the text's own lines can end."""
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
