@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,6 +79,8 @@ def _call(function: Callable[..., Any], given: tuple[Any, ...]) -> Callable[[], 
 def _by_hand() -> dict[str, Callable[[], Any]]:
     """What the signatures above do not fit."""
     functional = torch.nn.functional
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    kinds = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
     def inputs() -> tuple[Tensor, Tensor, Tensor]:
         generator = torch.Generator().manual_seed(4)
@@ -92,6 +95,36 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         x = inputs()[0].requires_grad_()
         with torch.enable_grad():
             return torch.autograd.grad(x.tanh().square().sum(), x)[0]
+
+    def products(kind: torch.dtype) -> list[Tensor]:
+        """Of shapes below, at and above the blocks that a product is cut into."""
+        sizes = ((1, 1, 1), (3, 5, 7), (24, 3, 24), (60, 33, 9), (300, 200, 70))
+        made = []
+        for rows, depth, columns in sizes:
+            x = (torch.arange(rows * depth).view(rows, depth) % 7 - 3).to(kind)
+            y = (torch.arange(depth * columns).view(depth, columns) % 5 - 2).to(kind)
+            made += [
+                x @ y,
+                y.T @ x.T,
+                torch.addmm(x @ y, x, y),
+                torch.stack([x, x]) @ y,
+                functional.linear(x, y.T),
+                x @ y[:, 0],
+            ]
+        return made
+
+    def bags(kind: torch.dtype) -> list[Tensor]:
+        return [
+            functional.embedding_bag(
+                x.view(-1) % 9, torch.linspace(-1, 1, 9 * width).view(9, width).to(kind), rows, mode=mode
+            )
+            for width in (1, 2, 3, 8, 16, 64, 100)
+            for mode in ("sum", "mean", "max")
+            for x, rows in (
+                (torch.arange(12), torch.tensor([0, 5])),
+                (torch.arange(12).int(), torch.tensor([0, 5]).int()),
+            )
+        ]
 
     def scripted() -> Tensor:
         return torch.func.vmap(lambda row: row.square().sum())(inputs()[0])
@@ -116,6 +149,8 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         "many rows": of(lambda x, y, q: torch.exp(-torch.linspace(0, 1, 400_000).square()).cumsum(0)),
         "sorted rows": of(lambda x, y, q: torch.linspace(0, 30, 300_000).sin().sort().values),
         "statistics": of(lambda x, y, q: torch.stack([x.std(-1), x.var(-1), x.median(-1).values, x.mode(-1).values])),
+        **{f"products of {kind}": functools.partial(products, kind) for kind in kinds},
+        **{f"bags of {kind}": functools.partial(bags, kind) for kind in kinds[-4:]},
         "random numbers": lambda: torch.rand(5, generator=torch.Generator().manual_seed(1)),
         "sparse": of(lambda x, y, q: torch.sparse.mm(x.to_sparse(), y.T)),
         "gradient": gradient,
