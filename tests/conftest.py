@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +29,12 @@ REWARD = """def compute_reward(cart_position, actions):
 
 # one wall for all tests that do not name one, whatever this machine has
 os.environ.setdefault("EUREKA_SANDBOX", "process")
+
+# What started the tests may ignore a signal (nohup, a job in the background), and every program that they start would inherit that. One that is handled
+# by doing nothing is still ignored here, and has its usual effect on them.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,6 +14,8 @@ from eureka_agent.seccomp.system_calls import KNOWN_NAMES, Architecture
 
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
+TRAP = 0x00030000
+"""Ends the process by SIGSYS, unless it handles that signal; the system call is not made."""
 _ERRNO = 0x00050000
 MOST_INSTRUCTIONS = 4096
 """What the kernel accepts in one program."""

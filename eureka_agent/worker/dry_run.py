@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import math
 import os
+import re
 import resource
 import select
 import signal
@@ -17,15 +19,16 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from eureka_agent.errors import ProcessStartError, signal_name
+from eureka_agent.errors import ProcessStartError
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward
-from eureka_agent.worker.confinement import confine_computation, warm_up
+from eureka_agent.worker.confinement import confine_computation, how_it_ended, warm_up
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans, die_with, kill_strays, limit_generated_code
 from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 
 _MAX_RESULT_BYTES = 1 << 18
+_LINE_OF_TRACEBACK = re.compile(rb'File "<reward [0-9a-f]{12}>", line ([1-9][0-9]{0,5}) in ')
 _FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
 
 
@@ -97,6 +100,7 @@ def run_in_child(
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
             limit_generated_code(extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1)
             torch.manual_seed(0)
+            faulthandler.register(signal.SIGSYS, writing, all_threads=False, chain=True)  # with the reward's line in it
             confine_computation()
             unwritten = memoryview(work())
             while unwritten:
@@ -134,14 +138,8 @@ def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
         pass
     if end.status == -signal.SIGXCPU:
         return [_error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")]
-    how = signal_name(-end.status) if end.status < 0 else f"exit status {end.status}"
-    return [
-        _error(
-            "D312",
-            f"the process that ran it ended by itself ({how})",
-            "compute with torch alone: do not end the process, start others or touch memory",
-        )
-    ]
+    line = _LINE_OF_TRACEBACK.search(end.data)
+    return [_error("D312", *how_it_ended(end.status), int(line[1]) if line else None)]
 
 
 def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
@@ -158,5 +156,5 @@ def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
     return bytes(data), False
 
 
-def _error(code: str, message: str, hint: str) -> Finding:
-    return Finding(code=code, severity="error", message=message, hint=hint)
+def _error(code: str, message: str, hint: str, line: int | None = None) -> Finding:
+    return Finding(code=code, severity="error", message=message, hint=hint, line=line)

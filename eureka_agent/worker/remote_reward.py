@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
-from eureka_agent.errors import RewardLoadError, signal_name
+from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.time_limit import TimeLimitError
+from eureka_agent.worker.confinement import how_it_ended
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (
     ANSWER,
@@ -133,12 +133,8 @@ class RemoteReward:
             process.close()
             raise TimeLimitError(timeout_s) from None
         except NoAnswerError:
-            raise RewardContractError(
-                "raised",
-                f"the process that ran it {_how_it_ended(process.close())}",
-                "compute with torch alone: do not end the process or touch memory",
-            ) from None
-        except ValidationError:
+            raise RewardContractError("raised", *how_it_ended(process.close())) from None
+        except ValueError:
             process.close()
             raise self._nonsense() from None
 
@@ -215,8 +211,10 @@ class _Process:
             theirs.close()
             os.close(descriptor)
         process = cls(nursery, pid, ours, memory, load, {place.name: place for place in load.arguments})
-        with contextlib.suppress(OSError):  # it has ended, which the wait for its answer finds out
+        ours.settimeout(LOADING_SECONDS)
+        with contextlib.suppress(OSError):  # it has ended or reads nothing, which the wait for its answer finds out
             send(ours, load.model_dump_json().encode())
+        ours.setblocking(False)  # for good: whatever it does with its end
         return process
 
     def close(self) -> int:
@@ -240,9 +238,3 @@ def _shared_memory(size: int) -> int:
 
 def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
-def _how_it_ended(status: int) -> str:
-    if status < 0:
-        return f"was ended by {signal_name(-status)}"
-    return f"ended by itself with exit status {status}"

@@ -82,7 +82,7 @@ ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
 class NoAnswerError(Exception):
-    """The other end is closed."""
+    """The other end is closed, or in a state from which no answer can come."""
 
 
 def send(channel: socket.socket, message: bytes) -> None:
@@ -97,24 +97,39 @@ def send_call(channel: socket.socket, rows: int) -> None:
 
 
 def receive(channel: socket.socket, timeout_s: float | None = None, most: int | None = None) -> bytes:
-    """The next message. Raises TimeoutError, and NoAnswerError at the end or for one of more than `most` bytes."""
+    """The next message. With a timeout nothing that the other end does makes this wait longer.
+
+    Raises TimeoutError, NoAnswerError at the end, and ValueError for a message of more than `most` bytes.
+    """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
     if most is not None and length > most:
-        raise NoAnswerError(f"a message of {length} bytes")
+        raise ValueError(f"a message of {length} bytes, expected at most {most}")
     return _exactly(channel, length, deadline)
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
     data = bytearray()
     while len(data) < size:
-        if deadline is not None and not select.select([channel], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            raise TimeoutError
         try:
-            part = channel.recv(size - len(data))
-        except ConnectionError:
+            if deadline is None:
+                part = channel.recv(size - len(data))
+            else:
+                _wait_for_bytes(channel, deadline)
+                part = channel.recv(size - len(data), socket.MSG_DONTWAIT)
+        except (
+            ConnectionError,
+            BlockingIOError,
+        ):  # the latter: a byte out of band, which is announced and cannot be read
             part = b""
         if not part:
             raise NoAnswerError("the other end is closed")
         data += part
     return bytes(data)
+
+
+def _wait_for_bytes(channel: socket.socket, deadline: float) -> None:
+    waiting = select.poll()
+    waiting.register(channel, select.POLLIN)
+    if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise TimeoutError

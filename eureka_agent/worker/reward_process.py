@@ -6,14 +6,18 @@ import json
 import mmap
 import socket
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import RewardLoadError
+from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.reward_messages import Answer, ArgumentPlace, Called, Failed, Load, Loaded, receive, send
+
+_LONGEST_WORDS = 2000
+"""Characters of a message or hint; each takes at most twelve bytes of an answer."""
 
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
@@ -45,7 +49,7 @@ def _loaded(load: Load) -> RewardFunction | Failed:
             quaternion_order=load.quaternion_order,
         )
     except RewardLoadError as error:
-        return Failed(code="load", message=error.message, hint=error.hint)
+        return _failed("load", error)
 
 
 def _call(
@@ -55,10 +59,15 @@ def _call(
     try:
         total, components = reward(values)
     except RewardContractError as error:
-        return Failed(code="contract" if error.code == "contract" else "raised", message=error.message, hint=error.hint)
+        return _failed("contract" if error.code == "contract" else "raised", error)
     for index, result in enumerate((total, *components.values())):
         memory.at(load.results + 4 * load.rows * index, (rows,)).copy_(result)
     return Called(components=tuple(components))
+
+
+def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Failed:
+    """With as much of an error's words as an answer has room for: whole tensors may be among them."""
+    return Failed(code=code, message=error.message[:_LONGEST_WORDS], hint=error.hint[:_LONGEST_WORDS])
 
 
 class SharedTensors:

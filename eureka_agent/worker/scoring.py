@@ -17,7 +17,7 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.worker.confinement import warm_up
+from eureka_agent.worker.confinement import how_it_ended, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
 from eureka_agent.worker.messages import EPISODES_PREFIX, Scored, ScoreTransitions
@@ -118,7 +118,7 @@ class Scorer:
         try:
             return Scored.model_validate_json(end.data).model_copy(update={"job": command.job})
         except ValidationError:
-            return Scored(job=command.job, reason=f"its process ended with status {end.status}")
+            return Scored(job=command.job, reason=how_it_ended(end.status)[0])
 
     def _score(self, command: ScoreTransitions) -> Scored:
         try:

@@ -43,10 +43,12 @@ def body(code: str, top: str = "") -> str:
     )
 
 
-def _refused(group: str, name: str, code: str, said: str = "PermissionError", top: str = "import os") -> Attack:
+def _refused(
+    group: str, name: str, code: str, said: str = "PermissionError", top: str = "import os", finding: str = "D302"
+) -> Attack:
     """One whose attempt fails with an error of permission, in the dry run as in a training."""
     code = f"{textwrap.dedent(code).strip(chr(10))}\nraise RuntimeError('{GOT} ' + str(x))"
-    return Attack(group, name, body(code, top), ("D302",), said)
+    return Attack(group, name, body(code, top), (finding,), said)
 
 
 def _own(
@@ -252,11 +254,33 @@ PROTOCOL = (
         """answer(b'{"type":"called","components":' + json.dumps([f'c{i}' for i in range(100)]).encode() + b'}')""", _DESCRIPTORS), ("D302", "D312"), failure=("raised", "contract", "not-a-number", "timeout")),
 )  # fmt: skip
 
+_GARBAGE = """
+import gc, mmap, os, signal
+def scribble(*_):
+    for value in gc.get_objects():
+        if isinstance(value, mmap.mmap):
+            value[:] = os.urandom(1 << 12) * (len(value) // (1 << 12)) + bytes(len(value) % (1 << 12))
+signal.signal(signal.SIGALRM, scribble)
+"""
+CHANNEL = (
+    _own("its way to the trainer", "floods it with bytes out of band", body(
+        "for d in ways * 1000:\n    if libc.send(d, b'x', 1, 1) >= 0 or libc.send(d, b'x', 1, 0x4041) >= 0:\n        raise RuntimeError('GOT')", _DESCRIPTORS + _CTYPES)),
+    _refused("its way to the trainer", "shuts down one direction", "\n".join((
+        "x = [libc.shutdown(d, 1) for d in ways]", "if max(x) < 0:", "    raise PermissionError(ctypes.get_errno())")), "PermissionError", _DESCRIPTORS + _CTYPES),
+    Attack("its way to the trainer", "closes it", body("for d in ways:\n    os.close(d)", _DESCRIPTORS), ("D312",)),
+    Attack("its way to the trainer", "begins an answer and sleeps", body("say(b'\\0\\0')\ntime.sleep(1000)", _DESCRIPTORS + "import time\n"), ("D310",), endless=True, failure=("timeout",)),
+    Attack("its way to the trainer", "answers a byte at a time without end", body(
+        "say(struct.pack('!I', 60_000))\nwhile True:\n    say(b'[')\n    time.sleep(0.01)", _DESCRIPTORS + "import time\n"), ("D310",), endless=True, failure=("timeout",)),
+    Attack("its way to the trainer", "announces an answer of 4 GB", body(
+        "say(struct.pack('!I', 0xFFFFFFFF))\nwhile True:\n    say(bytes(65536))", _DESCRIPTORS), ("D312", "D310"), failure=("raised", "contract", "timeout")),
+    _own("its way to the trainer", "writes into the shared memory at all times", _GARBAGE + body("signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)"), ("not-a-number", "raised", "contract")),
+)  # fmt: skip
+
 REACHES = (
     _refused("ways around", "loads an operator's library", "torch.ops.load_library(CANARY)\nx = 1", "Error"),
     _own("ways around", "finds torch's operators", body("x = torch.ops.aten.add(total, 1)\ntotal = x - 1")),
     _refused("ways around", "compiles C++", "x = torch.utils.cpp_extension.load_inline('x', 'int x;')", "Error"),
-    _refused("ways around", "makes memory executable", "x = mmap.mmap(-1, 4096, prot=7)", "PermissionError", "import mmap"),
+    _refused("ways around", "makes memory executable", "x = mmap.mmap(-1, 4096, prot=7)", "machine code", "import mmap", "D312"),
     _refused("ways around", "loads a library of C", "x = ctypes.CDLL(CANARY)", "Error", "import ctypes"),
     _refused("ways around", "asks C to run a command", "x = libc.system(b'true')\nif x:\n    raise PermissionError(x)", "PermissionError", _CTYPES),
     _refused("ways around", "climbs a ladder of subclasses", """
@@ -320,7 +344,7 @@ for name, module in list(sys.modules.items()):
     """, "import gc, mmap"), ("not-a-number", "raised")),
 )  # fmt: skip
 
-ATTACKS = (*FILES, *SECRETS, *NETWORK, *PROCESSES, *BOMBS, *ENDLESS, *RESULTS, *PROTOCOL, *REACHES, *FRAMES)
+ATTACKS = (*FILES, *SECRETS, *NETWORK, *PROCESSES, *BOMBS, *ENDLESS, *RESULTS, *PROTOCOL, *CHANNEL, *REACHES, *FRAMES)
 
 _TRAINED = {
     "reads a file of the person's",
@@ -343,7 +367,8 @@ _TRAINED = {
 TRAINED = tuple(
     attack
     for attack in ATTACKS
-    if attack.name in _TRAINED or attack.group in ("imitation of the protocol", "frames and patches")
+    if attack.name in _TRAINED
+    or attack.group in ("imitation of the protocol", "its way to the trainer", "frames and patches")
 )
 """Those that are also trained, beside a neighbour: what could reach it."""
 

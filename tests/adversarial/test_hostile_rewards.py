@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 from conftest import SECRET, Traps
 from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
+from safetensors.numpy import load_file
 
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
@@ -41,6 +42,14 @@ GOOD = """def compute_reward(pole_upright, actions):
 def clean(text: str) -> bool:
     """Whether it can be shown: short, without commands to a terminal, and without what an attack was after."""
     return len(text) < MESSAGE_CHARACTERS and text.isprintable() and GOT not in text and SECRET not in text
+
+
+def numbers(result: TrainingResult) -> dict[int, dict[str, bytes]]:
+    """All of a training's policies, by checkpoint and parameter. The order in which a file's header lists them is left to chance."""
+    return {
+        index: {name: array.tobytes() for name, array in load_file(path).items()}
+        for index, path in result.policies.items()
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -106,7 +115,9 @@ async def test_a_training(attack: Attack, pool: TrainingPool, alone: TrainingRes
     # whatever came of it: the neighbour's numbers are those that it has by itself, bit for bit
     assert good.outcome is not None
     assert good.points == alone.points
-    assert good.outcome.checkpoints == alone.outcome.checkpoints if alone.outcome is not None else False
+    assert alone.outcome is not None
+    assert good.outcome.checkpoints == alone.outcome.checkpoints
+    assert numbers(good) == numbers(alone)
     assert (good.retries, bad.retries) == (0, 0)
     assert pool._workers == [worker]
     traps.check()

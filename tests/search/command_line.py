@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-
-def _hear_every_signal() -> None:
-    """What started the tests may ignore a signal (nohup, a job in the background), and a child would inherit that."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 class CommandLine:
@@ -33,7 +26,6 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_hear_every_signal,
         )
 
     def __call__(self, *arguments: str, status: int = 0) -> str:

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import faulthandler
 import json
+import mmap
 import os
 import signal
 import socket
@@ -28,7 +29,13 @@ from eureka_agent.resources import resource_folder
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.assembler import ALLOW, refuse
 from eureka_agent.seccomp.system_calls import ARCHITECTURES, Architecture, current_architecture
-from eureka_agent.worker.confinement import _FREELY_ALLOWED, computation_filter, confine_computation, warm_up
+from eureka_agent.worker.confinement import (
+    _FREELY_ALLOWED,
+    computation_filter,
+    confine_computation,
+    how_it_ended,
+    warm_up,
+)
 
 pytestmark = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
 HIGH = 1 << 32
@@ -146,18 +153,21 @@ REFUSED: dict[str, tuple[object, ...]] = {
     # sockets
     "socket": (1, 1, 0), "socketpair": (1, 1, 0, 0), "connect": (0, 0, 0), "bind": (0, 0, 0), "listen": (0, 0), "accept": (0, 0, 0),
     "accept4": (0, 0, 0, 0), "sendmsg": (1, 0, 0), "sendmmsg": (1, 0, 0, 0), "setsockopt": (0, 0, 0, 0, 0), "sendto": (1, 0, 0, 0, 1, 16),
+    "recvmsg": (0, 0, 0), "recvmmsg": (0, 0, 0, 0, 0), "shutdown": (0, 1), "getsockopt": (0, 0, 0, 0, 0),
     # processes and threads
     "fork": (), "vfork": (), "clone": (17, 0, 0, 0, 0), "execve": (b"/bin/true", 0, 0), "execveat": (0, b"/bin/true", 0, 0, 0),
     "unshare": (0x10000000,), "setns": (0, 0), "setsid": (), "setpgid": (0, 0), "wait4": (0xFFFFFFFF, 0, 1, 0), "waitid": (0, 0, 0, 1, 0),
     # others
-    "ptrace": (0, 0, 0, 0), "process_vm_readv": (1, 0, 0, 0, 0, 0), "process_vm_writev": (1, 0, 0, 0, 0, 0), "process_madvise": (0, 0, 0, 0, 0),
+    "getpgid": (1,), "getsid": (1,), "sched_getaffinity": (1, 128, 0), "clock_gettime": (-1 << 3, 0), "clock_nanosleep": (-1 << 3, 0, 0, 0),
+    "futex": (0, 6, 0, 0, 0, 0), "membarrier": (1, 0), "getrandom": (0, 1, 2), "set_robust_list": (0, 24), "readv": (0, 0, 0),
+    "pread64": (0, 0, 0, 0), "pwrite64": (1, 0, 0, 0), "ptrace": (0, 0, 0, 0), "process_vm_readv": (1, 0, 0, 0, 0, 0), "process_vm_writev": (1, 0, 0, 0, 0, 0), "process_madvise": (0, 0, 0, 0, 0),
     "kcmp": (1, 1, 0, 0, 0), "rt_sigqueueinfo": (1, 0, 0), "rt_tgsigqueueinfo": (1, 1, 0, 0), "get_robust_list": (1, 0, 0),
     # itself
     "prctl": (4, 1, 0, 0, 0), "seccomp": (0, 0, 0), "arch_prctl": (0x1002, 0), "personality": (0x0400000,), "setrlimit": (7, 0),
     "prlimit64": (0, 7, 1, 0), "setpriority": (0, 0, 5), "sched_setaffinity": (0, 0, 0), "sched_setscheduler": (0, 0, 0), "setuid": (65534,),
     "setresuid": (65534, 65534, 65534), "setgroups": (0, 0), "capset": (0, 0), "umask": (0,), "timer_create": (0, 0, 0),
     # memory
-    "mmap": (0, 4096, 7, 0x22, 0xFFFFFFFF, 0), "mprotect": (0, 4096, 5), "pkey_mprotect": (0, 4096, 5, 0), "remap_file_pages": (0, 0, 0, 0, 0),
+    "mmap": (0, 4096, 3, 0x2022, -1, 0), "pkey_mprotect": (0, 4096, 5, 0), "remap_file_pages": (0, 0, 0, 0, 0),
     "madvise": (0, 4096, 100), "mlock": (0, 4096), "mlockall": (1,), "shmget": (0, 4096, 0o1600), "shmat": (0, 0, 0), "msgget": (0, 0o1600),
     "semget": (0, 1, 0o1600), "mq_open": (b"/x", 0), "mbind": (0, 0, 0, 0, 0, 0), "move_pages": (0, 0, 0, 0, 0, 0), "map_shadow_stack": (0, 0, 0),
     # the machine
@@ -179,7 +189,7 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
     """The kernel is asked for each number with arguments that none of the allowed ones would take."""
     architecture = current_architecture()
     assert architecture is not None
-    special = {"mmap", "mprotect", "madvise", "sendto", "kill", "tkill", "tgkill", "prlimit64", "getrlimit", "clone3"}
+    special = {"mmap", "mprotect", "getrlimit", "clone3"}
     skipped = {architecture.numbers.get(name) for name in (*_FREELY_ALLOWED, *special)}
     if architecture.machine == "x86_64":
         skipped |= {
@@ -194,7 +204,7 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
             [
                 number
                 for number in numbers
-                if libc.syscall(number, -1, -1, -1) != -1 or ctypes.get_errno() != errno.EPERM
+                if libc.syscall(number, *[ctypes.c_long(-1)] * 6) != -1 or ctypes.get_errno() != errno.EPERM
             ]
         )
 
@@ -228,8 +238,10 @@ def test_arguments_with_high_bits_do_not_slip_through() -> None:
                 error_of("kill", own | HIGH, 0),
                 error_of("tgkill", own | HIGH, own, 0),
                 error_of("tkill", (1 << 64) - own, 0),
-                error_of("mmap", 0, 4096, 7 | HIGH, 0x22, (1 << 64) - 1, 0),
-                error_of("mprotect", 0, 4096, 4 | 1 << 63),
+                error_of("mmap", 0, 4096, 3, 0x2022 | HIGH, (1 << 64) - 1, 0),
+                error_of("futex", 0, 6 | HIGH, 0, 0, 0, 0),
+                error_of("getrandom", 0, 1, 2 | HIGH),
+                error_of("sched_getaffinity", HIGH, 128, 0),
                 error_of("madvise", 0, 4096, 4 | HIGH),
                 error_of("sendto", 1, 0, 0, 0, HIGH, 16),
                 error_of("prlimit64", 0, 7, HIGH, 0),
@@ -238,6 +250,56 @@ def test_arguments_with_high_bits_do_not_slip_through() -> None:
         )
 
     assert set(json.loads(in_fork(probe))) == {errno.EPERM}
+
+
+@pytest.mark.parametrize("flag", [1 << bit for bit in range(32)], ids=hex)
+def test_what_passes_over_a_socket_has_no_flags(flag: int) -> None:
+    """MSG_OOB is 1: a byte out of band is announced to a reader that then waits for it."""
+    architecture = current_architecture()
+    assert architecture is not None
+    program = computation_filter(architecture, 4242)
+    for name in ("sendto", "recvfrom"):
+        number = architecture.numbers[name]
+        assert bpf_machine.run(program, architecture.audit_number, number, (3, 1, 2, 0, 0, 0)) == ALLOW
+        assert bpf_machine.run(program, architecture.audit_number, number, (3, 1, 2, flag, 0, 0)) == refuse(errno.EPERM)
+
+
+def test_no_byte_out_of_band_reaches_the_other_end() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert "PermissionError" in in_fork(lambda: theirs.send(b"x", socket.MSG_OOB))
+        theirs.close()
+        assert ours.recv(1, socket.MSG_DONTWAIT) == b""
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda: error_of("mmap", 0, 4096, 7, 0x22, -1, 0),
+        lambda: error_of("mmap", 0, 4096, 7 | HIGH, 0x22, -1, 0),
+        lambda: error_of("mprotect", 0, 4096, 5),
+        lambda: error_of("mprotect", 0, 4096, 4 | 1 << 63),
+        lambda: mmap.mmap(-1, 4096, prot=7),
+    ],
+)  # fmt: skip
+def test_memory_for_code_ends_the_process_by_a_signal_of_its_own(attempt: Callable[[], object]) -> None:
+    assert in_fork(attempt) == f"ended with {-signal.SIGSYS}"
+    message, hint = how_it_ended(-signal.SIGSYS)
+    assert "cannot be computed behind the wall" in message
+    assert "convert to float first" in hint
+
+
+def test_no_memory_can_be_both_written_and_executed() -> None:
+    """Also what the parent left so: a compiler's memory, of which it made code before the fork."""
+    with mmap.mmap(-1, 4096, prot=7) as memory:
+        memory[:1] = b"x"
+
+        def rights() -> str:
+            with open("/proc/self/maps") as maps:  # whose rights to be read are looked at when it is opened
+                assert confine_computation() is None
+                return json.dumps([line for line in maps if "wx" in line.split()[1]])
+
+        assert json.loads(in_fork(rights, confined=False)) == []
 
 
 THREADS = """
@@ -351,7 +413,7 @@ def test_torch_computes_the_same_as_outside() -> None:
     different = {name: (expected[name], found[name]) for name in expected if found[name] != expected[name]}
     assert different == {}
     worked = {name.split("/")[0] for name, text in expected.items() if "Error: " not in text[:60]}
-    assert len(worked) > 1000
+    assert len(worked) > 500
 
 
 def test_the_difference_that_onednn_makes_is_rounding() -> None:

@@ -22,7 +22,7 @@ from eureka_agent.worker.messages import LONGEST_FINDING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-HEAD = "import os, time, torch\ndef compute_reward(pole_upright, cart_velocity, actions):\n    "
+HEAD = "import mmap, os, time, torch\ndef compute_reward(pole_upright, cart_velocity, actions):\n    "
 ANY = "def compute_reward(pole_upright):\n    return pole_upright, {}\n"
 TIMEOUT_S = 1.5
 
@@ -97,6 +97,8 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("os._exit(0)", "D312", None, "exit status 0"),
         ("os.kill(os.getpid(), 11)", "D312", None, "SIGSEGV"),
         ("os.abort()", "D312", None, "SIGABRT"),
+        ("x = 1\n    mmap.mmap(-1, 4096, prot=7)", "D312", 4, "machine code that torch compiles as it runs"),
+        ("x = 1\n    mmap.mmap(-1, 4096, prot=7)", "D312", 4, "convert to float first"),
         ("return pole_upright * 0 + 2, {'y': pole_upright}", "D313", None, "is 2 on all"),
     ],
 )  # fmt: skip
@@ -139,6 +141,21 @@ async def test_what_is_odd_but_not_wrong_is_a_warning(dry_runner: DryRunner, bod
     assert {finding.severity for finding in findings} == {"warning"}
     found = next(finding for finding in findings if finding.code == code)
     assert said in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # FBGEMM compiles both for processors with AVX-512, the second for all with AVX2
+        "y = (whole @ whole)[:, 0].float() + torch.nn.functional.linear(whole, whole)[:, 0]",
+        "y = torch.nn.functional.embedding_bag(whole, torch.eye(3), mode='sum').sum(dim=-1)",
+    ],
+)
+async def test_products_of_whole_numbers_and_sums_of_embeddings_are_computed(dry_runner: DryRunner, body: str) -> None:
+    whole = "whole = (pole_upright[:, None] > torch.zeros(3)).long() + torch.arange(2).repeat(2)[:3]\n    "
+    end = "\n    y = y + pole_upright\n    return y, {'y': y}"
+    source = HEAD + whole + body.replace("whole @ whole", "whole @ whole[:1].T.expand(3, 3)") + end
+    assert await dry_runner.dry_run(source) == ()
 
 
 async def test_fifty_dry_runs_are_fast_and_leave_no_process(dry_runner: DryRunner, scratch: Path) -> None:

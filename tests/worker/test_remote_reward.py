@@ -152,14 +152,16 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
         ),
         ("return height / missing, {}", "raised", "line 3: NameError: name 'missing'"),
         ("return torch.zeros(10**12), {}", "raised", "line 3: RuntimeError"),
+        ("raise ValueError('x' * 10_000_000)", "raised", "line 3: ValueError: xxx"),
         ("os._exit(9)", "raised", "ended by itself with exit status 9"),
         ("os.kill(os.getpid(), 11)", "raised", "was ended by SIGSEGV"),
+        ("mmap.mmap(-1, 4096, prot=7)", "raised", "cannot be computed behind the wall"),
         ("raise KeyboardInterrupt", "raised", "ended by itself"),
         ("raise SystemExit", "raised", "line 3: SystemExit"),
     ],
 )
 def test_what_fails_is_told_and_the_next_call_is_another(remote: Remote, body: str, code: str, message: str) -> None:
-    reward = remote(f"import os, torch\ndef compute_reward(height):\n    {body}\n")
+    reward = remote(f"import mmap, os, torch\ndef compute_reward(height):\n    {body}\n")
     neighbour = remote(GOOD)
     for _ in range(2):  # also of one whose process is gone
         with pytest.raises(RewardContractError, match=message) as caught:
@@ -240,6 +242,25 @@ def compute_reward(height):
     reward = remote(source)
     with pytest.raises(RewardContractError):
         reward.begin(values(), 5.0)()
+
+
+QUANTIZED = """
+import torch
+def compute_reward(height):
+    {engine}
+    layer = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 0, torch.qint8), None)
+    torch.ops.quantized.linear(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 3, torch.quint8), layer, 0.1, 0)
+    return height, {{}}
+"""
+
+
+@pytest.mark.skipif("fbgemm" not in torch.backends.quantized.supported_engines, reason="without FBGEMM")
+@pytest.mark.parametrize("engine", ["pass", "torch.backends.quantized.engine = 'onednn'"])
+def test_what_torch_can_only_compile_as_it_runs_has_an_end_with_a_name(remote: Remote, engine: str) -> None:
+    reward = remote(QUANTIZED.format(engine=engine))
+    with pytest.raises(RewardContractError, match="machine code that torch compiles as it runs") as caught:
+        reward.begin(values(), 5.0)()
+    assert "convert to float first" in caught.value.hint
 
 
 def test_it_has_no_descriptors_but_its_own(remote: Remote) -> None:

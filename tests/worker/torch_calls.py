@@ -1,42 +1,19 @@
-"""A broad list of what a reward may compute: every public function of torch that takes tensors, tried with a few kinds of arguments."""
+"""A broad list of what a reward may compute: every function of torch that the critic lets pass, tried with a few kinds of arguments."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from eureka_agent.critic.vocabulary import FUNCTIONAL_RANDOM, METHODS_REFUSED, TORCH_REFUSED
+from eureka_agent.critic.vocabulary import ATTRIBUTES, MODULES
 
-MODULES = ("torch", "torch.special", "torch.linalg", "torch.nn.functional", "torch.fft", "torch.Tensor")
-_LEFT_OUT = {
-    *TORCH_REFUSED,
-    *METHODS_REFUSED,
-    *FUNCTIONAL_RANDOM,
-    # random, or other memory at each call
-    *("quantize_per_tensor_dynamic", "choose_qparams_optimized", "fractional_max_pool2d", "fractional_max_pool3d"),
-    *("new", "fbgemm_pack_gemm_matrix_fp16"),
-    # for compilers: the first call imports sympy, which takes a second and 50 MB, so that it is not imported beforehand
-    *(
-        "broadcast_shapes",
-        "dim_order",
-        "max_unpool1d",
-        "max_unpool2d",
-        "sym_not",
-        "binary_cross_entropy",
-        "unravel_index",
-    ),
-    # seconds for one call, from random starts
-    "lobpcg",
-    # its last bits depend on where in memory the numbers lie
-    "lstsq",
-    # oneDNN compiles as it runs
-    "to_mkldnn",
-    # they change what comes after them, or ask somebody to continue
-    *("set_default_device", "set_warn_always", "share_memory_", "refine_names", "resize", "resize_", "resize_as_"),
-    *("dropout_", "alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_", "rrelu_", "native_dropout"),
+ALLOWED = {
+    **{name: MODULES[name] for name in ("torch", "torch.special", "torch.linalg", "torch.nn.functional")},
+    "torch.Tensor": ATTRIBUTES,
 }
 
 
@@ -53,20 +30,18 @@ def arguments() -> Iterator[tuple[Any, ...]]:
 
 
 def broad_list() -> dict[str, Callable[[], Any]]:
-    """By name: every public function of `MODULES` with every kind of arguments. Many of them raise."""
+    """By name: every function of `ALLOWED` with every kind of arguments. Many of them raise."""
     calls = {}
-    for module in MODULES:
+    for module, names in ALLOWED.items():
         place: Any = torch
         for part in module.split(".")[1:]:
             place = getattr(place, part)
-        for name in dir(place):
-            if name.startswith("_") or name in _LEFT_OUT or not callable(getattr(place, name)):
-                continue
-            if isinstance(getattr(place, name), type):
+        for name in sorted(names):
+            if not callable(getattr(place, name, None)) or isinstance(getattr(place, name), type):
                 continue
             kinds = list(arguments())
             # methods are mostly the same functions
-            for number, given in enumerate(kinds[:4] if module in ("torch.Tensor", "torch.fft") else kinds):
+            for number, given in enumerate(kinds[:4] if module == "torch.Tensor" else kinds):
                 calls[f"{module}.{name}/{number}"] = _call(getattr(place, name), given)
     return calls | _by_hand()
 
@@ -78,6 +53,8 @@ def _call(function: Callable[..., Any], given: tuple[Any, ...]) -> Callable[[], 
 def _by_hand() -> dict[str, Callable[[], Any]]:
     """What the signatures above do not fit."""
     functional = torch.nn.functional
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    kinds = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
     def inputs() -> tuple[Tensor, Tensor, Tensor]:
         generator = torch.Generator().manual_seed(4)
@@ -92,6 +69,36 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         x = inputs()[0].requires_grad_()
         with torch.enable_grad():
             return torch.autograd.grad(x.tanh().square().sum(), x)[0]
+
+    def products(kind: torch.dtype) -> list[Tensor]:
+        """Of shapes below, at and above the blocks that a product is cut into."""
+        sizes = ((1, 1, 1), (3, 5, 7), (24, 3, 24), (60, 33, 9), (300, 200, 70))
+        made = []
+        for rows, depth, columns in sizes:
+            x = (torch.arange(rows * depth).view(rows, depth) % 7 - 3).to(kind)
+            y = (torch.arange(depth * columns).view(depth, columns) % 5 - 2).to(kind)
+            made += [
+                x @ y,
+                y.T @ x.T,
+                torch.addmm(x @ y, x, y),
+                torch.stack([x, x]) @ y,
+                functional.linear(x, y.T),
+                x @ y[:, 0],
+            ]
+        return made
+
+    def bags(kind: torch.dtype) -> list[Tensor]:
+        return [
+            functional.embedding_bag(
+                x.view(-1) % 9, torch.linspace(-1, 1, 9 * width).view(9, width).to(kind), rows, mode=mode
+            )
+            for width in (1, 2, 3, 8, 16, 64, 100)
+            for mode in ("sum", "mean", "max")
+            for x, rows in (
+                (torch.arange(12), torch.tensor([0, 5])),
+                (torch.arange(12).int(), torch.tensor([0, 5]).int()),
+            )
+        ]
 
     def scripted() -> Tensor:
         return torch.func.vmap(lambda row: row.square().sum())(inputs()[0])
@@ -116,6 +123,8 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         "many rows": of(lambda x, y, q: torch.exp(-torch.linspace(0, 1, 400_000).square()).cumsum(0)),
         "sorted rows": of(lambda x, y, q: torch.linspace(0, 30, 300_000).sin().sort().values),
         "statistics": of(lambda x, y, q: torch.stack([x.std(-1), x.var(-1), x.median(-1).values, x.mode(-1).values])),
+        **{f"products of {kind}": functools.partial(products, kind) for kind in kinds},
+        **{f"bags of {kind}": functools.partial(bags, kind) for kind in kinds[-4:]},
         "random numbers": lambda: torch.rand(5, generator=torch.Generator().manual_seed(1)),
         "sparse": of(lambda x, y, q: torch.sparse.mm(x.to_sparse(), y.T)),
         "gradient": gradient,
