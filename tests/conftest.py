@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +31,9 @@ REWARD = """def compute_reward(cart_position, actions):
 
 # one wall for all tests that do not name one, whatever this machine has
 os.environ.setdefault("EUREKA_SANDBOX", "process")
+# runs are signed with a secret of the tests' own, not with the person's
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="eureka-tests-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

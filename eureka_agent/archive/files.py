@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.safe_files import open_plain
 
 
 def write_text(path: Path, text: str) -> None:
@@ -24,6 +25,9 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
     with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            # made here, so that `write` finds a file of this process and no link that somebody put there
+            draft.unlink(missing_ok=True)
+            os.close(open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             write(draft)
             os.replace(draft, path)
         except OSError:
@@ -33,7 +37,12 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a whole file or none."""
-    write_file(path, lambda draft: shutil.copyfile(source, draft))
+
+    def write(draft: Path) -> None:
+        with os.fdopen(open_plain(source), "rb") as read, draft.open("wb") as written:
+            shutil.copyfileobj(read, written)
+
+    write_file(path, write)
 
 
 def dump_json(value: object) -> str:

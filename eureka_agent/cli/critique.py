@@ -41,12 +41,11 @@ def critique(reward: Path, private: bool, output_format: str, **flags: Any) -> N
     if output_format == "json":
         print_json(verdict.model_dump(mode="json"))
     else:
-        from rich.console import Console
-
         from eureka_agent.critic.render import render_verdict
+        from eureka_agent.report.console import CleanConsole
 
         text = render_verdict(verdict, source, str(reward), markup=True)
-        Console(highlight=False, soft_wrap=True).print(text)
+        CleanConsole(highlight=False, soft_wrap=True, markup=True).print(text)
     if not verdict.accepted:
         sys.exit(REJECTED)
 

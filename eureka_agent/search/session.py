@@ -108,13 +108,14 @@ async def start(
 
 
 async def resume(folder: Path, observer: Observer) -> Run:
-    """Go on with a run from what is missing.
+    """Go on with a run from what is missing. It is this user's run from then on: who calls this trusts what the folder asks for.
 
     Raises EnvironmentLoadError where its environment has changed since, SettingsError where a setting has that its results depend on.
     """
     run = open_run(folder)
     check_resumable(run)
     time_limit(run.settings)  # it may be edited
+    run.why_unsigned = run.sign()
     given = _given_again(run)
     models = None if given is not None else models_of(run.settings, _telling(observer))
     wall = choose_wall(run.settings.sandbox)
@@ -203,6 +204,9 @@ async def _work(
                 fitness_origin=run.fitness_origin,
             )
         )
+        if run.why_unsigned:
+            text = f"this run is not signed, so later commands take it for a stranger's and ask for --trust: {run.why_unsigned}"
+            observer(Notice(text=text, level="warning"))
         if not resumed and run.settings.budget is not None:
             observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"]))
         if resumed and run.archive.fact("versions") != versions():
