@@ -115,7 +115,6 @@ async def resume(folder: Path, observer: Observer) -> Run:
     run = open_run(folder)
     check_resumable(run)
     time_limit(run.settings)  # it may be edited
-    run.why_unsigned = run.sign()
     given = _given_again(run)
     models = None if given is not None else models_of(run.settings, _telling(observer))
     wall = choose_wall(run.settings.sandbox)
@@ -187,6 +186,8 @@ async def _work(
     resumed: bool,
 ) -> None:
     with locked(run.folder):
+        if resumed:
+            run.why_unsigned = run.sign()
         keep_in_run(run)
         designer = designer_name(models, given)
         run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name})
