@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from eureka_agent.archive.facts import checked_fact
 from eureka_agent.archive.migrations import applied_migrations, migrate
 from eureka_agent.archive.safe_files import check_numbers, load_json
-from eureka_agent.archive.sqlite_files import check_files, connect, fetch
+from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_copy, fetch
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
@@ -90,22 +90,21 @@ class Archive:
         path = folder / FILE_NAME
         check_files(path, writing=not reading)
         try:
+            self._reading = reading
             try:
-                self._reading = reading
                 self._connection = connect(path, "ro" if reading else "rwc")
                 applied = applied_migrations(self._connection)
                 if not reading:
                     migrate(self._connection)
-                elif not applied:
-                    raise sqlite3.DatabaseError("it holds no tables")
             except sqlite3.OperationalError:
                 writable = os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
                 if not path.is_file() or (writable and not reading):
                     raise
-                # read-only, or with a journal that only who may write can play back
                 self._reading = True
-                self._connection = connect(path, "immutable")
-                applied_migrations(self._connection)  # fails here where it is no database
+                self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
+                applied = applied_migrations(self._connection)
+            if self._reading and not applied:
+                raise sqlite3.DatabaseError("it holds no tables")
         except sqlite3.OperationalError as error:
             raise _storage_error(folder, str(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:

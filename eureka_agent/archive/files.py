@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
-from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.archive.safe_files import copy_plain, open_plain
 
 
 def write_text(path: Path, text: str) -> None:
@@ -37,12 +36,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a whole file or none."""
-
-    def write(draft: Path) -> None:
-        with os.fdopen(open_plain(source), "rb") as read, draft.open("wb") as written:
-            shutil.copyfileobj(read, written)
-
-    write_file(path, write)
+    write_file(path, lambda draft: copy_plain(source, draft))
 
 
 def dump_json(value: object) -> str:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 from pathlib import Path
 from typing import Any, NoReturn
@@ -82,6 +83,12 @@ def read_plain(path: Path, most: int = MOST_TEXT_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
     return content
+
+
+def copy_plain(source: Path, target: Path) -> None:
+    """Copy a plain file to a place of this program's own. Raises OSError."""
+    with os.fdopen(open_plain(source), "rb") as read, target.open("wb") as written:
+        shutil.copyfileobj(read, written)
 
 
 def load_json(text: str | bytes) -> Any:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
 from eureka_agent.errors import RunFolderError
 
 MOST_VALUE_BYTES = 64 << 20
@@ -75,6 +76,26 @@ def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Conn
     for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {setting}")
     if mode != "rwc":
+        connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def connect_to_copy(path: Path) -> sqlite3.Connection:
+    """A database that a killed process left in the middle of a write, as it was before it: the journal is played back in a copy.
+
+    Raises OperationalError where there is no journal, or no room for the copy.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    if not journal.is_file():
+        raise sqlite3.OperationalError("it cannot be read")
+    with tempfile.TemporaryDirectory(prefix="eureka-") as folder:
+        try:
+            for file in (journal, path):
+                copy_plain(file, Path(folder) / file.name)
+        except OSError as error:
+            raise sqlite3.OperationalError(f"its copy cannot be made: {error.strerror}") from None
+        connection = connect(Path(folder) / path.name, "rwc")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # now; the open file outlives its name
         connection.execute("PRAGMA query_only=ON")
     return connection
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stranger import assert_one_clear_error, attempt, eureka, make_run
+from stranger import assert_one_clear_error, attempt, eureka, make_run, shown_json
 
 from eureka_agent.archive.artefacts import write_proposal
 from eureka_agent.archive.files import copy_file, write_text
@@ -152,6 +153,25 @@ def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_
     with pytest.raises(RunFolderError, match="names another file"):
         open_run(folder)
     assert victim.read_text() == "precious"
+
+
+def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_before(folder: Path, tmp_path: Path) -> None:
+    """Only who may write could play its journal back; a reader does so in a copy, and its `resume` finds what it left."""
+    killed = tmp_path / "runs" / "killed"
+    connection = sqlite3.connect(folder / "archive.sqlite", isolation_level=None)
+    connection.execute("PRAGMA cache_size=1")  # what is written goes to the file before it is committed
+    connection.execute("BEGIN")
+    connection.execute("UPDATE attempts SET id = 'half', record = ?", ("x" * 100_000,))
+    connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
+    shutil.copytree(folder, killed)
+    connection.execute("ROLLBACK")
+    before = {path.name: path.read_bytes() for path in killed.iterdir()}
+    assert len(before["archive.sqlite-journal"]) > 512
+    assert b"half" in before["archive.sqlite"]
+    (shown,) = shown_json(killed, tmp_path)["attempts"]
+    assert shown["id"] == "1-01"
+    assert {path.name: path.read_bytes() for path in killed.iterdir()} == before
+    assert open_run(killed).is_own(attempts=True)
 
 
 YAML = {
