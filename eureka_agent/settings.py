@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -18,6 +18,8 @@ from eureka_agent.errors import SettingsError, did_you_mean
 DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
+MOST_SETTINGS_BYTES = 64 << 10
+"""Of a file of settings: parsing YAML takes a second for half a megabyte."""
 
 
 class TrainingSettings(BaseModel):
@@ -239,6 +241,32 @@ class SearchSettings(TrainingSettings):
         return env
 
 
+FREE_SETTINGS = frozenset(
+    {
+        "api",
+        "base_url",
+        "budget",
+        "concurrency",
+        "iterations",
+        "max_cost",
+        "max_time",
+        "max_tokens",
+        "price",
+        "request_timeout",
+        "finalists",
+        "final_seeds",
+        "baselines",
+        "slots",
+        "device",
+        "workers",
+        "sandbox",
+        "dry_run_timeout",
+        "training_timeout",
+        "snapshot_interval",
+    }
+)
+"""Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""
+
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
@@ -267,7 +295,13 @@ def _problem(error: ErrorDetails, origin: str) -> str:
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """YAML in which a name that is written twice is an error; plain YAML silently takes the last one."""
+    """YAML in which a name that is written twice is an error, plain YAML silently takes the last one; and an alias, of which a few lines make gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node. Raises ComposerError for an alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "settings have no aliases", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a node. Raises ConstructorError for a repeated name."""
@@ -281,15 +315,19 @@ class _SettingsLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_settings_file(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. Raises SettingsError when there is none."""
+def read_settings_file(path: Path, read: Callable[[Path, int], bytes] | None = None) -> dict[str, Any]:
+    """The mapping in a YAML file. `read`: gives at most so many bytes of it, in place of `open`. Raises SettingsError when there is none."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _SettingsLoader)  # a subclass of the safe loader
+        content = (read or _first_bytes)(path, MOST_SETTINGS_BYTES + 1)
+        if len(content) > MOST_SETTINGS_BYTES:
+            raise ValueError(f"it has more than {MOST_SETTINGS_BYTES} bytes")
+        values = yaml.load(content.decode(), _SettingsLoader)  # a subclass of the safe loader
     except OSError as error:
         raise SettingsError(
             f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path"
         ) from None
-    except (yaml.YAMLError, ValueError) as error:  # YAML's constructors raise ValueError for a date such as 2026-13-01
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # YAML's constructors raise ValueError for a date such as 2026-13-01
         raise SettingsError(
             f"cannot read the settings in {str(path)!r}: {_yaml_problem(error)}", "write one `name: value` a line"
         ) from None
@@ -302,10 +340,17 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     return values
 
 
+def _first_bytes(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(most)
+
+
 def _yaml_problem(error: Exception) -> str:
     """What is wrong with a YAML text, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem}, line {error.problem_mark.line + 1}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else " ".join(str(error).split())
 
 

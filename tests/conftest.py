@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +32,9 @@ REWARD = """def compute_reward(cart_position, actions):
 
 # one wall for all tests that do not name one, whatever this machine has
 os.environ.setdefault("EUREKA_SANDBOX", "process")
+# runs are signed with a secret of the tests' own, not with the person's
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="eureka-tests-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # What started the tests may ignore a signal (nohup, a job in the background), and every program that they start would inherit that. One that is handled
 # by doing nothing is still ignored here, and has its usual effect on them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.reflection import number
+from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
@@ -34,7 +36,7 @@ def read_trajectories(
     episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     try:
         check_arrays(path)
-        with np.load(path, allow_pickle=False) as arrays:
+        with os.fdopen(open_plain(path), "rb") as file, np.load(file, allow_pickle=False) as arrays:
             for key in arrays.files:
                 episode, _, variable = key.partition("/")
                 if variables is None or variable in variables:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eureka_agent.archive.files import dump_json, write_text
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.markup import fenced
 from eureka_agent.records import BASELINES, Attempt
 
@@ -16,19 +17,19 @@ REWARD, POLICY, CURVES, TRAJECTORIES = "reward.py", "policy.safetensors", "curve
 
 
 def attempt_folder(run: Path, attempt_id: str) -> Path:
-    """`attempts/<id>`."""
-    return run / ATTEMPTS / attempt_id
+    """`attempts/<id>`. Raises RunFolderError, as those below do, where a link or an id leads out of the run."""
+    return inside(run, ATTEMPTS, attempt_id)
 
 
 def repeat_folder(run: Path, attempt_id: str, seed: int) -> Path:
     """`attempts/<id>/seed-<seed>`: the files of a training that confirms the attempt."""
-    return attempt_folder(run, attempt_id) / f"seed-{seed}"
+    return inside(run, ATTEMPTS, attempt_id, f"seed-{seed}")
 
 
 def training_folder(run: Path, name: str, seed: int) -> Path:
     """`finals/<attempt>/seed-<seed>`, or `baselines/<human or sparse>/seed-<seed>`."""
     parent = BASELINES_FOLDER if name in BASELINES else FINALS
-    return run / parent / name / f"seed-{seed}"
+    return inside(run, parent, name, f"seed-{seed}")
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:

@@ -1,25 +1,29 @@
 """The archive: one SQLite file in the run folder that remembers every attempt, final training and message.
 
-A row is written at every change of stage, in a transaction of its own, so a kill at any moment loses only what was under way.
+A row is written at every change of stage, in a transaction of its own, so a kill at any moment loses only what was under way. The file may be a
+stranger's (`archive/sqlite_files.py`): what is read of it is bounded and checked.
 """
 
 from __future__ import annotations
 
 import errno
+import hmac
 import json
 import os
 import shlex
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.migrations import migrate
+from eureka_agent.archive.facts import checked_fact
+from eureka_agent.archive.migrations import applied_migrations, migrate
+from eureka_agent.archive.safe_files import check_numbers, load_json
+from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_copy, fetch
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
@@ -68,11 +72,6 @@ def _no_room(folder: Path) -> bool:
     return False
 
 
-def _connect(address: str) -> sqlite3.Connection:
-    """An open database. `check_same_thread` stays on: the archive belongs to one thread."""
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=10.0)
-
-
 def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
@@ -80,24 +79,32 @@ def _read_only(folder: Path) -> bool:
 class Archive:
     """Attempts, final trainings, messages and the run's own facts, by key."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for reading.
+    def __init__(self, folder: Path, *, reading: bool = False) -> None:
+        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for reading. `reading`: nothing is written, or made.
 
-        Raises RunFolderError where it is not a database or the disk is full.
+        Raises RunFolderError where it is not a database of this program, or the disk is full.
         """
         self.folder = folder
+        self.seal: Callable[[str], str] | None = None
+        """Signs the attempts that are written, in the name of this user."""
         path = folder / FILE_NAME
+        check_files(path, writing=not reading)
         try:
+            self._reading = reading
             try:
-                self._connection = _connect(f"file:{quote(str(path.absolute()))}")
-                migrate(self._connection)
+                self._connection = connect(path, "ro" if reading else "rwc")
+                applied = applied_migrations(self._connection)
+                if not reading:
+                    migrate(self._connection)
             except sqlite3.OperationalError:
-                if not path.is_file() or (
-                    os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
-                ):
+                writable = os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
+                if not path.is_file() or (writable and not reading):
                     raise
-                self._connection = _connect(f"file:{quote(str(path.absolute()))}?immutable=1")
-                self._connection.execute("SELECT 1 FROM sqlite_master")  # fails here where it is no database
+                self._reading = True
+                self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
+                applied = applied_migrations(self._connection)
+            if self._reading and not applied:
+                raise sqlite3.DatabaseError("it holds no tables")
         except sqlite3.OperationalError as error:
             raise _storage_error(folder, str(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:
@@ -111,15 +118,20 @@ class Archive:
 
     def _read(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(statement, values).fetchall()
-        except sqlite3.DatabaseError as error:
+            return fetch(self._connection, statement, values, bounded=self._reading)
+        except (sqlite3.DatabaseError, OverflowError) as error:  # a number that is asked for may be any
             raise self._damaged(str(error)) from None
 
-    def _parsed(self, model: type[RecordT], text: str) -> RecordT:
+    def _parsed(self, model: type[RecordT], text: object) -> RecordT:
         try:
+            if not isinstance(text, str):
+                raise ValueError(f"it is {type(text).__name__}, expected text")
+            if self._reading:
+                check_numbers(text)
             return model.model_validate_json(text)
-        except ValidationError as error:
-            raise self._damaged(f"a record of {model.__name__} is broken: {error.errors()[0]['msg']}") from None
+        except ValueError as error:  # pydantic's too
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise self._damaged(f"a record of {model.__name__} is broken: {reason}") from None
 
     def _damaged(self, reason: str) -> RunFolderError:
         path = self.folder / FILE_NAME
@@ -128,6 +140,16 @@ class Archive:
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with storage_errors(self.folder):
             self._connection.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            self._connection.execute("ROLLBACK")
+            raise
 
     # ── the run's own facts ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,26 +160,25 @@ class Archive:
     def set_facts(self, facts: Mapping[str, Any]) -> None:
         """Store JSON values by key, all of them or none."""
         rows = [(key, json.dumps(value)) for key, value in facts.items()]
-        with storage_errors(self.folder):
-            self._connection.execute("BEGIN")
-            try:
-                self._connection.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
-                self._connection.execute("COMMIT")
-            except sqlite3.Error:
-                self._connection.execute("ROLLBACK")
-                raise
+        with storage_errors(self.folder), self._transaction():
+            self._connection.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
 
     def fact(self, key: str, default: Any = None) -> Any:
         """The JSON value under `key`."""
         rows = self._read("SELECT value FROM run WHERE key = ?", (key,))
-        return json.loads(rows[0][0]) if rows else default
+        if not rows:
+            return default
+        try:
+            return checked_fact(key, load_json(rows[0][0]))
+        except (ValueError, TypeError) as error:
+            raise self._damaged(f"what it says of {key!r} is broken: {error}") from None
 
     # ── attempts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def put_attempt(self, attempt: Attempt) -> None:
         """Insert the attempt or replace what was known of it."""
         self._write(
-            "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 attempt.id,
                 attempt.iteration,
@@ -169,7 +190,8 @@ class Archive:
                 attempt.fitness,
                 attempt.retries,
                 attempt.created,
-                attempt.model_dump_json(),
+                record := attempt.model_dump_json(),
+                "" if self.seal is None else self.seal(record),
             ),
         )
 
@@ -186,6 +208,21 @@ class Archive:
         """The attempt with this id."""
         rows = self._read("SELECT record FROM attempts WHERE id = ?", (attempt_id,))
         return self._parsed(Attempt, rows[0][0]) if rows else None
+
+    def sealed(self, seal: Callable[[str], str]) -> bool:
+        """Whether all attempts have this seal: none was changed or put there by somebody else."""
+        if self._reading and "0004_seal_of_an_attempt" not in applied_migrations(self._connection):
+            return False
+        rows = self._read("SELECT record, seal FROM attempts")
+        return all(hmac.compare_digest(str(found).encode(), seal(str(record)).encode()) for record, found in rows)
+
+    def seal_all(self, seal: Callable[[str], str]) -> None:
+        """Seal the attempts that are there, and all that are written from now on."""
+        self.seal = seal
+        rows = self._read("SELECT id, record, seal FROM attempts")
+        stale = [(seal(str(record)), name) for name, record, found in rows if found != seal(str(record))]
+        with storage_errors(self.folder), self._transaction():
+            self._connection.executemany("UPDATE attempts SET seal = ? WHERE id = ?", stale)
 
     # ── final trainings and baselines ───────────────────────────────────────────────────────────────────────────────
 
@@ -208,17 +245,20 @@ class Archive:
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
         rows = self._read("SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed")
-        return tuple(
-            FinalTraining(
-                name=name,
-                seed=seed,
-                failure=failure,
-                cached=bool(cached),
-                retries=retries,
-                outcome=None if outcome is None else self._parsed(Outcome, outcome),
+        try:
+            return tuple(
+                FinalTraining(
+                    name=name,
+                    seed=seed,
+                    failure=failure,
+                    cached=bool(cached),
+                    retries=retries,
+                    outcome=None if outcome is None else self._parsed(Outcome, outcome),
+                )
+                for name, seed, failure, cached, retries, outcome in rows
             )
-            for name, seed, failure, cached, retries, outcome in rows
-        )
+        except ValidationError as error:
+            raise self._damaged(f"a final training is broken: {error.errors()[0]['msg']}") from None
 
     # ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.safe_files import copy_plain, open_plain
 
 
 def write_text(path: Path, text: str) -> None:
@@ -24,6 +24,9 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
     with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            # made here, so that `write` finds a file of this process and no link that somebody put there
+            draft.unlink(missing_ok=True)
+            os.close(open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             write(draft)
             os.replace(draft, path)
         except OSError:
@@ -33,7 +36,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a whole file or none."""
-    write_file(path, lambda draft: shutil.copyfile(source, draft))
+    write_file(path, lambda draft: copy_plain(source, draft))
 
 
 def dump_json(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hmac
 import importlib.metadata
 import os
 import platform
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +23,8 @@ import yaml
 from eureka_agent import __version__
 from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, storage_errors
 from eureka_agent.archive.files import write_text
+from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
+from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, new_run_id, user_signer
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
@@ -36,6 +40,9 @@ WRITTEN_FITNESS_FACT = "written_fitness"
 """Where the archive keeps the fitness that a language model wrote for the run."""
 FITNESS_ACCEPTED_FACT = "fitness_accepted"
 """Where it keeps how that was accepted, in words."""
+ID_FACT, SIGNATURE_FACT = "id", "signature"
+_LOCK_CHARACTERS = 20
+"""A process id."""
 
 
 def runs_folder() -> Path:
@@ -56,6 +63,8 @@ class Run:
         self.settings = settings
         self.description = description
         self.archive = archive
+        self.why_unsigned = ""
+        """Why a run that this process made or goes on with could not be signed."""
 
     @property
     def name(self) -> str:
@@ -98,6 +107,34 @@ class Run:
     def seconds(self) -> float:
         return float(self.archive.fact("seconds", 0.0))
 
+    def is_own(self, *, attempts: bool = False) -> bool:
+        """Whether this user's program wrote what decides about code, walls and keys (`archive/signature.py`). `attempts`: and every attempt."""
+        run_id, signature = self.archive.fact(ID_FACT), self.archive.fact(SIGNATURE_FACT)
+        if run_id is None or signature is None:
+            return False
+        try:
+            signer = user_signer(make=False)
+        except NoSecretError:
+            return False
+        if not hmac.compare_digest(self._signature(signer, run_id).encode(), signature.encode()):
+            return False
+        return not attempts or self.archive.sealed(partial(signer.attempt, run_id))
+
+    def sign(self) -> str:
+        """Sign what is there, and every attempt from now on. Returns why that cannot be, or ""."""
+        try:
+            signer = user_signer(make=True)
+        except NoSecretError as error:
+            return error.message
+        run_id = self.archive.fact(ID_FACT) or new_run_id()
+        self.archive.seal_all(partial(signer.attempt, run_id))
+        self.archive.set_facts({ID_FACT: run_id, SIGNATURE_FACT: self._signature(signer, run_id)})
+        return ""
+
+    def _signature(self, signer: Signer, run_id: str) -> str:
+        facts = {name: self.archive.fact(name) for name in SIGNED_FACTS}
+        return signer.run(run_id, _read_settings(self.folder), _read_environment(self.folder), facts)
+
 
 def create_run(
     settings: SearchSettings,
@@ -108,7 +145,7 @@ def create_run(
 ) -> Run:
     """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an archive that holds `facts`.
 
-    The archive comes last: a folder that has one is a whole run. Raises RunFolderError where it cannot be made.
+    The archive comes last: a folder that has one is a whole run, and is signed then. Raises RunFolderError where it cannot be made.
     """
     parent = runs_folder() if parent is None else parent
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -139,7 +176,9 @@ def create_run(
             **(facts or {}),
         }
     )
-    return Run(folder, settings, description, archive)
+    run = Run(folder, settings, description, archive)
+    run.why_unsigned = run.sign()
+    return run
 
 
 def _first_free(parent: Path, stem: str) -> Path:
@@ -154,22 +193,33 @@ def _first_free(parent: Path, stem: str) -> Path:
             return folder
 
 
-def open_run(folder: Path) -> Run:
-    """Open an existing run. Raises RunFolderError where the folder is not one."""
+def open_run(folder: Path, *, reading: bool = False) -> Run:
+    """Open an existing run. `reading`: nothing in it is changed. Raises RunFolderError where the folder is not one."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
-        if not (folder / name).is_file():
+        if not inside(folder, name).is_file():
             raise RunFolderError(
                 f"{str(folder)!r} is not a run: it has no {name}", "`eureka runs` lists the runs there are"
             )
-    settings = parse_settings(SearchSettings, read_settings_file(folder / SETTINGS_FILE), str(folder / SETTINGS_FILE))
+    settings = _read_settings(folder)
     try:
-        description = TaskDescription.model_validate_json((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8"))
-    except ValueError as error:
+        content = _read_environment(folder).decode()
+        check_numbers(content)
+        description = TaskDescription.model_validate_json(content)
+    except (OSError, ValueError) as error:
         raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {error}",
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {' '.join(str(error).split())[:300]}",
             "was it edited? restore it or start a new run",
         ) from None
-    return Run(folder, settings, description, Archive(folder))
+    return Run(folder, settings, description, Archive(folder, reading=reading))
+
+
+def _read_settings(folder: Path) -> SearchSettings:
+    path = folder / SETTINGS_FILE
+    return parse_settings(SearchSettings, read_settings_file(path, read_plain), str(path))
+
+
+def _read_environment(folder: Path) -> bytes:
+    return read_plain(folder / ENVIRONMENT_FILE)
 
 
 def find_run(word: str) -> Path:
@@ -206,12 +256,12 @@ def list_runs(parent: Path | None = None) -> list[Path]:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the run for this process. The system lets go of it when the process ends, however it ends."""
     with storage_errors(folder):
-        handle = (folder / LOCK_FILE).open("a+")
+        handle = os.fdopen(open_plain(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
     try:
         if not _locks(handle):
             handle.seek(0)
             raise RunFolderError(
-                f"the run {folder.name!r} is being worked on by process {handle.read().strip() or 'unknown'}",
+                f"the run {folder.name!r} is being worked on by process {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
                 f"wait for it, or stop it and `{resume_command(folder)}`",
             )
         handle.truncate(0)
@@ -239,7 +289,7 @@ def _locks(handle: IO[str]) -> bool:
 def is_held(folder: Path) -> bool:
     """Some process works on the run."""
     try:
-        with (folder / LOCK_FILE).open() as handle:
+        with os.fdopen(open_plain(folder / LOCK_FILE)) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

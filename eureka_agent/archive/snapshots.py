@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.array_files import open_tensors
+from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint
 
 FOLDER = ".snapshots"
@@ -32,7 +35,8 @@ class SnapshotStore:
     """The last state of each training by the name of its job."""
 
     def __init__(self, run: Path) -> None:
-        self._folder = run / FOLDER
+        """Raises RunFolderError where their folder is a link."""
+        self._folder = inside(run, FOLDER)
         self._stored: dict[str, int] = {}
         """Points on disk that this process wrote, by job."""
 
@@ -50,7 +54,8 @@ class SnapshotStore:
             known = 0
         with storage_errors(self._folder.parent):
             self._folder.mkdir(exist_ok=True)
-            with self._points_path(job).open("a" if known else "w", encoding="utf-8") as file:
+            flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if known else os.O_TRUNC)
+            with os.fdopen(open_plain(self._points_path(job), flags), "w", encoding="utf-8") as file:
                 file.writelines(point.model_dump_json() + "\n" for point in points[known:])
         self._stored[job] = len(points)
 
@@ -58,11 +63,12 @@ class SnapshotStore:
         """The last state of a job; None where there is none, or what is there cannot be read."""
         state = self.state_path(job)
         try:
+            inside(self._folder, state.name)  # no link, and no pipe that would be waited for
             with open_tensors(state, "numpy") as file:
                 iterations = int(json.loads((file.metadata() or {})["training"])["iterations"])
-            with self._points_path(job).open(encoding="utf-8") as lines:
+            with os.fdopen(open_plain(self._points_path(job)), encoding="utf-8") as lines:
                 points = tuple(_POINTS.validate_json(line) for _, line in zip(range(iterations), lines, strict=False))
-        except (OSError, SafetensorError, ValidationError, KeyError, TypeError, ValueError):
+        except (OSError, RunFolderError, SafetensorError, ValidationError, KeyError, TypeError, ValueError):
             return None
         except (RecursionError, OverflowError):  # a worker wrote it: depth without end, an infinite number
             return None

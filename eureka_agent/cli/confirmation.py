@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import Verdict, WrittenFitness
@@ -26,6 +25,7 @@ def confirmation(yes: bool, output_format: str, paused: Callable[[], AbstractCon
     """Shows a fitness and asks for it. `yes`: takes it without asking; `paused`: the terminal is free in such a block."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
+        from eureka_agent.report.console import CleanConsole
         from eureka_agent.report.fitness import render_fitness
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
@@ -35,7 +35,7 @@ def confirmation(yes: bool, output_format: str, paused: Callable[[], AbstractCon
                 f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is not written again",
             )
         with paused():
-            Console(stderr=on_stderr).print(render_fitness(fitness, verdict))
+            CleanConsole(stderr=on_stderr).print(render_fitness(fitness, verdict))
             if yes:
                 return "accepted by --yes at the start"
             return "accepted by a person at the start" if await _asked(on_stderr) else None

@@ -52,11 +52,10 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
         records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
         print_json(records if several else {name: value for name, value in records[0].items() if name != "file"})
     else:
-        from rich.console import Console
-
         from eureka_agent.critic.render import render_line, render_verdict
+        from eureka_agent.report.console import CleanConsole
 
-        console = Console(highlight=False, soft_wrap=True)
+        console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
         for path, verdict in verdicts.items():
             source = verdict.repaired or sources[path]
             render = render_line if several else render_verdict

@@ -45,14 +45,15 @@ def _list(output_format: str) -> None:
     if output_format == "json":
         print_json([{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries])
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from eureka_agent.report.console import CleanConsole
 
     table = Table("environment", "task", "sentence", box=None, pad_edge=False, header_style="bold")
     for entry in entries:
         for index, (name, sentence) in enumerate(entry.tasks.items()):
             table.add_row(entry.name if index == 0 else "", name, sentence)
-    console = Console()
+    console = CleanConsole()
     console.print(table)
     console.print(
         "\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5. Details: eureka envs NAME",
@@ -69,11 +70,10 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
     if output_format == "json":
         print_json(description.model_dump(mode="json"))
         return
-    from rich.console import Console
-
+    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.environment import render_environment
 
-    Console().print(render_environment(description, tuple(loaded.tasks)))
+    CleanConsole().print(render_environment(description, tuple(loaded.tasks)))
 
 
 def _check(reference: str, task: str | None, output_format: str) -> None:

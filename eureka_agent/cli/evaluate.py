@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.errors import RunFolderError
 
 
@@ -18,25 +18,33 @@ from eureka_agent.errors import RunFolderError
 @click.option(
     "--trajectories", type=click.Path(path_type=Path), help="Write the best and the worst episode to this npz file."
 )
+@TRUST
 @FORMAT
 def evaluate(
-    run: str, attempt: str | None, episodes: int, seed: int, trajectories: Path | None, output_format: str
+    run: str, attempt: str | None, episodes: int, seed: int, trajectories: Path | None, trust: bool, output_format: str
 ) -> None:
-    """Score the best policy of RUN, or of one ATTEMPT, without loading any reward."""
+    """Score the best policy of RUN, or of one ATTEMPT, without loading any reward.
+
+    A run that is not your own names what it would run, and nothing is run before you agree.
+    """
     import asyncio
 
     from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
     from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.safe_files import inside
+    from eureka_agent.cli.trust import trust_to_evaluate
     from eureka_agent.report.wording import plural, plus_minus
     from eureka_agent.search.rescore import evaluation_summary, rescore
 
-    opened = open_run(find_run(run))
-    policy = (opened.folder / BEST if attempt is None else attempt_folder(opened.folder, attempt)) / POLICY
+    opened = open_run(find_run(run), reading=True)
+    folder = inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
+    policy = inside(folder, POLICY)
     if not policy.is_file():
         what = f"attempt {attempt!r}" if attempt else "a best policy"
         raise RunFolderError(
             f"{opened.name!r} has no policy of {what}", f"`eureka show {opened.folder}` lists what was trained"
         )
+    trust_to_evaluate(opened, trust)
     evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories))
     summary = {
         "run": opened.name,
@@ -49,14 +57,12 @@ def evaluate(
         print_json(summary)
         return
     fitness = plus_minus(summary["mean"], summary["std"])
-    click.echo(f"{opened.description.fitness_doc}: {fitness} over {plural(episodes, 'episode')}")
+    say(f"{opened.description.fitness_doc}: {fitness} over {plural(episodes, 'episode')}")
     if opened.fitness_origin:
-        click.echo(opened.fitness_origin)
+        say(opened.fitness_origin)
     if summary["success_rate"] is not None:
-        click.echo(f"solved: {summary['success_rate']:.0%}")
+        say(f"solved: {summary['success_rate']:.0%}")
     ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
-    click.echo(
-        f"length: {summary['mean_length']:.0f} of {opened.description.max_episode_length} steps; ended by: {ends}"
-    )
+    say(f"length: {summary['mean_length']:.0f} of {opened.description.max_episode_length} steps; ended by: {ends}")
     if trajectories is not None:
-        click.echo(f"best and worst episode: {trajectories}")
+        say(f"best and worst episode: {trajectories}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.output import FORMAT, print_json, say
 
 
 @click.command()
@@ -23,7 +23,7 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
     from eureka_agent.export.folder import default_folder, write_export
     from eureka_agent.search.summary import run_report
 
-    opened = open_run(find_run(run))
+    opened = open_run(find_run(run), reading=True)
     try:
         folder = default_folder(opened.folder, attempt) if out is None else out
         written = write_export(opened, run_report(opened), attempt, folder)
@@ -40,8 +40,8 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
             }
         )
         return
-    click.echo(f"attempt {written.attempt} of {opened.name}:")
+    say(f"attempt {written.attempt} of {opened.name}:")
     for path in written.files:
-        click.echo(f"  {path}")
+        say(f"  {path}")
     for name, reason in written.missing.items():
-        click.echo(f"  without {name}: {reason}")
+        say(f"  without {name}: {reason}")

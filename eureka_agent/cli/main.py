@@ -81,9 +81,11 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except EurekaError as error:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+        from eureka_agent.llm.text import printable
+
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
         if error.hint:
-            click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {error.hint}", err=True)
+            click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(error.hint)}", err=True)
         sys.exit(error.exit_status)
     except BrokenPipeError:
         # the reader of our output has gone, such as `| head`; without this Python would complain at its exit

@@ -15,9 +15,21 @@ FORMAT = click.option(
     show_default=True,
 )
 
+TRUST = click.option(
+    "--trust", is_flag=True, help="Take a run that is not your own at its word, whatever it would run or send."
+)
+
 
 def print_json(value: Any) -> None:
     """Print a value as `--format json` promises it."""
     from eureka_agent.archive.files import dump_json
+    from eureka_agent.llm.text import escaped
 
-    click.echo(dump_json(value), nl=False)
+    click.echo(escaped(dump_json(value)), nl=False)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that may come from a run folder, a model or a worker: nothing in it commands the terminal."""
+    from eureka_agent.llm.text import printable
+
+    click.echo(printable(text), err=err)

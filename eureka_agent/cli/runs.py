@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import RunFolderError, did_you_mean
 
 if TYPE_CHECKING:
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 @FORMAT
 def runs(output_format: str) -> None:
     """List the runs, oldest first: what was asked, how it stands, the best fitness."""
-    from rich.console import Console
-
     from eureka_agent.archive.run_folder import list_runs, runs_folder
     from eureka_agent.report.as_json import to_json
+    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.tables import render_runs
 
     reports: list[RunReport] = []
@@ -28,14 +27,14 @@ def runs(output_format: str) -> None:
         try:
             reports.append(_report(str(folder)))
         except RunFolderError as error:
-            click.echo(f"skipped {folder.name}: {error.message}", err=True)
+            say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
         print_json([{key: value for key, value in to_json(report).items() if key in keys} for report in reports])
     elif reports:
-        Console().print(render_runs(reports))
+        CleanConsole().print(render_runs(reports))
     else:
-        click.echo(f'no run in {str(runs_folder())!r} yet; start one: eureka search "balance the pole" --env cartpole')
+        say(f'no run in {str(runs_folder())!r} yet; start one: eureka search "balance the pole" --env cartpole')
 
 
 @click.command()
@@ -45,10 +44,10 @@ def runs(output_format: str) -> None:
 @FORMAT
 def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it."""
-    from rich.console import Console
-
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
+    from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
     from eureka_agent.report.tables import render_attempt, render_run
 
@@ -60,7 +59,7 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
         if output_format == "json":
             print_json(to_json(report))
         else:
-            Console().print(render_run(report))
+            CleanConsole().print(render_run(report))
         return
     chosen = next((entry for entry in report.attempts if entry.id == attempt), None)
     if chosen is None:
@@ -72,14 +71,13 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
         print_json(attempt_in_full_to_json(chosen, report.fitness_origin))
         return
     folder = attempt_folder(report.folder, chosen.id)
-    curves = folder / CURVES
+    curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    Console().print(render_attempt(chosen, points, folder, report.fitness_origin))
+    CleanConsole().print(render_attempt(chosen, points, folder, report.fitness_origin))
 
 
 def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:
-    from rich.console import Console
-
+    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.ledger import ledger_to_json, render_ledger
 
     if attempt is not None:
@@ -87,14 +85,14 @@ def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> No
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:
-        Console().print(render_ledger(report.ledger))
+        CleanConsole().print(render_ledger(report.ledger))
 
 
 def _report(word: str) -> RunReport:
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.search.summary import run_report
 
-    opened = open_run(find_run(word))
+    opened = open_run(find_run(word), reading=True)
     try:
         return run_report(opened)
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from eureka_agent.cli.options import given_settings, settings_options
-from eureka_agent.cli.output import FORMAT
+from eureka_agent.cli.output import FORMAT, TRUST, say
 from eureka_agent.settings import SearchSettings
 
 _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
@@ -44,18 +44,28 @@ def search(sentence: str | None, config: Path | None, yes: bool, output_format: 
             output_format,
         )
     except FitnessDeclinedError as declined:  # no error: a person decided so
-        click.echo(declined.message, err=True)
+        say(declined.message, err=True)
         sys.exit(declined.exit_status)
 
 
 @click.command()
 @click.argument("run")
+@TRUST
 @FORMAT
-def resume(run: str, output_format: str) -> None:
-    """Go on with RUN (a folder, a name, the beginning of one, or `latest`) from what is missing."""
-    from eureka_agent.archive.run_folder import find_run
+def resume(run: str, trust: bool, output_format: str) -> None:
+    """Go on with RUN (a folder, a name, the beginning of one, or `latest`) from what is missing.
+
+    A run that is not your own names what it would run and send, and is not touched before you agree.
+    """
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.cli.trust import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.session import resume as resume_search
 
     folder = find_run(run)
+    opened = open_run(folder, reading=True)
+    try:
+        trust_to_resume(opened, trust)
+    finally:
+        opened.archive.close()
     watch(lambda observer: resume_search(folder, observer), output_format)

@@ -12,17 +12,18 @@ from types import TracebackType
 from typing import Any
 
 import click
-from rich.console import Console
 
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.cli.output import print_json
+from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.cli.output import print_json, say
+from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class LastingConsole(Console):
+class LastingConsole(CleanConsole):
     """A console that outlives its reader: after `| head` or a closed terminal it writes to nowhere."""
 
     def on_broken_pipe(self) -> None:
@@ -44,8 +45,9 @@ class _Log:
 
         if isinstance(event, RunStarted) and self._handle is None:
             with suppress(OSError):  # a log that cannot be written must not stop a search
-                self._handle = (event.run_folder / "log.txt").open("a", encoding="utf-8")
-                self._observer = PlainLog(Console(file=self._handle, width=160, no_color=True))
+                log = open_plain(event.run_folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+                self._handle = os.fdopen(log, "a", encoding="utf-8")
+                self._observer = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
         if self._observer is not None:
             with suppress(OSError):
                 self._observer(event)
@@ -143,7 +145,7 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     except (asyncio.CancelledError, KeyboardInterrupt):
         if folder.path is not None:
             with suppress(OSError):  # the terminal may be what has gone
-                click.echo(f"Stopped. Go on with:  {resume_command(folder.path)}", err=output_format == "json")
+                say(f"Stopped. Go on with:  {resume_command(folder.path)}", err=output_format == "json")
         raise click.exceptions.Abort from None
     if output_format == "json":
         from eureka_agent.report.as_json import to_json

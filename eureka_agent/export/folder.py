@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
 from eureka_agent.records import Attempt
@@ -16,6 +18,8 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import words
 
 EXPORT = "export"
+_MARKED_LINE = 10_000
+"""Characters in which the marker is looked for."""
 ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
 
 
@@ -32,7 +36,7 @@ class WrittenExport:
 
 def default_folder(run: Path, attempt: str | None) -> Path:
     """`export/` in the run, for the best; `export/<attempt>/` for an attempt that was named."""
-    return run / EXPORT if attempt is None else run / EXPORT / attempt
+    return inside(run, EXPORT) if attempt is None else inside(run, EXPORT, attempt)
 
 
 def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path) -> WrittenExport:
@@ -57,7 +61,7 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
     """What to export, and its policy's file."""
     if attempt is not None:
         return _chosen_attempt(run, report, attempt)
-    policy, reward = run.folder / BEST / POLICY, run.folder / BEST / REWARD
+    policy, reward = inside(run.folder, BEST, POLICY), inside(run.folder, BEST, REWARD)
     if report.best is None or not policy.is_file() or not reward.is_file():
         raise RunFolderError(
             f"{run.name!r} has no best policy yet", f"`eureka show {run.folder}` lists its attempts: name one of them"
@@ -72,7 +76,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
         raise RunFolderError(
             f"the run {run.name!r} has no attempt {name!r}", did_you_mean(name, [entry.id for entry in report.attempts])
         )
-    policy = attempt_folder(run.folder, name) / POLICY
+    policy = inside(attempt_folder(run.folder, name), POLICY)
     if not policy.is_file():
         raise RunFolderError(
             f"the attempt {name!r} has no policy: it is {_state(chosen)}",
@@ -116,8 +120,8 @@ def _check_folder(folder: Path) -> None:
 
 def _is_export(folder: Path) -> bool:
     try:
-        with (folder / README).open(encoding="utf-8") as readme:
-            return MARKER in readme.readline()
+        with os.fdopen(open_plain(folder / README), encoding="utf-8") as readme:
+            return MARKER in readme.readline(_MARKED_LINE)
     except (OSError, UnicodeDecodeError):
         return False
 

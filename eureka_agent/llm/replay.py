@@ -24,6 +24,8 @@ from eureka_agent.records import Message
 
 SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
 """Settings that decide who is asked and how: a replay takes them from the recording."""
+_MOST_BYTES = 256 << 20
+"""Of a recording."""
 _LINES_SHOWN = 12
 _CHARACTERS_SHOWN = 160
 
@@ -49,7 +51,11 @@ def read_recording(path: Path) -> Recording:
     """A recording from its file. Raises RunFolderError for a file that is none."""
     try:
         # not `splitlines`, which also breaks where JSON does not
-        head, *lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+        head, *lines = content.decode().rstrip("\n").split("\n")
         settings = dict(json.loads(head)["settings"].items())
         records = [json.loads(line) for line in lines]
         messages = {record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint
 
@@ -31,11 +33,12 @@ def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
 def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
     """The points that `write_curves_csv` wrote. Raises RunFolderError for a file that it did not."""
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with os.fdopen(open_plain(path), newline="", encoding="utf-8") as stream:
             return tuple(_point(row) for row in csv.DictReader(stream))
-    except (OSError, KeyError, ValueError) as error:  # pydantic's and unicode's errors are ValueErrors
+    except (OSError, KeyError, TypeError, AttributeError, ValueError, csv.Error) as error:
+        # pydantic's and unicode's errors are ValueErrors; a row of more or fewer cells than names gives the types'
         raise RunFolderError(
-            f"{str(path)!r} cannot be read as curves: {type(error).__name__}: {error}",
+            f"{str(path)!r} cannot be read as curves: {type(error).__name__}: {' '.join(str(error).split())[:300]}",
             "was it edited or cut off? restore it",
         ) from None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -28,7 +27,7 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         "one training": f"{description.env_steps:,} environment steps on {description.num_envs} environments",
     }
     for name, text in rows.items():
-        facts.add_row(name, escape(text))
+        facts.add_row(name, text)
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
@@ -37,7 +36,7 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         table.add_row("", Text(_doc(variable), style="dim"))
     for constant in description.constants:
         unit = "" if constant.unit == "1" else f" {constant.unit}"
-        table.add_row(Text(constant.name, style="bold cyan"), escape(f"constant   {constant.value:g}{unit}"))
+        table.add_row(Text(constant.name, style="bold cyan"), f"constant   {constant.value:g}{unit}")
         table.add_row("", Text(constant.doc, style="dim"))
     head = Text.assemble((description.environment, "bold"), "  ", description.doc)
     note = (
@@ -53,7 +52,7 @@ def _kind(variable: VariableSpec) -> str:
     parts = [shape, variable.unit if variable.unit != "1" else "", variable.frame if variable.frame != "-" else ""]
     if variable.range is not None:
         parts.append(f"{variable.range[0]:.5g} … {variable.range[1]:.5g}")
-    return escape("   ".join(part for part in parts if part))
+    return "   ".join(part for part in parts if part)
 
 
 def _doc(variable: VariableSpec) -> str:

@@ -29,13 +29,13 @@ def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
     for name, text in fitness_facts(fitness).items():
         facts.add_row(name, Text(text))
     syntax = Syntax(fitness.source.rstrip(), "python", theme="ansi_dark", background_color="default", word_wrap=True)
-    title = f"fitness written by {fitness.author}"
+    title = Text(f"fitness written by {fitness.author}")  # as a string it would be read as markup
     parts: list[RenderableType] = [Panel(Group(facts, Text(), syntax), title=title, title_align="left")]
     if fitness.reasoning.strip():
         parts.append(reasoning_panel(fitness.reasoning))
     if verdict.findings:
-        title = "what the critic remarks (it calls it a reward)"
-        parts.append(Panel(render_findings(verdict), title=title, title_align="left", border_style="yellow"))
+        remarks = "what the critic remarks (it calls it a reward)"
+        parts.append(Panel(render_findings(verdict), title=remarks, title_align="left", border_style="yellow"))
     return Group(*parts)
 
 

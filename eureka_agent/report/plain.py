@@ -9,6 +9,7 @@ from types import TracebackType
 
 from rich.console import Console
 
+from eureka_agent.llm.text import printable
 from eureka_agent.records import Attempt, Repeat, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, remark
@@ -65,7 +66,7 @@ class PlainLog:
         self.view.apply(event, now)
         text = self._progress_line(now) if isinstance(event, TrainingProgress) else event_line(event, self.view)
         if text:
-            line = f"[{self.view.elapsed(now):7.1f} s] {' '.join(text.split())}\n"
+            line = f"[{self.view.elapsed(now):7.1f} s] {' '.join(printable(text).split())}\n"
             self._console.file.write(line if self._console.encoding.startswith("utf") else to_ascii(line))
             self._console.file.flush()
 

@@ -278,7 +278,7 @@ def _verdict_panel(result: Verdict) -> Panel:
 
 
 def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
-    title = f"reward function of attempt {attempt.id}"
+    title = Text(f"reward function of attempt {attempt.id}")  # as a string it would be read as markup
     source = attempt.proposal.source.rstrip()
     if not source:
         return Panel(Text("the designer's reply held no code", style="dim"), title=title, title_align="left")

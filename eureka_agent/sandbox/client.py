@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
@@ -131,10 +132,12 @@ class WorkerClient:
         """
         if once and name in self._given:
             return
-        with storage_errors(path.parent):
-            content = await asyncio.to_thread(path.read_bytes)
-        if len(content) > MAX_FILE_BYTES:
-            raise EurekaError(f"{str(path)!r} has {len(content)} bytes, expected at most {MAX_FILE_BYTES}", "")
+        try:
+            content = await asyncio.to_thread(read_plain, path, MAX_FILE_BYTES)
+        except OSError as error:
+            raise EurekaError(
+                f"cannot give a worker the file {str(path)!r}: {error.strerror}", "restore it, or train again"
+            ) from None
         header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)
         if once:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.database import storage_errors
+from eureka_agent.archive.files import write_file
 from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
 from eureka_agent.worker.messages import FileHeader
@@ -85,11 +85,7 @@ class Inbox:
 def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
     try:
         check(path)
-        with storage_errors(destination.parent):
-            destination.parent.mkdir(parents=True, exist_ok=True)
-            draft = destination.with_name(f".{destination.name}.draft-{os.getpid()}")
-            shutil.move(path, draft)  # perhaps from another file system
-            os.replace(draft, destination)  # a file that is there is whole
+        write_file(destination, lambda draft: shutil.move(path, draft))  # perhaps from another file system
     finally:
         path.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import can_tune
@@ -49,7 +50,7 @@ async def search(
     """See a run through on workers that `stack` closes: its generations, its final trainings and its best attempt's files."""
     settings, description = run.settings, run.description
     capacity = plan_capacity(settings, hardware.places)
-    scratch = run.folder / WORKERS_FOLDER
+    scratch = inside(run.folder, WORKERS_FOLDER)
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     snapshots = SnapshotStore(run.folder)
     fitness = run.written_fitness

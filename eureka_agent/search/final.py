@@ -9,6 +9,7 @@ from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder,
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.report.events import FinalStarted, Notice, Observer, Scored, TrainingEnded, TrainingKind
@@ -109,7 +110,7 @@ class FinalTrainings:
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
     """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the search where there was no final)."""
-    folder = run.folder / BEST
+    folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.source)
     finals = [
         (training, training.outcome.fitness)

@@ -150,7 +150,7 @@ def find_recording(word: str) -> Recording:
     if word in shipped:
         return read_recording(shipped[word])
     try:
-        run = open_run(find_run(word))
+        run = open_run(find_run(word), reading=True)
     except RunFolderError as error:
         raise RunFolderError(
             f"there is nothing to replay at {word!r}: {error.message}",

@@ -11,33 +11,8 @@ from pathlib import Path
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
 
-FREE_SETTINGS = frozenset(
-    {
-        "api",
-        "base_url",
-        "budget",
-        "concurrency",
-        "iterations",
-        "max_cost",
-        "max_time",
-        "max_tokens",
-        "price",
-        "request_timeout",
-        "finalists",
-        "final_seeds",
-        "baselines",
-        "slots",
-        "device",
-        "workers",
-        "sandbox",
-        "dry_run_timeout",
-        "training_timeout",
-        "snapshot_interval",
-    }
-)
-"""Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""
 _PREFIX = "eureka-driver-"
 
 

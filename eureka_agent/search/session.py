@@ -108,7 +108,7 @@ async def start(
 
 
 async def resume(folder: Path, observer: Observer) -> Run:
-    """Go on with a run from what is missing.
+    """Go on with a run from what is missing. It is this user's run from then on: who calls this trusts what the folder asks for.
 
     Raises EnvironmentLoadError where its environment has changed since, SettingsError where a setting has that its results depend on.
     """
@@ -186,6 +186,8 @@ async def _work(
     resumed: bool,
 ) -> None:
     with locked(run.folder):
+        if resumed:
+            run.why_unsigned = run.sign()
         keep_in_run(run)
         designer = designer_name(models, given)
         run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name})
@@ -203,6 +205,9 @@ async def _work(
                 fitness_origin=run.fitness_origin,
             )
         )
+        if run.why_unsigned:
+            text = f"this run is not signed, so later commands take it for a stranger's and ask for --trust: {run.why_unsigned}"
+            observer(Notice(text=text, level="warning"))
         if not resumed and run.settings.budget is not None:
             observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"]))
         if resumed and run.archive.fact("versions") != versions():

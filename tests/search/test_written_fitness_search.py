@@ -207,7 +207,8 @@ def test_a_fitness_that_is_another_than_the_run_began_with_is_refused(found: Fou
     fact = archive.fact("written_fitness")
     archive.set_fact("written_fitness", {**fact, "source": SOURCE.replace("3.0", "4.0")})
     archive.close()
-    assert "has changed since the run" in searcher.eureka("resume", str(copy), status=2)
+    assert "run the fitness function in it" in searcher.eureka("resume", str(copy), status=2)  # not what was signed
+    assert "has changed since the run" in searcher.eureka("resume", str(copy), "--trust", status=2)
 
 
 def test_without_a_terminal_it_is_kept_for_who_adds_yes(searcher: Searcher) -> None:

@@ -1,0 +1,126 @@
+"""Who wrote a run: this user's program signs it with a secret of this user's, so that a folder from somebody else is known as such.
+
+Covered is what decides about the code that runs, about the wall around it and about where keys go:
+- every setting but those that may be edited before `eureka resume` and only say how far, how fast and how long it goes (limits on money among them);
+- `environment.json`, which has the fingerprint of the environment and the source of the baselines;
+- a person's own reward and a written fitness, both in the archive;
+- each attempt, by a seal in its row, which is asked for before a run is resumed: a reward that the critic turned down must not come back as accepted.
+
+Not covered is what is only read, or believed no more than a model is: scores, curves, replies of models, policies, saved states of trainings. Nor are the
+environment's own files: they lie where the settings say, in the user's own place. (One that lies in the run folder came with it: such a run is never taken
+for the user's own.) A row that is missing, or an older one of the same run, is not noticed either.
+
+The name and place of the folder are not covered, so a run may be moved; a copy of it, with its signature, says no more than the run itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.errors import EurekaError
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings
+
+STATE_VARIABLE = "XDG_STATE_HOME"
+SECRET_BYTES = 32
+SIGNED_FACTS = ("given_source", "written_fitness", "settings")
+"""Facts of the archive that the signature covers."""
+_UNSIGNED = FREE_SETTINGS - {"api", "base_url", "sandbox"}
+
+
+class NoSecretError(EurekaError):
+    """This user has no secret, and none can be made."""
+
+
+class Signer:
+    """Signs with a user's secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def sign(self, *parts: str) -> str:
+        """HMAC-SHA-256 over the parts, in hexadecimal digits."""
+        return hmac.new(self._secret, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
+
+    def run(self, run_id: str, settings: SearchSettings, environment: bytes, facts: Mapping[str, Any]) -> str:
+        """Signature of a run. `settings`: as its file has them; `environment`: content of its `environment.json`; `facts`: of the archive."""
+        named = {
+            name: value
+            for name, value in settings.model_dump(mode="json", exclude_unset=True).items()
+            if name not in _UNSIGNED
+        }
+        covered = {name: facts.get(name) for name in SIGNED_FACTS}
+        described = hashlib.sha256(environment).hexdigest()
+        return self.sign("run", run_id, json.dumps([named, covered], sort_keys=True), described)
+
+    def attempt(self, run_id: str, record: str) -> str:
+        """Seal of an attempt of a run."""
+        return self.sign("attempt", run_id, record)
+
+
+def new_run_id() -> str:
+    """A name for a run that no other has, wherever its folder goes."""
+    return secrets.token_hex(16)
+
+
+def secret_path() -> Path:
+    """`$XDG_STATE_HOME/eureka_agent/secret`, or `~/.local/state/eureka_agent/secret`. Raises RuntimeError for a user without a home."""
+    given = os.environ.get(STATE_VARIABLE, "")
+    state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+    return state / "eureka_agent" / "secret"
+
+
+def user_signer(*, make: bool) -> Signer:
+    """The signer of this user. `make`: makes the secret where there is none. Raises NoSecretError."""
+    try:
+        path = secret_path()
+        with suppress(FileNotFoundError):
+            return Signer(_read(path))
+        if not make:
+            raise NoSecretError(f"there is no {str(path)!r}")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # two first uses at once agree
+            with suppress(FileNotFoundError):
+                return Signer(_read(path))
+            _write(path, secrets.token_bytes(SECRET_BYTES))
+        finally:
+            os.close(folder)
+        return Signer(_read(path))
+    except (OSError, RuntimeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise NoSecretError(f"no secret to sign runs with: {reason}", f"see {STATE_VARIABLE}") from None
+
+
+def _read(path: Path) -> bytes:
+    with os.fdopen(open_plain(path), "rb") as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+            raise OSError(None, f"{str(path)!r} is open to others; remove it, and a new one is made")
+        secret = file.read(SECRET_BYTES + 1)
+    if len(secret) != SECRET_BYTES:
+        raise OSError(None, f"{str(path)!r} is damaged; remove it, and a new one is made")
+    return secret
+
+
+def _write(path: Path, secret: bytes) -> None:
+    draft = path.with_name(".secret.draft")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, secret)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(draft, path)

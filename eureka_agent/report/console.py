@@ -1,0 +1,30 @@
+"""The door to the terminal: whatever is printed through it, from a run folder, a model or a worker, is text and commands nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from eureka_agent.llm.text import visible
+
+
+class CleanConsole(Console):
+    """A console that shows `[red]` and `[link=…]` as they are written, and lets no control character through but its own.
+
+    What is taken away has no width, so a table's columns stay in line. Colours come from styles, never from marks within a text.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """`options`: those of rich's console."""
+        super().__init__(**{"markup": False, "emoji": False, **options})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces of a renderable; every nested one passes here too."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
