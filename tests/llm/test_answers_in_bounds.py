@@ -99,16 +99,17 @@ async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(
 async def test_a_body_without_end_is_left_after_some_megabytes(
     wire: tuple[str, Any], model_server: ModelServer, waits: Waits, status: int
 ) -> None:
-    model_server.answers = [Endless(status=status)]
+    model_server.answers = ["warm", Endless(status=status)]
     model = opened(wire, model_server, waits)
+    await model.complete(REQUEST)  # an SDK's import takes memory, too
     tracemalloc.start()
     try:
         error = await refused_by(model)
-        assert tracemalloc.get_traced_memory()[1] < LARGEST_MEMORY_BYTES + (100 << 20) * ("litellm" in str(wire))
+        assert tracemalloc.get_traced_memory()[1] < LARGEST_MEMORY_BYTES
     finally:
         tracemalloc.stop()
     assert "goes on with its answer beyond what any reply has" in error.message
-    assert len(model_server.requests) == 1
+    assert len(model_server.requests) == 2
     # what lies in the sockets' buffers comes on top
     assert model_server.sent_bytes < LONGEST_BODY_BYTES + (32 << 20)
 
