@@ -40,8 +40,10 @@ def repair(tree: ast.Module, source: str, description: TaskDescription) -> tuple
     for edit in sorted(edits, key=lambda each: (each.node.lineno, each.node.col_offset), reverse=True):
         first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
         end = lines[last][edit.node.end_col_offset :]
+        # a statement of its own at the top level needs nothing in its place
+        text = "" if edit.text == "pass" and edit.node.col_offset == 0 and not end.strip() else edit.text
         lines[first : last + 1] = [
-            lines[first][: edit.node.col_offset] + edit.text.encode() + end,
+            lines[first][: edit.node.col_offset] + text.encode() + end,
             *([b""] * (last - first)),
         ]
     notes = [finding("M401", edit.note, edit.node, severity="note") for edit in edits]
