@@ -28,7 +28,7 @@ class Hostile:
         prompt = "\n".join(f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns])
         _, _, body = _rendered(asked, Reply(text=f"{PICTURE}\n\n{answer(prompt, self._asked)}"))
         content = json.loads(body)
-        content["usage"] = {"prompt_tokens": 10**4000, "completion_tokens": -(10**4000), "total_tokens": 1e308}
+        content["usage"] = {"prompt_tokens": 10**15, "completion_tokens": -(10**4000), "total_tokens": 1e308}
         content |= {"id": "x" * 100_000, "model": "y" * 100_000, "created": 10**4000}
         return Raw(json.dumps(content).encode())
 
@@ -61,7 +61,7 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert "<img" not in report
     assert all(reply.read_text().startswith("```") for reply in folder.glob("attempts/*/reply.md"))
 
-    # an archive that an earlier version wrote has the numbers as they came
+    # an archive that an earlier version wrote has the numbers as they came (longer ones are refused, see tests/cli/test_hostile_folders.py), and no seals
     with sqlite3.connect(folder / "archive.sqlite") as archive:
         for table in ("messages", "attempts"):
             rows = archive.execute(f"SELECT rowid, record FROM {table}").fetchall()
@@ -74,7 +74,7 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert eureka.json("show", "latest", "--cost")["total"] == account["total"]
     assert eureka.json("show", "latest")["cost"]["uncounted"] == account["total"]["uncounted"]
     eureka("show", "latest")
-    eureka("resume", "latest")
+    eureka("resume", "latest", "--trust")
     assert len(server.requests) == asked
     assert eureka.json("show", "latest", "--cost")["total"] == account["total"]
 
@@ -86,5 +86,5 @@ def _with_absurd_costs(value: Any) -> Any:
         return value
     changed = {name: _with_absurd_costs(each) for name, each in value.items()}
     if "prompt_tokens" in changed:
-        changed |= {"prompt_tokens": 10**4000, "completion_tokens": -5, "cached_tokens": 1.5, "money": "1E+3994"}
+        changed |= {"prompt_tokens": 10**15, "completion_tokens": -5, "cached_tokens": 1.5, "money": "1E+3994"}
     return changed
