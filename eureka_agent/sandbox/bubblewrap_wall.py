@@ -17,7 +17,7 @@ import eureka_agent
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
-from eureka_agent.sandbox.process_wall import ProcessHandle
+from eureka_agent.sandbox.process_wall import ProcessHandle, start_process
 from eureka_agent.sandbox.readable import named_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import worker_environment
@@ -93,16 +93,8 @@ class BubblewrapWall:
                 if group is not None:
                     command = ["/bin/sh", "-c", ENTER, "sh", *command]
                     environment["EUREKA_GROUPS"] = ":".join(map(str, group.folders))
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env=environment,  # of bwrap too: its own is for the worker to read in /proc
-                    cwd="/",
-                    pass_fds=descriptors,
-                    start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
-                )
+                # the environment is bwrap's too: its own is for the worker to read in /proc
+                process = await start_process(command, environment, Path("/"), descriptors)
         except BaseException as error:  # also a cancellation: no group stays behind
             if group is not None:
                 await asyncio.shield(asyncio.to_thread(group.remove))

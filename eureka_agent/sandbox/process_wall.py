@@ -9,6 +9,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eureka_agent.errors import WallError
@@ -109,6 +110,36 @@ class ProcessHandle:
                 self.end()
 
 
+async def start_process(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, descriptors: tuple[int, ...] = ()
+) -> asyncio.subprocess.Process:
+    """A process with pipes in a session of its own. Raises OSError.
+
+    A cancellation waits for the start, then kills the session: asyncio's own kills one process, and waits for ever where that one had begun another,
+    which holds the pipes.
+    """
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=folder,
+            pass_fds=descriptors,
+            start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            handle = ProcessHandle(await starting)
+            handle.end()
+            await handle.gone()
+        raise
+
+
 class ProcessWall:
     """Workers as plain child processes with limits."""
 
@@ -151,15 +182,7 @@ class ProcessWall:
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=worker_environment(folder, mark, limits.visible_gpu),
-                cwd=folder,
-                start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
-            )
+            process = await start_process(command, worker_environment(folder, mark, limits.visible_gpu), folder)
         except OSError as error:
             raise WallError(
                 f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -103,7 +104,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: 
     write_text(report, "old")
     with pytest.raises(RunFolderError, match="No space left on device") as caught:
         write_file(report, fill_the_disk)
-    assert caught.value.hint == f"free some space, then `eureka resume {tmp_path}`"
+    assert caught.value.hint == f"free some space, then `eureka resume {shlex.quote(str(tmp_path))}`"
     assert report.read_text() == "old"
     assert list(report.parent.iterdir()) == [report]
 

@@ -61,7 +61,7 @@ def test_completion_script_names_the_program(tmp_path: Path, shell: str) -> None
 
 def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
     def complete(*words: str) -> list[str]:
-        environment = {
+        environment = os.environ | {
             "COMP_WORDS": " ".join(words),
             "COMP_CWORD": str(len(words) - 1),
             "_EUREKA_COMPLETE": "bash_complete",

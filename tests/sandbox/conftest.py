@@ -15,15 +15,17 @@ GOOD = """def compute_reward(pole_upright, actions):
 
 
 def _processes_of(scratch: Path) -> list[int]:
-    """Processes whose home is in the folder: workers, and whatever they started."""
+    """Processes whose home or argument is in the folder: workers, and whatever they started."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            variables = entry.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if any(variable.startswith(f"HOME={scratch}".encode()) for variable in variables):
-            found.append(int(entry.parent.name))
+    for entry in Path("/proc").glob("[0-9]*"):
+        # root alone may read the variables of a confined process
+        for file, name in (("environ", "HOME="), ("cmdline", "--scratch\0")):
+            try:
+                if f"\0{name}{scratch}".encode() in b"\0" + (entry / file).read_bytes():
+                    found.append(int(entry.name))
+                    break
+            except OSError:
+                continue
     return found
 
 

@@ -332,7 +332,7 @@ def hostile_environment(folder: Path, body: str) -> Path:
 
 def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that is started with a number in place of a user."""
-    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert why_not() is None
 
@@ -359,15 +359,25 @@ async def test_no_worker_is_shown_all_files_of_this_machine(tmp_path: Path, monk
         await BubblewrapWall().start(tmp_path, LIMITS)
 
 
-async def test_a_start_that_is_given_up_leaves_no_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", range(6))
+async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """At whatever moment: before bwrap has begun a second process, or while it makes namespaces for it."""
+    monkeypatch.setenv("TZ", TIME_ZONE)
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
     await asyncio.sleep(0)
     assert not GROUPED or set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) != groups
+    if moment:
+        await asyncio.sleep(0)
+        time.sleep(0.001 * moment)  # the loop stands still, bwrap does not
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await starting
+        async with asyncio.timeout(20.0):
+            await starting
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+    assert processes_behind_a_wall() == set()
 
 
 def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,8 +115,9 @@ def test_workers_die_with_a_driver_that_is_killed_whatever_they_are_at(
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
         # the worker, which waits for its fork and reads no command, its nursery, and the fork in its endless loop
-        assert wait_until(lambda: len(processes_of(tmp_path)) == 3, 60.0)
+        there = wait_until(lambda: len(processes_of(tmp_path)) == 3, 60.0)
         driver.send_signal(signal.SIGKILL)
+    assert there
     assert wait_until(lambda: not processes_of(tmp_path), 5.0)
 
 

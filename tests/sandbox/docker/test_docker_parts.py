@@ -10,7 +10,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import docker
@@ -43,6 +45,13 @@ def test_engines_that_cannot_be_used_are_refused_in_one_line(host: str, message:
     assert message in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder whose path is short: that of a socket has at most 107 bytes, wherever the tests run."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

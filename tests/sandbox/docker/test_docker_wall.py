@@ -320,7 +320,7 @@ async def test_a_kill_ends_although_the_engine_hangs(run_script: Run, engine: En
     good = engine.client.api.timeout
     adapter = engine.client.api._custom_adapter
     path = adapter.socket_path
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/docker.sock")
         listener.listen()
         adapter.socket_path, engine.client.api.timeout = f"{folder}/docker.sock", 0.5
