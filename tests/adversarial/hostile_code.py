@@ -315,12 +315,12 @@ FRAMES = (
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     value.detach().fill_(7.0)
             frame = frame.f_back
-    """, "import sys"), ends=("D307", "D313")),
+    """, "import sys"), ends=("D307", "D313", "D317")),
     _own("frames and patches", "writes into every tensor there is", body("""
         for value in gc.get_objects():
             if type(value) is torch.Tensor and value.is_floating_point() and not value.is_inference():
                 value.data.fill_(7.0)
-    """, "import gc"), ends=("D307", "D313")),
+    """, "import gc"), ends=("D307", "D313", "D317")),
     _own("frames and patches", "replaces functions of torch", "torch.Tensor.tanh = lambda self: self * 0\ntorch.exp = torch.cat = torch.stack = None\n" + body(""),
          ("raised", "contract"), ("D302", "D312")),
     _own("frames and patches", "changes torch's settings", body(
