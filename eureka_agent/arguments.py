@@ -15,7 +15,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 @dataclass(frozen=True)
 class Binding:
-    """What a function is called with. A parameter in neither has a number as its default, which it keeps."""
+    """Arguments of a function's call. A parameter in neither has a number as its default, which it keeps."""
 
     variables: tuple[str, ...]
     """Parameters that get a tensor, variables and `previous_<variable>`, in the function's order."""
@@ -35,7 +35,7 @@ def bind_arguments(
     error: type[EurekaError],
     constants: Sequence[Constant] = (),
 ) -> Binding:
-    """What each of a function's parameters gets: a variable, `previous_<variable>`, a constant, or else its own default where that is a number.
+    """Find what each of a function's parameters gets: a variable, `previous_<variable>`, a constant, or else its own default where that is a number.
 
     Raises `error` for a parameter that is none of these, for a private variable unless `allow_private`, and for `*args` and the like.
     """

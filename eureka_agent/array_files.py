@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_HEADER_BYTES = 16 << 20
-"""Of a safetensors file: tensors take about 100 bytes each, and a saved training keeps its latest curve points there."""
+"""Longest header of a safetensors file: tensors take about 100 bytes each, and a saved training keeps its latest curve points there."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
 """That the arrays of one npz file may take in memory."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 LONGEST_QUOTATION = 20_000
 """Characters of one text that a report quotes."""
 _WORD = re.compile(r"[^\s|`<>\\!()\[\]]+")
-"""What a viewer could take for an address is within one of these."""
+"""Words within which all lies that a viewer could take for an address."""
 _ADDRESS = re.compile(r"//|@|www\.", re.IGNORECASE)
 _SYNTAX = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 """Characters that mean something within a line; an underscore within a word means nothing."""

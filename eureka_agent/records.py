@@ -85,7 +85,7 @@ class TaskDescription(Record):
     constants: tuple[ConstantSpec, ...] = ()
     """Numbers of the environment that a reward may name as arguments."""
     quaternion_order: QuaternionOrder = "wxyz"
-    """Of the environment's variables, and of the helper functions that a reward may call."""
+    """Order in the environment's variables, and in the helper functions that a reward may call."""
 
     @property
     def environment_fingerprint(self) -> str:
@@ -163,7 +163,7 @@ class Operator(StrEnum):
 
 
 MOST_TOKENS = 100_000_000
-"""Of one request, far beyond any model's: what a server says that it counted beyond that is no count."""
+"""Most tokens of one request, far beyond any model's: what a server says that it counted beyond that is no count."""
 _MOST_MONEY = Decimal(10**12)
 
 
@@ -180,7 +180,7 @@ Tokens = Annotated[int | None, BeforeValidator(known_tokens)]
 
 
 class Cost(Record):
-    """What a proposal cost. Unknown is None, never 0. Archives of earlier versions hold whatever a server told."""
+    """Cost of a proposal. Unknown is None, never 0. Archives of earlier versions hold whatever a server told."""
 
     money: Annotated[Decimal | None, AfterValidator(_known_money)] = None
     """US dollars."""

@@ -19,7 +19,7 @@ DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
 MOST_SETTINGS_BYTES = 64 << 10
-"""Of a file of settings: parsing YAML takes a second for half a megabyte."""
+"""Longest file of settings: parsing YAML takes a second for half a megabyte."""
 
 
 class TrainingSettings(BaseModel):

@@ -210,7 +210,7 @@ class Archive:
         return self._parsed(Attempt, rows[0][0]) if rows else None
 
     def sealed(self, seal: Callable[[str], str]) -> bool:
-        """Whether all attempts have this seal: none was changed or put there by somebody else."""
+        """True when all attempts have this seal: none was changed or put there by somebody else."""
         if self._reading and "0004_seal_of_an_attempt" not in applied_migrations(self._connection):
             return False
         rows = self._read("SELECT record, seal FROM attempts")

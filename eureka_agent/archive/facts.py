@@ -1,4 +1,4 @@
-"""What the archive's table of facts may hold, by key: whoever reads a fact finds it of its type, whoever wrote the file."""
+"""Types of what the archive's table of facts may hold, by key: whoever reads a fact finds it of its type, whoever wrote the file."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Run:
         return float(self.archive.fact("seconds", 0.0))
 
     def is_own(self, *, attempts: bool = False) -> bool:
-        """Whether this user's program wrote what decides about code, walls and keys (`archive/signature.py`). `attempts`: and every attempt."""
+        """True when this user's program wrote what decides about code, walls and keys (`archive/signature.py`). `attempts`: and every attempt."""
         run_id, signature = self.archive.fact(ID_FACT), self.archive.fact(SIGNATURE_FACT)
         if run_id is None or signature is None:
             return False

@@ -1,4 +1,4 @@
-"""Who wrote a run: this user's program signs it with a secret of this user's, so that a folder from somebody else is known as such.
+"""Signatures of runs: this user's program signs each with a secret of this user's, so that a folder from somebody else is known as such.
 
 Covered is what decides about the code that runs, about the wall around it and about where keys go:
 - every setting but those that may be edited before `eureka resume` and only say how far, how fast and how long it goes (limits on money among them);

@@ -18,11 +18,11 @@ from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
 from eureka_agent.errors import RunFolderError
 
 MOST_VALUE_BYTES = 64 << 20
-"""Of one value; a request to a model with its reply has a few hundred kilobytes at most."""
+"""Longest value; a request to a model with its reply has a few hundred kilobytes at most."""
 MOST_READ_BYTES = 256 << 20
 """That a reader takes in at once."""
 _ROW_BYTES = 1000
-"""What a row takes by itself once it is a record."""
+"""Memory that a row takes by itself once it is a record."""
 READING_SECONDS = 10.0
 """That one statement of a reader may take."""
 _STEPS_BETWEEN_LOOKS = 100_000

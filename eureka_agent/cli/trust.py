@@ -76,7 +76,7 @@ def _wall(settings: SearchSettings) -> Iterable[str]:
 
 
 def _code(run: Run) -> Iterable[str]:
-    """What it brings beside rewards and policies. A built-in environment is this program's own."""
+    """Code that it brings beside rewards and policies. A built-in environment is this program's own."""
     environment = run.settings.env
     folder = environment_folder(environment)
     if folder is not None or not (resource_folder("envs") / environment / "env.py").is_file():

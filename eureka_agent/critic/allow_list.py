@@ -198,7 +198,7 @@ class _Walk:
 
 
 def changes(method: str) -> bool:
-    """Whether a method changes what it is called on."""
+    """True when a method changes what it is called on."""
     return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 

@@ -68,7 +68,7 @@ def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
 
 
 def _is_reward(node: ast.AST) -> bool:
-    """Whether it is a `return` of two values, the second of which may be a dictionary."""
+    """True for a `return` of two values, the second of which may be a dictionary."""
     match node:
         case ast.Return(value=ast.Tuple(elts=[_, ast.Dict() | ast.DictComp() | ast.Name() | ast.Call()])):
             return True

@@ -66,7 +66,7 @@ MODULES: dict[str, frozenset[str]] = {
     "typing": _words("Any Callable Dict Final List Mapping NamedTuple Optional Sequence Tuple Union"),
     "__future__": _words("annotations"),
 }
-"""What may be used of each module that may be imported; a module within another one stands in both places."""
+"""Names that may be used of each module that may be imported; a module within another one stands in both places."""
 
 ATTRIBUTES = (
     _ARITHMETIC
@@ -81,7 +81,7 @@ ATTRIBUTES = (
         union update upper"""
     )
 )
-"""Of tensors and of what else a reward handles: numbers of a dtype, dicts, lists and strings. No `format`: it reads any attribute."""
+"""Attributes of tensors and of what else a reward handles: numbers of a dtype, dicts, lists and strings. No `format`: it reads any attribute."""
 
 CHANGES = _words("append clear extend insert pop remove reverse setdefault sort update")
 """Methods of a dict or list that change it; those of a tensor end with `_`."""
@@ -103,4 +103,4 @@ HINTS = {
     "exec": "write the code itself",
     "empty": "use `torch.zeros`: this memory holds anything",
 }
-"""What to do in place of some refused names; the others get the nearest allowed one."""
+"""Replacements for some refused names; the others get the nearest allowed one."""

@@ -58,7 +58,7 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
 
 
 def called_helpers(source: str) -> tuple[str, ...]:
-    """Those of Isaac Gym's helper functions that the source calls by their own names and does not define."""
+    """Isaac Gym's helper functions that the source calls by their own names and does not define."""
     text, _ = _without_helper_imports(source, _parsed(source))
     top = symtable.symtable(text, "reward.py", "exec")
     own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}

@@ -17,7 +17,7 @@ from typing import Any
 from eureka_agent.llm.failures import RequestFailedError, Trouble, UnusableAnswerError
 
 LONGEST_BODY_BYTES = 4 << 20
-"""Of an answer, decompressed: a hundred times a long reply with its reasoning."""
+"""Longest answer, decompressed: a hundred times a long reply with its reasoning."""
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
 """Encodings that are decompressed, one at a time: in layers a few bytes become gigabytes at once."""
 _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
@@ -25,7 +25,7 @@ _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
 
 _changing = threading.Lock()
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""Of the request that is made in this context, by `time.monotonic`; None: the request is nobody's who asks models."""
+"""Deadline of the request that is made in this context, by `time.monotonic`; None: the request is nobody's who asks models."""
 
 
 def bounded_client(client_class: Any) -> Any:

@@ -25,7 +25,7 @@ from eureka_agent.records import Message
 SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
 """Settings that decide who is asked and how: a replay takes them from the recording."""
 _MOST_BYTES = 256 << 20
-"""Of a recording."""
+"""Largest recording."""
 _LINES_SHOWN = 12
 _CHARACTERS_SHOWN = 160
 

@@ -71,7 +71,7 @@ class VecTask(ABC):
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
-    """Of its variables that are quaternions, which the helper functions of rewards work on; `"xyzw"` is Isaac's."""
+    """Order in its variables that are quaternions, which the helper functions of rewards work on; `"xyzw"` is Isaac's."""
     num_observations: int
     num_actions: int
     max_episode_length: int

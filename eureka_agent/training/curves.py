@@ -99,6 +99,6 @@ def _component_moments(
 
 
 def _moments(components: Tensor) -> Tensor:
-    """Of each row. Shape: (components, rows) to (components, 3)."""
+    """Mean, mean magnitude and standard deviation of each row. Shape: (components, rows) to (components, 3)."""
     moments = (components.mean(dim=1), components.abs().mean(dim=1), components.std(dim=1, correction=0))
     return torch.stack(moments, dim=1)

@@ -114,7 +114,7 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 
 def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether these are a network's, each layer of the size that the one before gives, and no size without a number."""
+    """True when these are a network's, each layer of the size that the one before gives, and no size without a number."""
     count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
     layers = [(tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias")) for index in range(count)]
     weights = [weight for weight, _ in layers if weight is not None and weight.dim() == 2 and weight.numel()]

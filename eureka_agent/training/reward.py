@@ -108,22 +108,10 @@ class RewardFunction:
         stays from one to the next. Raises RewardContractError when the reward raises, returns something else, or names its components
         otherwise than in the first call. Whether numbers are finite is not looked at.
         """
-        # Clones and not a look at version counters: writing through `.data` or numpy leaves the counter as it is, and one
-        # copy of what a reward reads costs little beside the reward itself.
-        arguments = {name: values[name].detach().clone() for name in self.arguments}
+        arguments = self._copies(values)
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
-        try:
-            with torch.no_grad(), device_of(arguments):
-                function = self._kept or self._code.run()
-                if self._remembers:
-                    self._kept = function
-                result = function(**arguments, **self._binding.constants)
-        except (KeyboardInterrupt, TimeLimitError):
-            raise
-        except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
-            raise RewardContractError("raised", _describe(error, self._code.filename)) from None
-        total, components = self._checked_pair(result)
+        total, components = self._checked_pair(self._run(arguments))
         checked_total = self._checked_total(total, batch).detach().to(device=device, dtype=torch.float32)
         checked = {name: self._checked_component(name, value, batch, device) for name, value in components.items()}
         if self.component_names is None:
@@ -133,10 +121,9 @@ class RewardFunction:
         return checked_total, {name: checked[name] for name in self.component_names}
 
     def arguments_written(self, values: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Names of the arguments that one more call changes in place; `values` stay as they are. Raises what the reward raises."""
-        arguments = {name: values[name].detach().clone() for name in self.arguments}
-        with torch.no_grad():
-            self._code.run()(**arguments, **self._binding.constants)
+        """Names of the arguments that one more call changes in place; `values` stay as they are. Raises RewardContractError when it raises."""
+        arguments = self._copies(values)
+        self._run(arguments)
         return tuple(name for name in arguments if not torch.equal(arguments[name], values[name]))
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
@@ -148,6 +135,24 @@ class RewardFunction:
                 return self(values)
 
         return call
+
+    def _copies(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        # Clones and not a look at version counters: writing through `.data` or numpy leaves the counter as it is, and one
+        # copy of what a reward reads costs little beside the reward itself.
+        return {name: values[name].detach().clone() for name in self.arguments}
+
+    def _run(self, arguments: Mapping[str, Tensor]) -> object:
+        """Call the function with these very tensors; what it returns, unchecked. Raises RewardContractError when it raises."""
+        try:
+            with torch.no_grad(), device_of(arguments):
+                function = self._kept or self._code.run()
+                if self._remembers:
+                    self._kept = function
+                return function(**arguments, **self._binding.constants)
+        except (KeyboardInterrupt, TimeLimitError):
+            raise
+        except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
+            raise RewardContractError("raised", _describe(error, self._code.filename)) from None
 
     def _checked_pair(self, result: object) -> tuple[object, dict[Any, Any]]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:

@@ -33,7 +33,7 @@ class RewardCode:
     filename: str
     """That stands in tracebacks."""
     return_line: int
-    """Of the last `return` of `compute_reward`."""
+    """Line of the last `return` of `compute_reward`."""
     _code: CodeType
     _calls_helpers: bool
     _quaternion_order: QuaternionOrder

@@ -65,7 +65,7 @@ def unscale_transform(x: Tensor, lower: float | Tensor, upper: float | Tensor) -
 
 
 def _width(lower: float | Tensor, upper: float | Tensor) -> float | Tensor:
-    """Of a range; 1 for an empty one, by which something is divided."""
+    """Width of a range; 1 for an empty one, by which something is divided."""
     width = upper - lower
     if isinstance(width, Tensor):
         return torch.where(width == 0, torch.ones_like(width), width)

@@ -33,7 +33,7 @@ class TrainingRecord(Record):
 
     @property
     def component_names(self) -> tuple[str, ...] | None:
-        """Those of the reward's first call, as the curves have them; None where there are none yet."""
+        """Component names of the reward's first call, as the curves have them; None where there are none yet."""
         known = self.recent or self.checkpoints
         return tuple(known[0].components) if known else None
 

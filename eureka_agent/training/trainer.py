@@ -111,7 +111,7 @@ class _Member:
     worked: float = 0.0
     """Seconds of its iterations without any rewards."""
     component_names: tuple[str, ...] | None = None
-    """Those of its first call, which all others keep to; None before it."""
+    """Component names of its first call, which all others keep to; None before it."""
 
     def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
         """The components in the order of the first call. Raises RewardContractError where they are others: each name is a curve."""

@@ -61,9 +61,13 @@ def check_reward(
     if any(finding.severity == "error" for finding in findings):
         return findings
     extremes = extreme_states(recorded, reward.arguments, {variable.name: variable for variable in variables})
-    findings += _check_variation(reward, total, components, extremes)
+    try:
+        reached = reward(extremes.values)
+    except RewardContractError as error:
+        return [*findings, *_check_sum(total, components), _contract_finding(error, " (on extreme states)")]
+    findings += _check_variation(total, components, *reached)
     findings += _check_sum(total, components)
-    return findings + _check_extremes(reward, extremes)
+    return findings + _check_extremes(reward, extremes, *reached)
 
 
 def _check_finite(
@@ -83,11 +87,9 @@ def _check_finite(
     ]
 
 
-def _check_extremes(reward: RewardFunction, extremes: ExtremeStates) -> list[Finding]:
-    try:
-        total, components = reward(extremes.values)
-    except RewardContractError as error:
-        return [_contract_finding(error, " (on extreme states)")]
+def _check_extremes(
+    reward: RewardFunction, extremes: ExtremeStates, total: Tensor, components: Mapping[str, Tensor]
+) -> list[Finding]:
     broken = _broken_rows(total, components)
     for beyond in (False, True):
         rows = [row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond]
@@ -122,11 +124,12 @@ def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], to
     one, two = reward.remembering(), reward.remembering()
     try:
         again, _ = reward(recorded)
+        written = reward.arguments_written(recorded)
         forward = (one(first)[0], one(second)[0])
         backward = (two(second)[0], two(first)[0])
     except RewardContractError as error:
         return [_contract_finding(error, " (on the second call)")]
-    if written := reward.arguments_written(recorded):
+    if written:
         hint = "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows or columns"
         return [_finding("D317", f"the argument {written[0]!r} is changed in place", hint)]
     for found, expected, what in (
@@ -194,13 +197,9 @@ def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[
 
 
 def _check_variation(
-    reward: RewardFunction, total: Tensor, components: Mapping[str, Tensor], extremes: ExtremeStates
+    total: Tensor, components: Mapping[str, Tensor], extreme_total: Tensor, extreme_components: Mapping[str, Tensor]
 ) -> list[Finding]:
     """A total that does not move on recorded states; components that move on no state at all (an event may be rare)."""
-    try:
-        extreme_total, extreme_components = reward(extremes.values)
-    except RewardContractError:
-        return []  # the check of extreme states reports it
     findings = []
     if _is_constant(total):
         moves = not _is_constant(torch.cat([total, extreme_total]))

@@ -36,7 +36,7 @@ _PR_SET_DUMPABLE = 4
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0x1, 0x2, 0x4
 _MAP_LOCKED_OR_HUGE = 0x2000 | 0x40000
 _WORD = 0xFFFFFFFF
-"""Of an argument that the kernel takes as an `int`: what is above it does not count, and need not be 0."""
+"""Bits of an argument that the kernel takes as an `int`: what is above it does not count, and need not be 0."""
 _CLOCKS = 0xF
 """Numbers of the machine's clocks and of the process's own; those of other processes are negative."""
 _GETRANDOM_FLAGS = 0x1 | 0x4

@@ -34,11 +34,11 @@ MOST_SCORES = 1000
 MOST_FINDINGS = 200
 """Of one dry run."""
 MOST_SHOWN_FINDINGS = 12
-"""Of those, errors first: what a process says that runs hostile code and can read a worker's memory goes on to models and into the report."""
+"""Most findings, errors first: what a process says that runs hostile code and can read a worker's memory goes on to models and into the report."""
 LONGEST_FINDING = 240
 """Characters of a finding's message: an exception's has room in it, a page of memory has not."""
 LONGEST_HINT = 400
-"""Of its hint, which may list the shapes of a reward's arguments."""
+"""Longest hint, which may list the shapes of a reward's arguments."""
 LONGEST_TEXT = 8000
 """Characters of any text that a person, a report or another model's prompt is to get from a worker."""
 

@@ -51,7 +51,7 @@ class Load(Record):
     constants: tuple[ConstantSpec, ...] = ()
     """That may be named as arguments, beside the variables."""
     quaternion_order: QuaternionOrder = "wxyz"
-    """Of the helper functions."""
+    """Order in which the helper functions take quaternions."""
 
 
 class Loaded(Record):

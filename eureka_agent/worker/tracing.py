@@ -99,7 +99,7 @@ def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -
 
 
 class _Steps:
-    """What the local tensors of a call were after each line."""
+    """Local tensors of a call after each line."""
 
     def __init__(self) -> None:
         self.lines: list[int] = []
