@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 from collections.abc import Iterable
@@ -66,10 +67,6 @@ class RewardLoadError(EurekaError):
     """Reward source that does not define a usable `compute_reward`."""
 
 
-INSTALL_GPU_EXTRA = "install it: pip install 'eureka-agent[gpu]', in a checkout ./setup.sh gpu; or use --device cpu"
-"""The next step where `mujoco_warp` is missing."""
-
-
 def signal_name(number: int) -> str:
     """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the 64."""
     try:
@@ -78,10 +75,40 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def close_match(word: str, known: Iterable[str]) -> str | None:
+    """The known word that differs least from `word`, capitals aside; None where all differ much."""
+    names = {name.lower(): name for name in sorted(known)}
+    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    return names[close[0]] if close else None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`"did you mean 'x'?"` for the closest known word, or a list of what there is."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    close = close_match(word, names)
+    if close is not None:
+        return f"did you mean {close!r}?"
     return f"expected one of: {', '.join(names)}" if names else "none is defined"
+
+
+def system_reason(error: OSError) -> str:
+    """The system's error in plain words, to stand behind a colon."""
+    return _SYSTEM_REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
+_SYSTEM_REASONS = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.EISDIR: "it is a folder, expected a file",
+    errno.ENOTDIR: "a part of the path is a file, expected a folder",
+    errno.EEXIST: "it is there already",
+    errno.EACCES: "its permissions do not allow that",
+    errno.EPERM: "its permissions do not allow that",
+    errno.EROFS: "it lies on a disk that can only be read",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your quota of the disk is used up",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "its links lead in a circle",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
+    errno.EIO: "the disk cannot be read or written",
+}

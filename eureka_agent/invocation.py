@@ -1,9 +1,9 @@
-"""The command as the person types it: hints, reports and docs name commands that can be pasted."""
+"""The command as the person types it: hints, reports and help name commands that can be pasted."""
 
 from __future__ import annotations
 
-import functools
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -11,20 +11,121 @@ from pathlib import Path
 
 PROGRAM = "EUREKA_PROGRAM"
 """Environment variable in which the checkout's launcher, and a driver for its workers, hands on how it was called."""
+INSTALL = "EUREKA_INSTALL_"
+"""Beginning of the variables in which a driver hands on to its workers how an extra is installed on its side of the wall."""
+FIRST_SEARCH = 'search "hover at the goal" --env quadcopter'
+"""A search in which the reward decides: the sparse reward teaches nothing there."""
+_DISTRIBUTION = "eureka-agent"
+_PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 
-@functools.cache
 def program() -> str:
     """The program's name for a shell: `eureka` where PATH leads to this installation, else the path by which it was called."""
+    return shlex.quote(_path())
+
+
+def _path() -> str:
     called = os.environ.get(PROGRAM) or sys.argv[0]
     found = shutil.which("eureka")
     if os.sep not in called or Path(called).name != "eureka":
         return "eureka"
     if found is not None and Path(found).resolve() == Path(called).resolve():
         return "eureka"
-    return shlex.quote(called)
+    return called
 
 
 def command(arguments: str) -> str:
     """A command of this program that can be pasted: `command("show latest")` is `./eureka show latest` in a checkout."""
     return f"{program()} {arguments}"
+
+
+def pasteable(text: str) -> str:
+    """`text` with every command `eureka …` in it as it can be pasted; for help, which is written before that is known."""
+    return re.sub(r"(?<![\w/.-])eureka(?= [a-z])", lambda _: program(), text)
+
+
+def checkout() -> Path | None:
+    """The checkout whose own `.venv` this Python is; None for any other installation."""
+    return _PACKAGE_PARENT if Path(sys.prefix) == _PACKAGE_PARENT / ".venv" else None
+
+
+def install_extra(extra: str) -> str:
+    """The one command that installs an extra of this package into this installation: `./setup.sh gpu`, or pip or uv with the extra's packages."""
+    handed_on = os.environ.get(INSTALL + extra.upper())
+    if handed_on:
+        return handed_on
+    folder = checkout()
+    return install_packages(*_packages_of(extra)) if folder is None else f"{_typed(folder / 'setup.sh')} {extra}"
+
+
+def install_packages(*requirements: str) -> str:
+    """The command that installs packages beside this one, whichever installer made the place."""
+    import importlib.util
+
+    words = shlex.join(requirements)
+    if (Path(sys.prefix) / "uv-receipt.toml").is_file():
+        added = " ".join(f"--with {shlex.quote(requirement)}" for requirement in requirements)
+        return f"uv tool install {added} {shlex.quote(_origin())}"
+    if importlib.util.find_spec("pip") is None:
+        return f"uv pip install --python {_typed(Path(sys.executable))} {words}"
+    return f"{_typed(Path(sys.executable))} -m pip install {words}"
+
+
+def executable(name: str) -> str:
+    """A package's program, by its name where PATH leads to the one beside this Python, else by its path."""
+    beside = Path(sys.prefix) / "bin" / name
+    found = shutil.which(name)
+    if found is not None and (not beside.is_file() or Path(found).resolve() == beside.resolve()):
+        return name
+    return _typed(beside) if beside.is_file() else name
+
+
+def handed_on() -> dict[str, str]:
+    """Environment variables by which a worker, which runs elsewhere, words its hints as this process does."""
+    return {PROGRAM: _path(), f"{INSTALL}GPU": install_extra("gpu")}
+
+
+def _typed(path: Path) -> str:
+    """A path for a shell, from the current folder where it lies below it."""
+    try:
+        inside = path.relative_to(Path.cwd())
+    except (ValueError, OSError):  # elsewhere, or the current folder has gone
+        return shlex.quote(str(path))
+    return shlex.quote(str(inside) if len(inside.parts) > 1 else f".{os.sep}{inside}")
+
+
+def _packages_of(extra: str) -> list[str]:
+    """Requirements of an extra, by this installation's own metadata."""
+    import importlib.metadata
+
+    from packaging.requirements import Requirement
+
+    try:
+        required = [Requirement(text) for text in importlib.metadata.requires(_DISTRIBUTION) or ()]
+    except importlib.metadata.PackageNotFoundError:  # run from its folder, not installed
+        return [f"{_DISTRIBUTION}[{extra}]"]
+    return [
+        f"{each.name}{each.specifier}"
+        for each in required
+        if each.marker is not None
+        and each.marker.evaluate({"extra": extra})
+        and not each.marker.evaluate({"extra": ""})
+    ]
+
+
+def _origin() -> str:
+    """What this package was installed from: a folder or an address where the installer wrote one down, else its name."""
+    import importlib.metadata
+    import json
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        record = importlib.metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+        entry = json.loads(record or "{}")
+        address, system = str(entry["url"]), entry.get("vcs_info", {}).get("vcs")
+    except (importlib.metadata.PackageNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return _DISTRIBUTION
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return f"{system}+{address}" if system else address

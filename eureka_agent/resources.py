@@ -1,9 +1,11 @@
-"""Where the files that are not Python modules lie: beside the package in a clone, inside it in an installed wheel."""
+"""Folders: of the files that are not Python modules, beside the package in a clone, inside it in an installed wheel; and of what is kept for a person."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+STATE_VARIABLE = "XDG_STATE_HOME"
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -11,3 +13,10 @@ def resource_folder(name: str) -> Path:
     """Folder `envs`, `prompts` or `sandboxes`."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def state_folder() -> Path:
+    """`$XDG_STATE_HOME/eureka_agent`, or `~/.local/state/eureka_agent`. It need not be there. Raises RuntimeError for a user without a home."""
+    given = os.environ.get(STATE_VARIABLE, "")
+    state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+    return state / "eureka_agent"

@@ -13,11 +13,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-from eureka_agent.errors import SettingsError, did_you_mean
+from eureka_agent.errors import SettingsError, close_match, system_reason
+from eureka_agent.invocation import command
 
 DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
+_SHOWN_CHARACTERS = 60
+"""Of a line that is at fault."""
 MOST_SETTINGS_BYTES = 64 << 10
 """Longest file of settings: parsing YAML takes a second for half a megabyte."""
 
@@ -237,7 +240,7 @@ class SearchSettings(TrainingSettings):
     @classmethod
     def _check_env(cls, env: str) -> str:
         if not env.strip():
-            raise ValueError("no environment is named; `eureka envs` lists them")
+            raise ValueError(f"no environment is named; `{command('envs')}` lists them")
         return env
 
 
@@ -267,6 +270,9 @@ FREE_SETTINGS = frozenset(
 )
 """Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""
 
+THE_FLAGS = "the flags"
+"""Origin of settings that were typed as flags: an error names them as such."""
+
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
@@ -277,46 +283,103 @@ def parse_settings(model: type[SettingsT], values: Mapping[str, Any], origin: st
     """
     for key in values:
         if key not in model.model_fields:
-            raise SettingsError(f"unknown setting {key!r} in {origin}", did_you_mean(str(key), model.model_fields))
+            close = close_match(str(key), model.model_fields)
+            hint = f"did you mean {close!r}?" if close else f"`{command('search --help')}` lists the settings"
+            raise SettingsError(f"unknown setting {key!r} in {origin}", hint)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        raise SettingsError(_problem(first, origin), "see `eureka search --help` for what it takes") from None
+        close = _close_choice(first)
+        hint = f"did you mean {close!r}?" if close else f"see `{command('search --help')}` for what it takes"
+        raise SettingsError(_problem(first, origin), hint) from None
 
 
 def _problem(error: ErrorDetails, origin: str) -> str:
     """A validation error as a sentence."""
     cause = error.get("ctx", {}).get("error")
-    expected = str(cause) if isinstance(cause, ValueError) else error["msg"]
-    key = ".".join(str(part) for part in error["loc"])
+    expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
+    name, *inside = (str(part) for part in error["loc"])
     found = re.sub(r"//[^/\s]*@", "//…@", repr(error["input"]))  # an address with a password in it
-    return f"setting {key!r} in {origin} is {found}: {expected}"
+    key = "--" + name.replace("_", "-") if origin == THE_FLAGS else f"setting {name!r} in {origin}"
+    return f"{key} {'holds' if inside else 'is'} {found}{expected}"
+
+
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "decimal": "a number",
+    "finite": "a number that is not infinite",
+    "string": "text",
+    "bool": "true or false",
+    "tuple": "a list",
+}
+"""Expected type by the first word of a validation error's type."""
+
+
+def _expected(error: ErrorDetails) -> str:
+    """Expected value, in words, of a validation error."""
+    kind, bound = error["type"], error.get("ctx", {})
+    match kind:
+        case "greater_than":
+            return f"more than {bound['gt']:g}"
+        case "greater_than_equal":
+            return f"{bound['ge']:g} or more"
+        case "less_than":
+            return f"less than {bound['lt']:g}"
+        case "less_than_equal":
+            return f"{bound['le']:g} or less"
+        case "too_short":
+            return "at least one value"
+        case "literal_error":
+            return str(bound["expected"]).replace("'", "")
+    return _TYPES.get(kind.partition("_")[0], "another value")
+
+
+def _close_choice(error: ErrorDetails) -> str | None:
+    """The choice that a mistyped one is nearest to."""
+    if error["type"] != "literal_error":
+        return None
+    return close_match(str(error["input"]), re.findall(r"'([^']*)'", str(error["ctx"]["expected"])))
+
+
+class _RefusedError(yaml.MarkedYAMLError):
+    """YAML that means something, which settings do not take."""
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """YAML in which a name that is written twice is an error, plain YAML silently takes the last one; and an alias, of which a few lines make gigabytes."""
+    """YAML in which a name that is written twice is an error, plain YAML silently takes the last one; and an alias, of which a few lines make gigabytes.
+
+    What looks like a date is text: no setting is one.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """The next node. Raises ComposerError for an alias."""
+        """The next node. Raises _RefusedError for an alias."""
         if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "settings have no aliases", self.peek_event().start_mark)
+            raise _RefusedError(None, None, "settings have no aliases", self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping of a node. Raises ConstructorError for a repeated name."""
+        """The mapping of a node. Raises _RefusedError for a repeated name."""
         seen = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is written twice", key.start_mark)
+                raise _RefusedError(None, None, f"{key.value!r} is written twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
+_SettingsLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def read_settings_file(path: Path, read: Callable[[Path, int], bytes] | None = None) -> dict[str, Any]:
     """The mapping in a YAML file. `read`: gives at most so many bytes of it, in place of `open`. Raises SettingsError when there is none."""
+    content = b""
     try:
         content = (read or _first_bytes)(path, MOST_SETTINGS_BYTES + 1)
         if len(content) > MOST_SETTINGS_BYTES:
@@ -324,18 +387,20 @@ def read_settings_file(path: Path, read: Callable[[Path, int], bytes] | None = N
         values = yaml.load(content.decode(), _SettingsLoader)  # a subclass of the safe loader
     except OSError as error:
         raise SettingsError(
-            f"cannot read the settings file {str(path)!r}: {error.strerror}", "check the path"
+            f"cannot read the settings file {str(path)!r}: {system_reason(error)}", "check the path"
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # YAML's constructors raise ValueError for a date such as 2026-13-01
         raise SettingsError(
-            f"cannot read the settings in {str(path)!r}: {_yaml_problem(error)}", "write one `name: value` a line"
+            f"cannot read the settings in {str(path)!r}: {_yaml_problem(error, content)}",
+            "write one `name: value` a line",
         ) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
+        kind = {"list": "a list", "str": "text"}.get(type(values).__name__, "one value")
         raise SettingsError(
-            f"{str(path)!r} holds {type(values).__name__}, expected names with values", "write one `name: value` a line"
+            f"{str(path)!r} holds {kind}, expected names with values",
+            "write one `name: value` a line",
         )
     return values
 
@@ -345,13 +410,26 @@ def _first_bytes(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
-def _yaml_problem(error: Exception) -> str:
-    """What is wrong with a YAML text, in one line."""
+def _yaml_problem(error: Exception, content: bytes) -> str:
+    """Fault of a YAML text, in one line, with the line that it is in."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"{error.problem}, line {error.problem_mark.line + 1}"
+        number = error.problem_mark.line
+        if isinstance(error, _RefusedError):
+            return f"{error.problem}, line {number + 1}"
+        lines = content.decode().splitlines()
+        shown = lines[number].strip()[:_SHOWN_CHARACTERS] if number < len(lines) else ""
+        return (
+            f"line {number + 1} is not YAML: {shown!r}"
+            if shown
+            else f"it ends in the middle of a value, line {number + 1}"
+        )
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else " ".join(str(error).split())
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"it has the character {error.character!r}, which is none of a text"
+    return " ".join(str(error).split())
 
 
 def check_minibatches(settings: TrainingSettings) -> None:

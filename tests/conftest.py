@@ -32,6 +32,8 @@ REWARD = """def compute_reward(cart_position, actions):
 
 # one wall for all tests that do not name one, whatever this machine has
 os.environ.setdefault("EUREKA_SANDBOX", "process")
+# commands in hints are named the same whatever is on this machine's PATH
+os.environ["EUREKA_PROGRAM"] = "eureka"
 # runs are signed with a secret of the tests' own, not with the person's
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="eureka-tests-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)

@@ -96,8 +96,10 @@ def test_the_sentence_loses_the_spaces_around_it() -> None:
     [
         (b"samples: 4\nseed: 1\nsamples: 8\n", "'samples' is written twice, line 3"),
         (b"sentence: d\xe9placer\n", "it is not UTF-8"),
-        (b"sentence: [1\n", "line 2"),
-        (b"sentence: 2026-13-01\n", "month must be in 1..12"),
+        (b"sentence: [1\n", "it ends in the middle of a value, line 2"),
+        (b"seed: 1\nsamples: 4: 5\n", "line 2 is not YAML: 'samples: 4: 5'"),
+        (b"samples: &many 4\nseed: *many\n", "settings have no aliases, line 2"),
+        (b"sentence: hop\x07\n", "it has the character"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -108,6 +110,11 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, p
     assert str(config) in caught.value.message
     assert problem in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_what_looks_like_a_date_is_text(tmp_path: Path) -> None:
+    (tmp_path / "search.yaml").write_text("sentence: 2026-13-01\ntask: 2026-11-01\n")
+    assert read_settings_file(tmp_path / "search.yaml") == {"sentence": "2026-13-01", "task": "2026-11-01"}
 
 
 def test_a_file_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_every_resource_travels_inside(installed: Path) -> None:
 
 @pytest.mark.slow
 def test_the_built_in_environments_are_listed(installed: Path) -> None:
-    listed = json.loads(run(installed, "envs", "--format", "json"))
+    listed = json.loads(run(installed, "envs", "--format", "json"))["environments"]
     assert {entry["name"] for entry in listed} >= {"ant", "cartpole", "hopper", "quadcopter"}
 
 

@@ -24,7 +24,8 @@ from eureka_agent.archive.facts import checked_fact
 from eureka_agent.archive.migrations import applied_migrations, migrate
 from eureka_agent.archive.safe_files import check_numbers, load_json
 from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_copy, fetch
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import RunFolderError, system_reason
+from eureka_agent.invocation import command
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
 
 FILE_NAME = "archive.sqlite"
@@ -34,7 +35,7 @@ _FULL_BYTES = 256 * 1024
 
 def resume_command(run: Path) -> str:
     """What to type to go on with a run, as one line for any shell."""
-    return shlex.join(["eureka", "resume", str(run)])
+    return command(shlex.join(["resume", str(run)]))
 
 
 def run_of(path: Path) -> Path | None:
@@ -53,9 +54,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _storage_error(folder, str(error), "full" in str(error)) from error
     except OSError as error:
-        raise _storage_error(
-            folder, error.strerror or str(error), error.errno in (errno.ENOSPC, errno.EDQUOT)
-        ) from error
+        raise _storage_error(folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
 
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
@@ -109,7 +108,8 @@ class Archive:
             raise _storage_error(folder, str(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:
             raise RunFolderError(
-                f"{str(path)!r} cannot be read as a run's archive: {error}", "is this a run folder? see `eureka runs`"
+                f"{str(path)!r} cannot be read as a run's archive: {error}",
+                f"is this a run folder? see `{command('runs')}`",
             ) from None
 
     def close(self) -> None:

@@ -25,7 +25,8 @@ from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, st
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
 from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, new_run_id, user_signer
-from eureka_agent.errors import RunFolderError, did_you_mean
+from eureka_agent.errors import RunFolderError, did_you_mean, system_reason
+from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
 
@@ -155,7 +156,7 @@ def create_run(
         folder = _first_free(parent, stem)
     except OSError as error:
         raise RunFolderError(
-            f"cannot make a run in {str(parent)!r}: {error.strerror}",
+            f"cannot make a run in {str(parent)!r}: {system_reason(error)}",
             f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
         ) from None
     commit, changes = git_state()
@@ -198,7 +199,7 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
             raise RunFolderError(
-                f"{str(folder)!r} is not a run: it has no {name}", "`eureka runs` lists the runs there are"
+                f"{str(folder)!r} is not a run: it has no {name}", f"`{command('runs')}` lists the runs there are"
             )
     settings = _read_settings(folder)
     try:
@@ -240,7 +241,7 @@ def find_run(word: str) -> Path:
     if not names:
         raise RunFolderError(
             f"no run {word!r}: there is none in {str(runs_folder())!r} yet",
-            'start one: eureka search "balance the pole"',
+            f"start one: {command(FIRST_SEARCH)}",
         )
     raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", did_you_mean(word, names))
 

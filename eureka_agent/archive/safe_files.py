@@ -17,7 +17,7 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
 """That a text file of a run folder may have."""
@@ -39,7 +39,7 @@ def inside(run: Path, *names: str) -> Path:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise RunFolderError(f"cannot read {str(path)!r}: {error.strerror}", "check the folder") from None
+            raise RunFolderError(f"cannot read {str(path)!r}: {system_reason(error)}", "check the folder") from None
         if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and place == len(names))):
             raise RunFolderError(
                 f"{str(path)!r} is {_kind(mode)}, expected a {'file or ' if place == len(names) else ''}folder of the run's own",

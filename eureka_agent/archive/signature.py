@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, system_reason
+from eureka_agent.resources import STATE_VARIABLE, state_folder
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
-STATE_VARIABLE = "XDG_STATE_HOME"
 SECRET_BYTES = 32
 SIGNED_FACTS = ("given_source", "written_fitness", "settings")
 """Facts of the archive that the signature covers."""
@@ -75,9 +75,7 @@ def new_run_id() -> str:
 
 def secret_path() -> Path:
     """`$XDG_STATE_HOME/eureka_agent/secret`, or `~/.local/state/eureka_agent/secret`. Raises RuntimeError for a user without a home."""
-    given = os.environ.get(STATE_VARIABLE, "")
-    state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return state / "eureka_agent" / "secret"
+    return state_folder() / "secret"
 
 
 def user_signer(*, make: bool) -> Signer:
@@ -99,7 +97,7 @@ def user_signer(*, make: bool) -> Signer:
             os.close(folder)
         return Signer(_read(path))
     except (OSError, RuntimeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = system_reason(error) if isinstance(error, OSError) else str(error)
         raise NoSecretError(f"no secret to sign runs with: {reason}", f"see {STATE_VARIABLE}") from None
 
 

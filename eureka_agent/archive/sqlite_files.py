@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_VALUE_BYTES = 64 << 20
 """Longest value; a request to a model with its reply has a few hundred kilobytes at most."""
@@ -43,7 +43,7 @@ def check_files(path: Path, *, writing: bool) -> None:
             continue
         except OSError as error:
             raise RunFolderError(
-                f"{str(file)!r} cannot be opened: {error.strerror}", "copy the run folder, and use the copy"
+                f"{str(file)!r} cannot be opened: {system_reason(error)}", "copy the run folder, and use the copy"
             ) from None
         try:
             reason = _fault(descriptor, suffix)
@@ -93,7 +93,7 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
             for file in (journal, path):
                 copy_plain(file, Path(folder) / file.name)
         except OSError as error:
-            raise sqlite3.OperationalError(f"its copy cannot be made: {error.strerror}") from None
+            raise sqlite3.OperationalError(f"its copy cannot be made: {system_reason(error)}") from None
         connection = connect(Path(folder) / path.name, "rwc")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # now; the open file outlives its name
         connection.execute("PRAGMA query_only=ON")

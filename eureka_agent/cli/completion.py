@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from eureka_agent.cli.command import Choice, Command
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+
+@click.command(cls=Command)
+@click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a completion script.
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_file
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
-from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 if TYPE_CHECKING:
     from eureka_agent.records import Verdict
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 REJECTED = 1
 
 
-@click.command()
-@click.argument("rewards", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="REWARD…")
+@click.command(cls=Command)
+@click.argument("rewards", type=FILE, nargs=-1, required=True, metavar="REWARD…")
 @settings_options(("env", "task", "dry_run_timeout", "sandbox"))
 @click.option(
     "--private", is_flag=True, help="Let them read private variables, as the environment's own baselines may."
@@ -40,7 +41,7 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     """
     import asyncio
 
-    settings = parse_settings(SearchSettings, given_settings(None, flags), "the flags")
+    settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
     sources = {path: read_reward_file(path) for path in reward_files(rewards)}
     verdicts = asyncio.run(_judge(sources, settings, private))
     if fix:
@@ -50,7 +51,7 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     several = len(rewards) > 1 or rewards[0].is_dir()
     if output_format == "json":
         records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
-        print_json(records if several else {name: value for name, value in records[0].items() if name != "file"})
+        print_json({"verdicts": records} if several else records[0])
     else:
         from eureka_agent.critic.render import render_line, render_verdict
         from eureka_agent.report.console import CleanConsole

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json
 
 if TYPE_CHECKING:
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
 MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL", "red")}
 
 
-@click.command()
+@click.command(cls=Command)
 @FORMAT
 def doctor(output_format: str) -> None:
-    """Tell what is installed and what works here. Exit status 1 when something that a search needs does not work."""
+    """Tell what is installed and what works here. Exit status 1 when something that a search needs does not work.
+
+    \b
+    eureka doctor
+    """
     import os
     from dataclasses import asdict
 

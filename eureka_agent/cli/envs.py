@@ -7,8 +7,11 @@ from contextlib import redirect_stdout
 
 import click
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 
 
 class NonconformingError(EurekaError):
@@ -17,8 +20,8 @@ class NonconformingError(EurekaError):
     exit_status = 1
 
 
-@click.command()
-@click.argument("environment", required=False)
+@click.command(cls=Command)
+@click.argument("environment", required=False, shell_complete=completing.environments)
 @click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
 @click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
 @FORMAT
@@ -43,22 +46,22 @@ def _list(output_format: str) -> None:
 
     entries = list_environments()
     if output_format == "json":
-        print_json([{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries])
+        print_json(
+            {"environments": [{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries]}
+        )
         return
     from rich.table import Table
 
-    from eureka_agent.report.console import CleanConsole
+    from eureka_agent.report.console import list_console
 
     table = Table("environment", "task", "sentence", box=None, pad_edge=False, header_style="bold")
     for entry in entries:
         for index, (name, sentence) in enumerate(entry.tasks.items()):
             table.add_row(entry.name if index == 0 else "", name, sentence)
-    console = CleanConsole()
+    console = list_console()
     console.print(table)
-    console.print(
-        "\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5. Details: eureka envs NAME",
-        highlight=False,
-    )
+    note = f"\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5.\nVariables of one: {command('envs NAME')}"
+    console.print(note, highlight=False, soft_wrap=True)
 
 
 def _show(environment: str, task: str | None, output_format: str) -> None:
@@ -84,16 +87,18 @@ def _check(reference: str, task: str | None, output_format: str) -> None:
     failed = [result for result in results if not result.passed]
     if output_format == "json":
         print_json(
-            [
-                {
-                    "name": result.name,
-                    "passed": result.passed,
-                    "expected": result.expected,
-                    "actual": result.actual,
-                    "hint": result.hint,
-                }
-                for result in results
-            ]
+            {
+                "checks": [
+                    {
+                        "name": result.name,
+                        "passed": result.passed,
+                        "expected": result.expected,
+                        "actual": result.actual,
+                        "hint": result.hint,
+                    }
+                    for result in results
+                ]
+            }
         )
     else:
         for result in results:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import FILE, Command, Number
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import command
 
 
-@click.command()
-@click.argument("run")
-@click.argument("attempt", required=False)
-@click.option("--episodes", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Episodes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the episodes.")
-@click.option(
-    "--trajectories", type=click.Path(path_type=Path), help="Write the best and the worst episode to this npz file."
-)
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", required=False, shell_complete=completing.attempts)
+@click.option("--episodes", type=Number(int, 1, 100_000), default=64, show_default=True, help="Episodes.")
+@click.option("--seed", type=Number(int, 0), default=0, show_default=True, help="Seed of the episodes.")
+@click.option("--trajectories", type=FILE, help="Write the best and the worst episode to this npz file.")
 @TRUST
 @FORMAT
 def evaluate(
@@ -26,6 +28,10 @@ def evaluate(
     """Score the best policy of RUN, or of one ATTEMPT, without loading any reward.
 
     A run that is not your own names what it would run, and nothing is run before you agree.
+
+    \b
+    eureka evaluate latest --episodes 256
+    eureka evaluate latest 2-03 --trajectories episodes.npz
     """
     import asyncio
 
@@ -42,7 +48,8 @@ def evaluate(
     if not policy.is_file():
         what = f"attempt {attempt!r}" if attempt else "a best policy"
         raise RunFolderError(
-            f"{opened.name!r} has no policy of {what}", f"`eureka show {opened.folder}` lists what was trained"
+            f"{opened.name!r} has no policy of {what}",
+            f"`{command(shlex.join(['show', str(opened.folder)]))}` lists what was trained",
         )
     trust_to_evaluate(opened, trust)
     evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories))

@@ -6,18 +6,24 @@ from pathlib import Path
 
 import click
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.output import FORMAT, print_json, say
 
 
-@click.command()
-@click.argument("run")
-@click.argument("attempt", required=False)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default: export/ in the run.")
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", required=False, shell_complete=completing.attempts)
+@click.option("--out", type=FILE, help="Folder to write; default: export/ in the run.")
 @FORMAT
 def export(run: str, attempt: str | None, out: Path | None, output_format: str) -> None:
     """Write the best reward and policy of RUN, or those of one ATTEMPT, as files that work without eureka_agent.
 
     The reward as plain Python, wrappers for Gymnasium and Isaac Gym, the policy as ONNX and TorchScript, an example.
+
+    \b
+    eureka export latest
+    eureka export latest 2-03 --out my_reward
     """
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.export.folder import default_folder, write_export

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, system_reason
 
 
 def read_reward_file(path: Path) -> str:
@@ -14,7 +14,7 @@ def read_reward_file(path: Path) -> str:
     try:
         source = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise EnvironmentLoadError(f"{what}: {error.strerror}", hint) from None
+        raise EnvironmentLoadError(f"{what}: {system_reason(error)}", hint) from None
     except UnicodeDecodeError as error:
         raise EnvironmentLoadError(f"{what}: it is not UTF-8 ({error.reason} at byte {error.start})", hint) from None
     if not source.strip():
@@ -41,6 +41,6 @@ def write_reward_file(path: Path, source: str) -> None:
         path.write_text(source, encoding="utf-8")
     except OSError as error:
         raise EnvironmentLoadError(
-            f"cannot write the repaired reward function {str(path)!r}: {error.strerror}",
+            f"cannot write the repaired reward function {str(path)!r}: {system_reason(error)}",
             "leave out --fix, or make it writable",
         ) from None

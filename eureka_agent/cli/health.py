@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eureka_agent import __version__
 from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
+from eureka_agent.invocation import install_packages
 
 if TYPE_CHECKING:
     from eureka_agent.sandbox.wall import Wall
@@ -87,9 +88,7 @@ def packages() -> Iterator[Check]:
         try:
             found.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            yield Check(
-                f"package {name}", "error", "not installed", f"pip install {name}, or install eureka-agent again"
-            )
+            yield Check(f"package {name}", "error", "not installed", install_packages(name))
     yield Check("packages", "ok", ", ".join(found))
 
 

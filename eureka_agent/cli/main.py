@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import NoReturn
 
 import click
 
 from eureka_agent import __version__
-from eureka_agent.errors import EurekaError, did_you_mean
+from eureka_agent.cli.command import Group, reworded
+from eureka_agent.errors import EurekaError
 
 # name → (module, one line of help): known here, so that `eureka --help` imports no command
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -24,12 +26,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "envs": ("envs", "List environments, show one, or check your own."),
     "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
+    "install": ("install", "Put `eureka` on your PATH."),
     "completion": ("completion", "Print a completion script for your shell."),
 }
 INTERRUPTED = 130
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose commands are imported on use."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -41,16 +44,8 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"eureka_agent.cli.{COMMANDS[name][0]}")
-        command: click.Command = getattr(module, name)
-        return command
-
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. Raises UsageError, with a suggestion."""
-        if args[0] not in COMMANDS and not context.resilient_parsing:
-            context.fail(f"there is no command {args[0]!r}: {did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(context, args)
+        found: click.Command = getattr(module, name)
+        return found
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the table above alone."""
@@ -64,8 +59,9 @@ def cli() -> None:
     """Reward functions from plain words: designed, verified, trained, explained.
 
     \b
-    eureka search "balance the pole" --env cartpole
+    eureka search "hover at the goal" --env quadcopter
     eureka show latest
+    eureka envs
     """
 
 
@@ -75,22 +71,31 @@ def main() -> None:
         _clean_up_after_the_killed()
         # without standalone mode click hands back what a command passed to `context.exit`
         sys.exit(cli.main(prog_name="eureka", standalone_mode=False))
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:  # a group alone: its help
         error.show()
         sys.exit(error.exit_code)
+    except click.UsageError as error:
+        _fail(reworded(error))
+    except click.ClickException as error:
+        _fail(EurekaError(error.message))
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except EurekaError as error:
-        from eureka_agent.llm.text import printable
-
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
-        if error.hint:
-            click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(error.hint)}", err=True)
-        sys.exit(error.exit_status)
+        _fail(error)
     except BrokenPipeError:
         # the reader of our output has gone, such as `| head`; without this Python would complain at its exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _fail(error: EurekaError) -> NoReturn:
+    """Show an error and end with its exit status."""
+    from eureka_agent.llm.text import printable
+
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
+    if error.hint:
+        click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(error.hint)}", err=True)
+    sys.exit(error.exit_status)
 
 
 def _clean_up_after_the_killed() -> None:

@@ -11,10 +11,16 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
+from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings, read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+
+
+COMPLETED = {"env": completing.environments, "task": completing.tasks, "model": completing.models}
+"""What a shell offers as a setting's value, beside the choices."""
 
 
 class Numbers(click.ParamType):
@@ -29,14 +35,16 @@ class Numbers(click.ParamType):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[float, ...]:
-        """The numbers, or a usage error that shows what was given."""
+        """The numbers. Raises BadValueError."""
         if isinstance(value, tuple):
             return value
         try:
             return tuple(self._number(part) for part in str(value).split(",")) if str(value).strip() else ()
         except ValueError:
             kind = "whole numbers" if self._number is int else "numbers"
-            self.fail(f"{value!r} is not a list of {kind} such as {self._example}", parameter, context)
+            raise BadValueError(
+                f"is {value!r}, expected {kind} with commas between them, such as {self._example}"
+            ) from None
 
 
 def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], CommandFunction]:
@@ -59,18 +67,20 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandF
     if kind is bool:
         return click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=text)
     if get_origin(kind) is Literal:
-        return click.option(
-            flag, name, type=click.Choice([str(value) for value in get_args(kind)]), default=None, help=text
-        )
+        return click.option(flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None, help=text)
     if kind is Decimal:  # its own errors are no usage errors: the settings check it
         return click.option(flag, name, type=str, default=None, help=text, metavar="NUMBER")
     if get_origin(kind) is tuple and get_args(kind)[0] is str:
-        return click.option(flag, name, multiple=True, help=text, callback=_none_for_none)
+        return click.option(
+            flag, name, multiple=True, help=text, callback=_none_for_none, shell_complete=COMPLETED.get(name)
+        )
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]  # annotated with its bounds, or plain
         number = get_args(member)[0] if get_origin(member) is Annotated else member
         return click.option(flag, name, type=Numbers(number, str(shown)), default=None, help=text)
-    return click.option(flag, name, type=kind, default=None, help=text)
+    if kind in (int, float):
+        return click.option(flag, name, type=Number(kind), default=None, help=text)
+    return click.option(flag, name, type=kind, default=None, help=text, shell_complete=COMPLETED.get(name))
 
 
 def _none_for_none(
@@ -104,5 +114,5 @@ def given_settings(
                     f"take it out; it takes {', '.join(sorted(takes))}",
                 )
     values.update({name: value for name, value in flags.items() if value is not None})
-    parse_settings(SearchSettings, values, "the flags")
+    parse_settings(SearchSettings, values, THE_FLAGS)
     return values

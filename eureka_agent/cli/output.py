@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from eureka_agent.cli.command import Choice
+
 FORMAT = click.option(
     "--format",
     "output_format",
-    type=click.Choice(["text", "json"]),
+    type=Choice(["text", "json"]),
     default="text",
     help="How to print it.",
     show_default=True,
@@ -20,12 +23,16 @@ TRUST = click.option(
 )
 
 
-def print_json(value: Any) -> None:
-    """Print a value as `--format json` promises it."""
+SCHEMA_VERSION = 1
+"""Raised when a key of `--format json` goes or changes its meaning (docs/json.md); a new key raises nothing."""
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document as `--format json` promises it, the version of its schema in front."""
     from eureka_agent.archive.files import dump_json
     from eureka_agent.llm.text import escaped
 
-    click.echo(escaped(dump_json(value)), nl=False)
+    click.echo(escaped(dump_json({"schema_version": SCHEMA_VERSION, **document})), nl=False)
 
 
 def say(text: str, *, err: bool = False) -> None:

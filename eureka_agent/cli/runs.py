@@ -6,20 +6,28 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import Command, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import RunFolderError, did_you_mean
+from eureka_agent.invocation import FIRST_SEARCH, command
 
 if TYPE_CHECKING:
     from eureka_agent.report.run_report import RunReport
 
 
-@click.command()
+@click.command(cls=Command)
 @FORMAT
 def runs(output_format: str) -> None:
-    """List the runs, oldest first: what was asked, how it stands, the best fitness."""
+    """List the runs, oldest first: what was asked, how it stands, the best fitness.
+
+    \b
+    eureka runs
+    eureka runs --format json
+    """
     from eureka_agent.archive.run_folder import list_runs, runs_folder
     from eureka_agent.report.as_json import to_json
-    from eureka_agent.report.console import CleanConsole
+    from eureka_agent.report.console import list_console
     from eureka_agent.report.tables import render_runs
 
     reports: list[RunReport] = []
@@ -30,20 +38,28 @@ def runs(output_format: str) -> None:
             say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
-        print_json([{key: value for key, value in to_json(report).items() if key in keys} for report in reports])
+        print_json(
+            {"runs": [{key: value for key, value in to_json(report).items() if key in keys} for report in reports]}
+        )
     elif reports:
-        CleanConsole().print(render_runs(reports))
+        list_console().print(render_runs(reports))
     else:
-        say(f'no run in {str(runs_folder())!r} yet; start one: eureka search "balance the pole" --env cartpole')
+        say(f"no run in {str(runs_folder())!r} yet; start one: {command(FIRST_SEARCH)}")
 
 
-@click.command()
-@click.argument("run")
-@click.argument("attempt", required=False)
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", required=False, shell_complete=completing.attempts)
 @click.option("--cost", is_flag=True, help="What models were asked and what it cost, by who asked and by attempt.")
 @FORMAT
 def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
-    """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it."""
+    """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it.
+
+    \b
+    eureka show latest
+    eureka show latest 2-03
+    eureka show latest --cost
+    """
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
@@ -81,7 +97,10 @@ def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> No
     from eureka_agent.report.ledger import ledger_to_json, render_ledger
 
     if attempt is not None:
-        raise click.UsageError("--cost is for a whole run: its table has a line for every attempt")
+        raise UsageError(
+            "--cost is for a whole run, not for one attempt",
+            f"leave out {attempt!r}: the table has a line for every attempt",
+        )
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:

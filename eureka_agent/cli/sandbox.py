@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from eureka_agent.cli.command import FILE, Group
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.invocation import command
 
 
-@click.group()
+@click.group(cls=Group)
 def sandbox() -> None:
     """Build the image of the Docker wall, list what there is, clean up.
 
@@ -28,19 +30,19 @@ def sandbox() -> None:
 )
 @click.option(
     "--requirements",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Requirements file of further packages that your environments import. An empty file: none.",
 )
 @click.option(
     "--wheelhouse",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FILE,
     metavar="DIR",
     help="Use the wheels in DIR; nothing is downloaded.",
 )
 @click.option(
     "--download-only",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FILE,
     metavar="DIR",
     help="Only download the wheels into DIR, for a machine without a network. Needs no engine.",
 )
@@ -51,6 +53,10 @@ def build(
 
     A search builds it too, when it is missing: after an update of a package there is no image of its name, and a new one is made.
     --base-image and --requirements are kept in the cache (~/.cache/eureka-agent/sandbox.json), so that searches use the same image.
+
+    \b
+    eureka sandbox build
+    eureka sandbox build --base-image python:3.11-slim --requirements requirements.txt
     """
     from eureka_agent.sandbox.docker.image import HOST_BASE, Choice, ensure_image, image_for, keep_choice, read_choice
     from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, pinned
@@ -63,7 +69,7 @@ def build(
     )
     if download_only is not None:
         fill(download_only, pinned(optional=OPTIONAL_ROOTS), choice.requirements)
-        click.echo(f"wheels are in {download_only}; there: eureka sandbox build --wheelhouse DIR")
+        click.echo(f"wheels are in {download_only}; there: {command('sandbox build --wheelhouse DIR')}")
         return
     from eureka_agent.sandbox.docker.engine import connect
 
@@ -78,7 +84,11 @@ def build(
 @sandbox.command("list")
 @FORMAT
 def list_command(output_format: str) -> None:
-    """List images and containers."""
+    """List images and containers.
+
+    \b
+    eureka sandbox list
+    """
     from eureka_agent.errors import WallNotBuiltError
     from eureka_agent.sandbox.docker.engine import connect
     from eureka_agent.sandbox.docker.image import built_image, list_images, read_choice
@@ -111,17 +121,24 @@ def list_command(output_format: str) -> None:
         mark = "  (searches use it)" if entry["current"] else ""
         click.echo(f"image      {entry['image']}  {entry['bytes'] / 1e6:.0f} MB{mark}")
     for entry in containers:
-        mark = ", which is gone: eureka sandbox clean" if entry["left_behind"] else ""
+        mark = f", which is gone: {command('sandbox clean')}" if entry["left_behind"] else ""
         click.echo(f"container  {entry['container']}  {entry['state']}, of process {entry['driver']}{mark}")
     if not any(entry["current"] for entry in images):
-        click.echo("there is no image for what is installed here; the first search builds it, or: eureka sandbox build")
+        click.echo(
+            f"there is no image for what is installed here; the first search builds it, or: {command('sandbox build')}"
+        )
 
 
 @sandbox.command()
 @click.option("--all", "everything", is_flag=True, help="Containers of searches that are running too: they fail.")
 @click.option("--images", "with_images", is_flag=True, help="Images too; the next search builds one.")
 def clean(everything: bool, with_images: bool) -> None:
-    """Remove containers that a killed search has left."""
+    """Remove containers that a killed search has left.
+
+    \b
+    eureka sandbox clean
+    eureka sandbox clean --images
+    """
     from eureka_agent.errors import WallError
     from eureka_agent.sandbox.docker.engine import connect
     from eureka_agent.sandbox.docker.image import list_images, remove_image
@@ -149,12 +166,12 @@ _EXPECTED_REQUIREMENT = "expected names of packages, with versions if you like: 
 def _read_requirements(path: Path) -> str:
     from packaging.requirements import InvalidRequirement, Requirement
 
-    from eureka_agent.errors import SettingsError
+    from eureka_agent.errors import SettingsError, system_reason
 
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(
             f"cannot read the requirements {str(path)!r}: {reason}", "name a file of package names, one a line"
         ) from None

@@ -1,33 +1,38 @@
-"""`eureka search` and `eureka resume`."""
+"""`eureka search` and `eureka resume`: a search from the first prompt to the report, and going on with one."""
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import FILE, Command, UsageError
+from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, say
+from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.settings import SearchSettings
 
 _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 
 
-@click.command()
-@click.argument("sentence", required=False)
-@click.option(
-    "--config", type=click.Path(path_type=Path), help="YAML file with any of these settings; flags override it."
-)
+@click.command(cls=Command, groups=OPTION_GROUPS)
+@click.argument("words", required=False, nargs=-1, metavar="SENTENCE")
+@click.option("--config", type=FILE, help="YAML file with any of these settings; flags override it.")
 @settings_options(sorted(_FLAGS, key=lambda name: name in SearchSettings.__base__.model_fields))  # type: ignore[union-attr]
 @click.option("--yes", is_flag=True, help="Take the fitness that --fitness written gives without asking.")
 @FORMAT
-def search(sentence: str | None, config: Path | None, yes: bool, output_format: str, **flags: Any) -> None:
+def search(words: tuple[str, ...], config: Path | None, yes: bool, output_format: str, **flags: Any) -> None:
     """Search a reward function for the task that SENTENCE describes.
 
     \b
-    eureka search "balance the pole" --env cartpole
+    eureka search "hover at the goal" --env quadcopter
     eureka search "swing the pole up and balance it" --env cartpole --task swingup --iterations 3 --samples 8
     eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5
     """
@@ -37,6 +42,10 @@ def search(sentence: str | None, config: Path | None, yes: bool, output_format: 
     from eureka_agent.search.session import start
     from eureka_agent.search.written_fitness import FitnessDeclinedError
 
+    sentence = _one_sentence(words)
+    if sentence is None and config is None and all(value is None for value in flags.values()):
+        say(_what_a_search_is(), err=True)
+        raise UsageError("no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}")
     values = given_settings(config, {"sentence": sentence, **flags})
     try:
         watch(
@@ -48,14 +57,55 @@ def search(sentence: str | None, config: Path | None, yes: bool, output_format: 
         sys.exit(declined.exit_status)
 
 
-@click.command()
-@click.argument("run")
+def _what_a_search_is() -> str:
+    from eureka_agent.simulation.catalogue import list_environments
+
+    listed = [f"  {entry.name:<12}{', '.join(entry.tasks)}" for entry in list_environments()]
+    about = (
+        "A search writes reward functions for a task in plain words, trains a policy with each, and scores them by the task's\n"
+        "own metric, against the rewards that a person wrote for it. The built-in environments and their tasks:"
+    )
+    return "\n".join([about, *listed, ""])
+
+
+def _one_sentence(words: Sequence[str]) -> str | None:
+    """The sentence. Raises UsageError for one whose words the shell took apart, with the command that was meant."""
+    if len(words) < 2:
+        return words[0] if words else None
+    context = click.get_current_context()
+    meant = shlex.join(["search", " ".join(words), *_typed_options(context)])
+    raise UsageError(f"the task is {len(words)} words, expected one sentence", f"put it in quotes: {command(meant)}")
+
+
+def _typed_options(context: click.Context) -> list[str]:
+    """The options of the command line, as they are typed."""
+    typed: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value: Any = context.params.get(name)
+        if not isinstance(parameter, click.Option) or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+            continue
+        if parameter.is_flag:
+            typed.append((parameter.opts if value else parameter.secondary_opts)[0])
+        elif parameter.multiple:
+            typed += [word for each in value for word in (parameter.opts[0], str(each))]
+        else:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            typed += [parameter.opts[0], text]
+    return typed
+
+
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
 @TRUST
 @FORMAT
 def resume(run: str, trust: bool, output_format: str) -> None:
     """Go on with RUN (a folder, a name, the beginning of one, or `latest`) from what is missing.
 
     A run that is not your own names what it would run and send, and is not touched before you agree.
+
+    \b
+    eureka resume latest
     """
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.cli.trust import trust_to_resume

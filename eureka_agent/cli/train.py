@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT
 from eureka_agent.settings import TrainingSettings
@@ -28,9 +30,9 @@ _FLAGS = (
 )
 
 
-@click.command()
-@click.argument("reward", type=click.Path(path_type=Path))
-@click.option("--config", type=click.Path(path_type=Path), help="YAML file with settings; flags override it.")
+@click.command(cls=Command, groups=OPTION_GROUPS)
+@click.argument("reward", type=FILE)
+@click.option("--config", type=FILE, help="YAML file with settings; flags override it.")
 @settings_options(_FLAGS)
 @FORMAT
 def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 
@@ -11,6 +12,7 @@ import click
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.llm.access import shown_address
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
@@ -60,11 +62,15 @@ def _ask(run: Run, would: list[str]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UntrustedRunError(
             f"{what}, and this would {'; '.join(would)}",
-            "look at it with `eureka show`; if you trust who made it, give the same command with --trust",
+            f"look at it with `{_show(run)}`; if you trust who made it, give the same command with --trust",
         )
     say("\n  - ".join([f"{what}. This would", *would]), err=True)
     if not click.confirm("Go on?", default=False, err=True):
-        raise NotTrustedError("not trusted, and nothing was run", "`eureka show` only reads a run")
+        raise NotTrustedError("not trusted, and nothing was run", f"`{_show(run)}` only reads it")
+
+
+def _show(run: Run) -> str:
+    return command(shlex.join(["show", str(run.folder)]))
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:

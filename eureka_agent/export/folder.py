@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
-from eureka_agent.errors import RunFolderError, did_you_mean
+from eureka_agent.errors import RunFolderError, did_you_mean, system_reason
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
+from eureka_agent.invocation import command, install_extra
 from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import words
@@ -64,7 +66,8 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
     policy, reward = inside(run.folder, BEST, POLICY), inside(run.folder, BEST, REWARD)
     if report.best is None or not policy.is_file() or not reward.is_file():
         raise RunFolderError(
-            f"{run.name!r} has no best policy yet", f"`eureka show {run.folder}` lists its attempts: name one of them"
+            f"{run.name!r} has no best policy yet",
+            f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of them",
         )
     source = report.best.proposal.source
     return Exported(report=report, attempt=report.best, source=source, score=report.best_score), policy
@@ -80,7 +83,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
     if not policy.is_file():
         raise RunFolderError(
             f"the attempt {name!r} has no policy: it is {_state(chosen)}",
-            f"`eureka show {run.folder}` lists what was trained",
+            f"`{command(shlex.join(['show', str(run.folder)]))}` lists what was trained",
         )
     return Exported(report=report, attempt=chosen, source=chosen.proposal.source, score=None), policy
 
@@ -98,7 +101,7 @@ def _policies(policy: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     files, missing = {TORCHSCRIPT: torchscript(policy)}, {}
     lacking = missing_onnx_packages()
     if lacking:
-        missing[ONNX] = f"it needs {' and '.join(lacking)}: pip install {' '.join(lacking)}, then export again"
+        missing[ONNX] = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
     else:
         files[ONNX] = onnx_model(policy)
     return files, missing
@@ -141,7 +144,7 @@ def _storing(folder: Path, action: Callable[[], object]) -> None:
         action()
     except (OSError, RunFolderError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
-        reason = (cause.strerror if isinstance(cause, OSError) else None) or str(cause or error)
+        reason = system_reason(cause) if isinstance(cause, OSError) else str(cause or error)
         raise RunFolderError(
             f"cannot write the export to {str(folder)!r}: {reason}",
             "free some space, mend the folder's permissions, or name another with --out",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from eureka_agent.invocation import command
 from eureka_agent.llm.access import shown_address
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.secrets import PLACEHOLDER, redact
@@ -38,7 +39,6 @@ REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation", "invali
 """Codes of a filter in front of the model: a refusal, which is data."""
 BAD_BODIES = (ValueError, RecursionError)
 """What an SDK lets through of a body that claims to be JSON and is not, or is nested so deeply that nobody can read it."""
-RETRY_HINT = "the run is kept: `eureka resume` goes on with it"
 
 
 class Trouble(StrEnum):
@@ -184,7 +184,8 @@ class Service:
                 advice = "check the quota or wait"
             case Trouble.STATUS, _:
                 message = f"{where} answers with HTTP {status}{wait}{told}{again}"
-        return LanguageModelError(message, f"{advice}; {RETRY_HINT}" if advice else RETRY_HINT)
+        kept = f"the run is kept: `{command('resume RUN')}` goes on with it"
+        return LanguageModelError(message, f"{advice}; {kept}" if advice else kept)
 
     def _clean(self, words: str) -> str:
         """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""

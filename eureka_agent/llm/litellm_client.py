@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
+from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import DEFAULT_ACCESS, NO_KEY, Access, ask_loopback_directly, shown_address, usable_address
 from eureka_agent.llm.bounded_http import bound_all_clients, requests_bounded
 from eureka_agent.llm.failures import PASSING_STATUSES, RequestFailedError, Service, Trouble, failure_of
@@ -175,7 +176,7 @@ def _chat_providers() -> frozenset[str]:
     """Providers of language models by litellm's own table; empty where it has moved."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
-        raise SettingsError("litellm is not installed", "pip install 'litellm!=1.82.7,!=1.82.8'")
+        raise SettingsError("litellm is not installed", install_packages("litellm!=1.82.7,!=1.82.8"))
     try:
         table = json.loads((Path(spec.origin).parent / _PROVIDERS).read_text(encoding="utf-8"))["providers"]
         return frozenset(name for name, entry in table.items() if entry.get("endpoints", {}).get("chat_completions"))

@@ -99,6 +99,16 @@ def _from_table(model: str) -> Price | None:
     )
 
 
+def known_models() -> list[str]:
+    """Models in the table that answer in words, as `<provider>/<model>`."""
+    found = (
+        (str(entry.get("litellm_provider")), name)
+        for name, entry in _table().items()
+        if isinstance(entry, dict) and entry.get("mode") in ("chat", "responses") and not name.startswith("ft:")
+    )
+    return sorted({name if name.startswith(f"{provider}/") else f"{provider}/{name}" for provider, name in found})
+
+
 def _number(value: object) -> Decimal | None:
     return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
@@ -271,6 +273,8 @@ def _reproduce(report: RunReport) -> str:
 
 
 def _files(report: RunReport) -> str:
+    folder = shlex.quote(str(report.folder))
+    show, tensorboard = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
     best = (
         f"- `attempts/{report.best.id}/`: the best attempt with its prompt, verdict, curves and policy\n"
         if report.best
@@ -285,5 +289,5 @@ def _files(report: RunReport) -> str:
         "- `attempts/<id>/`: every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n"
         "- `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the baselines\n"
         "- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was searched and how\n\n"
-        f"{code(f'eureka show {report.folder}')} prints this; {code(f'tensorboard --logdir {report.folder}')} draws the curves."
+        f"{code(show)} prints this; {code(tensorboard)} draws the curves."
     )

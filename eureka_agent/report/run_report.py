@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, TaskDescription, WrittenFitness
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import SearchSettings
@@ -95,7 +96,8 @@ class RunReport:
     def command_line(self) -> str:
         """What to type to run the search again."""
         if self.command:
-            return shlex.join(self.command)
+            first, *rest = self.command
+            return command(shlex.join(rest)) if first == "eureka" else shlex.join(self.command)
         flags = {
             "--env": self.settings.env,
             "--task": self.description.task,
@@ -106,6 +108,6 @@ class RunReport:
             **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
         models = [part for model in self.settings.model for part in ("--model", model)]
-        return shlex.join(
-            ["eureka", "search", self.sentence, *models, *(part for pair in flags.items() for part in pair)]
+        return command(
+            shlex.join(["search", self.sentence, *models, *(part for pair in flags.items() for part in pair)])
         )

@@ -6,21 +6,25 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import verdict
+from eureka_agent.report.console import unwrapped
 from eureka_agent.report.entries import remark
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
 
 CURVE_WIDTH = 24
+WIDE_RUNS = 110
+"""Columns from which a list of runs has room for their whole names."""
 WRITTEN_MARK = "*"
 """Behind a fitness that is not by the task's own metric."""
 STAGE_STYLES = {
@@ -42,28 +46,48 @@ STATUS_STYLES = {
 def render_runs(reports: Sequence[RunReport]) -> RenderableType:
     """One line a run, newest last."""
     if not reports:
-        return Text('no runs here yet; start one: eureka search "balance the pole" --env cartpole', style="dim")
-    table = _table()
-    table.add_column("run", no_wrap=True, style="bold")
-    table.add_column("status", no_wrap=True)
-    table.add_column("task", ratio=1)
-    table.add_column("trained", justify="right", no_wrap=True)
-    table.add_column("best fitness", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    for report in reports:
-        trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
-        table.add_row(
-            report.run_name,
-            Text(report.status.value, STATUS_STYLES[report.status]),
-            Text(report.sentence, overflow="ellipsis", no_wrap=True),
-            f"{trained}/{len(report.attempts)}",
-            _best_fitness(report),
-            wording.clock_time(report.seconds),
-        )
+        return Text(f"no runs here yet; start one: {command(FIRST_SEARCH)}", style="dim")
+    table = _RunsTable(reports)
     if not any(report.fitness_origin for report in reports):
         return table
-    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `eureka show RUN`"
+    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `{command('show RUN')}`"
     return Group(table, Text(note, style="dim"))
+
+
+class _RunsTable:
+    """A table of runs; a narrow one names them by the shortest beginning that means them, and leaves out the trainings."""
+
+    def __init__(self, reports: Sequence[RunReport]) -> None:
+        self._reports = reports
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= WIDE_RUNS
+        table = _table()
+        table.add_column("run", no_wrap=True, style="bold")
+        table.add_column("status", no_wrap=True)
+        table.add_column("task", ratio=1)
+        if wide:
+            table.add_column("trained", justify="right", no_wrap=True)
+        table.add_column("best fitness", justify="right", no_wrap=True)
+        table.add_column("time", justify="right", no_wrap=True)
+        names = [report.run_name for report in self._reports]
+        for report in self._reports:
+            trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
+            table.add_row(
+                report.run_name if wide else _short_name(report.run_name, names),
+                Text(report.status.value, STATUS_STYLES[report.status]),
+                Text(report.sentence, overflow="ellipsis", no_wrap=True),
+                *([f"{trained}/{len(report.attempts)}"] if wide else []),
+                _best_fitness(report),
+                wording.clock_time(report.seconds),
+            )
+        yield table
+
+
+def _short_name(name: str, names: Sequence[str]) -> str:
+    """The time at which a run began, where no other has it: the beginning of a name is enough to mean it."""
+    time = name.partition("_")[0]
+    return time if sum(other.startswith(time) for other in names) == 1 else name
 
 
 def _best_fitness(report: RunReport) -> str:
@@ -84,9 +108,9 @@ def render_run(report: RunReport) -> RenderableType:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
         parts += [render_attempts(report.attempts), Text()]
-    more = f"{_report_file(report)} has more; " if _report_file(report).is_file() else ""
-    command = shlex.join(["eureka", "show", str(report.folder)])
-    parts.append(Text(f"{more}one attempt: {command} ATTEMPT", style="dim"))
+    if _report_file(report).is_file():
+        parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
+    parts.append(unwrapped(f"one attempt: {command(shlex.join(['show', str(report.folder)]))} ATTEMPT", "dim"))
     return Group(*parts)
 
 
@@ -102,17 +126,11 @@ def render_end(report: RunReport) -> RenderableType:
     if report.scores:
         parts += [render_scores(report), Text()]
     parts += [Text(verdict(report)), Text()]
-    paths = Table.grid(padding=(0, 2))
-    paths.add_column(no_wrap=True)
-    paths.add_column(overflow="fold")
     if report.best is not None:
-        paths.add_row("reward", f"{report.folder / 'best' / 'reward.py'}")
-        paths.add_row("policy", f"{report.folder / 'best' / 'policy.safetensors'}")
-    if _report_file(report).is_file():
-        paths.add_row("report", f"{_report_file(report)}")
-    else:
-        paths.add_row("run", f"{report.folder}")
-    parts.append(paths)
+        parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
+        parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
+    has_report = _report_file(report).is_file()
+    parts.append(unwrapped(f"report  {_report_file(report)}" if has_report else f"run     {report.folder}"))
     return Group(*parts)
 
 
@@ -203,7 +221,7 @@ def render_attempt(
             Panel(Text(attempt.diagnosis.text.strip()), title="diagnosis", title_align="left", border_style="dim")
         )
     if folder is not None:
-        parts.append(Text(f"files: {folder}", style="dim"))
+        parts.append(unwrapped(f"files: {folder}", "dim"))
     return Group(*parts)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import eureka_agent
-from eureka_agent.errors import WallError
+from eureka_agent.errors import WallError, system_reason
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
 from eureka_agent.sandbox.process_wall import ProcessHandle, start_process
@@ -101,7 +101,7 @@ class BubblewrapWall:
             if not isinstance(error, OSError):
                 raise
             raise WallError(
-                f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
+                f"cannot start a worker: {error.filename!r}: {system_reason(error)}", "free memory, disk or processes"
             ) from None
         return BubblewrapHandle(process, group)
 
@@ -138,7 +138,7 @@ def why_not() -> str | None:
     except subprocess.TimeoutExpired:
         return f"bwrap did not start a program within {_PROBE_SECONDS:g} s"
     except OSError as error:
-        return f"bwrap cannot be started: {error.strerror}"
+        return f"bwrap cannot be started: {system_reason(error)}"
     if ended.returncode == 0:
         return None
     said = " ".join(ended.stderr.decode(errors="replace").split())[-300:] or f"exit status {ended.returncode}"

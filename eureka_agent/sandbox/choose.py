@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 
 from eureka_agent.errors import WallError, did_you_mean
+from eureka_agent.resources import state_folder
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Wall
 
@@ -22,8 +25,8 @@ Say = Callable[[str], None]
 def choose_wall(name: str, say: Say | None = None) -> Wall:
     """The wall of that name, ready to start workers; `"auto"`: the one that EUREKA_SANDBOX names, or else the strongest one that is there.
 
-    `say`: is told in one line, of `auto`, what was taken, what that does not cover, and why nothing stronger was; and of a Docker image that is built. Raises
-    WallError, with the next step, for a name that is none and for a wall that was asked for and cannot be had.
+    `say`: is told in one line, of `auto` and once a day, what was taken, what that does not cover, and why nothing stronger was; and of a Docker image that
+    is built. Raises WallError, with the next step, for a name that is none and for a wall that was asked for and cannot be had.
     """
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
@@ -37,7 +40,9 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
             reasons.append(f"not {candidate}: {error.message}")
         else:
             break
-    (say or _to_stderr)(_sentence(wall, reasons))
+    sentence = _sentence(wall, reasons)
+    if not _said_today(sentence):
+        (say or _to_stderr)(sentence)
     return wall
 
 
@@ -71,6 +76,18 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
 def _sentence(wall: Wall, reasons: list[str]) -> str:
     lacking = f" ({'; '.join(reasons)})" if reasons else ""
     return f"sandbox: {wall.name}, which does not cover {'; '.join(wall.does_not_cover)}{lacking}"
+
+
+def _said_today(sentence: str) -> bool:
+    """True where this user was told the same today; from now on he was. False where that cannot be kept."""
+    today = f"{datetime.now():%Y-%m-%d} {sentence}\n"
+    with suppress(OSError, RuntimeError, UnicodeDecodeError):  # RuntimeError: a user without a home
+        marker = state_folder() / "wall-note"
+        if marker.is_file() and marker.read_text(encoding="utf-8") == today:
+            return True
+        marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        marker.write_text(today, encoding="utf-8")
+    return False
 
 
 def _to_stderr(line: str) -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name
+from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name, system_reason
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
@@ -136,7 +136,7 @@ class WorkerClient:
             content = await asyncio.to_thread(read_plain, path, MAX_FILE_BYTES)
         except OSError as error:
             raise EurekaError(
-                f"cannot give a worker the file {str(path)!r}: {error.strerror}", "restore it, or train again"
+                f"cannot give a worker the file {str(path)!r}: {system_reason(error)}", "restore it, or train again"
             ) from None
         header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from eureka_agent.errors import INSTALL_GPU_EXTRA, EurekaError
+from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command, install_extra
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.worker.messages import Opened
@@ -149,7 +150,7 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
     if not there:
         raise DeviceError(
             f"--device {asked} was asked for, but torch finds no GPU: {opened.gpus.missing}",
-            "--device auto takes what is there; `eureka doctor` says more",
+            f"--device auto takes what is there; `{command('doctor')}` says more",
         )
     names = there if asked == "cuda" else tuple(dict.fromkeys(asked.split(",")))
     for name in names:
@@ -161,7 +162,7 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
     if not runs_on_gpu and opened.gpus.missing:
         raise DeviceError(
             f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not run there: {opened.gpus.missing}",
-            INSTALL_GPU_EXTRA,
+            f"install it: {install_extra('gpu')}; or use --device cpu",
         )
     if not runs_on_gpu:
         raise DeviceError(

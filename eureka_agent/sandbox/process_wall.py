@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import WallError, system_reason
 from eureka_agent.sandbox.last_words import LastWords
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import MARK, worker_environment
@@ -185,7 +185,7 @@ class ProcessWall:
             process = await start_process(command, worker_environment(folder, mark, limits.visible_gpu), folder)
         except OSError as error:
             raise WallError(
-                f"cannot start a worker: {error.strerror}: {error.filename!r}", "free memory, disk or processes"
+                f"cannot start a worker: {error.filename!r}: {system_reason(error)}", "free memory, disk or processes"
             ) from None
         self._marks[process.pid] = mark
         return ProcessHandle(process)

@@ -6,6 +6,7 @@ What is decided depends on the archive and the seed alone, so a run that was kil
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from dataclasses import replace
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
@@ -144,7 +146,7 @@ class SearchEngine:
         reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in attempts))[:3])
         return SearchFailedError(
             f"{what}: {reasons}" if reasons else what,
-            f"`eureka show {self._run.folder}` lists the attempts and their findings",
+            f"`{command(shlex.join(['show', str(self._run.folder)]))}` lists the attempts and their findings",
         )
 
     def _history(self, iteration: int, first: int) -> list[Attempt]:

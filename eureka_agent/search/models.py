@@ -10,6 +10,7 @@ from typing import Any
 
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
@@ -154,7 +155,7 @@ def find_recording(word: str) -> Recording:
     except RunFolderError as error:
         raise RunFolderError(
             f"there is nothing to replay at {word!r}: {error.message}",
-            f"name a run (`eureka runs` lists them), a messages{RECORDING_SUFFIX}, or one of these: {', '.join(sorted(shipped))}",
+            f"name a run (`{command('runs')}` lists them), a messages{RECORDING_SUFFIX}, or one of these: {', '.join(sorted(shipped))}",
         ) from None
     try:
         return recording_of(run)

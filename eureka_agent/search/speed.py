@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription, WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Hardware
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
@@ -69,7 +70,7 @@ async def measure_speed(
 def _raise_for(result: TrainingResult) -> None:
     raise EurekaError(
         f"the speed of trainings could not be measured: {result.failure_reason or 'a training ended at once'}",
-        "`eureka envs --check` looks for defects of an environment; a --budget in env steps needs no measurement",
+        f"`{command('envs --check PATH')}` looks for defects of an environment; a --budget in env steps needs no measurement",
     )
 
 

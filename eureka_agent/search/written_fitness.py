@@ -18,6 +18,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import MessageStore
@@ -76,7 +77,7 @@ def check_fitness_setting(settings: SearchSettings, given: GivenDesigner | None,
     if settings.sentence is None or not any(character.isalnum() for character in settings.sentence):
         raise SettingsError(
             f"--fitness written needs the task in plain words, found {settings.sentence!r}",
-            'such as: eureka search "make the ant wave one leg" --env ant --fitness written',
+            "such as: " + command('search "make the ant wave one leg" --env ant --fitness written'),
         )
     if confirm is None:
         raise SettingsError("nobody is there to accept a written fitness", "give `start` a `confirm`")

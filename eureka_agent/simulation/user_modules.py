@@ -12,13 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.invocation import command
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
-_MISSING_MODULE_HINT = (
-    "install it, or name the folder of a module of your own in PYTHONPATH; "
-    "behind --sandbox docker a package must be in the image too: eureka sandbox build --requirements FILE"
-)
 
 
 def import_folder(folder: Path) -> str:
@@ -53,8 +50,18 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         missing = isinstance(error, ModuleNotFoundError)
         raise EnvironmentLoadError(
             f"{place}{describe_error(error)} (while {doing})",
-            _MISSING_MODULE_HINT if missing else "correct the file; `eureka envs --check PATH` tests all of it",
+            _missing_module_hint()
+            if missing
+            else f"correct the file; `{command('envs --check PATH')}` tests all of it",
         ) from None
+
+
+def _missing_module_hint() -> str:
+    build = command("sandbox build --requirements FILE")
+    return (
+        "install it, or name the folder of a module of your own in PYTHONPATH; "
+        f"behind --sandbox docker a package must be in the image too: {build}"
+    )
 
 
 def describe_error(error: BaseException) -> str:

@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eureka_agent.errors import INSTALL_GPU_EXTRA, EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.physics import STATE_FIELDS, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
@@ -212,7 +213,7 @@ def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]
     except ImportError as error:
         raise EnvironmentLoadError(
             f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
-            INSTALL_GPU_EXTRA,
+            f"install it: {install_extra('gpu')}; or use --device cpu",
         ) from None
     warp.init()
     return warp, library

@@ -8,6 +8,7 @@ import os
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.messages import Gpus
 
@@ -60,4 +61,6 @@ def check_device(device: str) -> None:
     kind, _, number = device.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus.count:
         found = gpus.missing or f"torch finds {gpus.count}"
-        raise EurekaError(f"the worker was to run on {device!r}: {found}", "see what `eureka doctor` says of devices")
+        raise EurekaError(
+            f"the worker was to run on {device!r}: {found}", f"see what `{command('doctor')}` says of devices"
+        )

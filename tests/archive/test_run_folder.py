@@ -102,7 +102,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: 
     (tmp_path / "archive.sqlite").touch()
     report = tmp_path / "attempts" / "1-01" / "report.md"
     write_text(report, "old")
-    with pytest.raises(RunFolderError, match="No space left on device") as caught:
+    with pytest.raises(RunFolderError, match="the disk is full") as caught:
         write_file(report, fill_the_disk)
     assert caught.value.hint == f"free some space, then `eureka resume {shlex.quote(str(tmp_path))}`"
     assert report.read_text() == "old"

@@ -319,5 +319,5 @@ def test_one_hostile_run_does_not_hide_the_others(folder: Path, tmp_path: Path, 
     sql(folder, SCHEMAS["an endless view"])
     other = make_run(tmp_path / "runs", description)
     result: subprocess.CompletedProcess[str] = eureka("runs", "--format", "json", cwd=tmp_path)
-    assert [entry["run"] for entry in json.loads(result.stdout)] == [other.name]
+    assert [entry["run"] for entry in json.loads(result.stdout)["runs"]] == [other.name]
     assert f"skipped {folder.name}" in result.stderr

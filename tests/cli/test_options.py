@@ -25,10 +25,10 @@ def test_lists_of_numbers_are_typed_with_commas(flag: str, text: str, expected: 
 @pytest.mark.parametrize(
     ("flag", "text", "message"),
     [
-        ("--hidden-sizes", "64,0.5", "'64,0.5' is not a list of whole numbers such as 64,64"),
-        ("--hidden-sizes", "64,", "'64,' is not a list of whole numbers such as 64,64"),
-        ("--rungs", "late", "'late' is not a list of numbers such as 0.7"),
-        ("--rungs", "0.4,,0.7", "'0.4,,0.7' is not a list of numbers such as 0.7"),
+        ("--hidden-sizes", "64,0.5", "is '64,0.5', expected whole numbers with commas between them, such as 64,64"),
+        ("--hidden-sizes", "64,", "is '64,', expected whole numbers with commas between them, such as 64,64"),
+        ("--rungs", "late", "is 'late', expected numbers with commas between them, such as 0.7"),
+        ("--rungs", "0.4,,0.7", "is '0.4,,0.7', expected numbers with commas between them, such as 0.7"),
     ],
 )
 def test_what_is_no_list_of_numbers_is_shown(flag: str, text: str, message: str) -> None:

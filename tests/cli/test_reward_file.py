@@ -17,7 +17,7 @@ def test_a_reward_is_read_as_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "No such file"),
+        (None, "there is no such file"),
         (b"", "the file is empty"),
         (b" \n\n", "the file is empty"),
         (b"# gr\xf6\xdfer", "byte 4"),
@@ -34,5 +34,5 @@ def test_a_file_without_a_reward_says_why(tmp_path: Path, content: bytes | None,
 
 
 def test_a_folder_is_no_reward(tmp_path: Path) -> None:
-    with pytest.raises(EurekaError, match="Is a directory"):
+    with pytest.raises(EurekaError, match="it is a folder, expected a file"):
         read_reward_file(tmp_path)

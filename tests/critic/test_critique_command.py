@@ -79,8 +79,10 @@ def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:
     reward.write_text(GOOD)
     result = CliRunner().invoke(critique, [str(reward), "--env", "cartpole", "--task", "swingup", "--format", "json"])
     assert result.exit_code == 0
-    assert Verdict.model_validate_json(result.output).accepted
-    assert json.loads(result.output)["findings"] == []
+    document = json.loads(result.output)
+    assert (document.pop("schema_version"), document.pop("file")) == (1, str(reward))
+    assert Verdict.model_validate(document).accepted
+    assert document["findings"] == []
 
 
 def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_pa
     assert f"rejected {bad}:1 A201" in result.output
     assert (folder / "b_other_name.py").read_text() == GOOD.replace("compute_reward", "my_reward")
     result = CliRunner().invoke(critique, [*paths, "--fix", "--format", "json"])
-    records = json.loads(result.output)
+    records = json.loads(result.output)["verdicts"]
     assert [Path(record["file"]).name for record in records] == ["a_good.py", "b_other_name.py", "bad.py"]
     assert [[finding["code"] for finding in record["findings"]] for record in records] == [[], ["M401"], ["A201"]]
     assert (folder / "b_other_name.py").read_text() == GOOD

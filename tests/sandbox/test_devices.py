@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import install_extra
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores
@@ -163,7 +164,7 @@ def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
         DeviceError, match=r"'cart' does not run there: .*mujoco_warp, which is not installed"
     ) as caught:
         choose_hardware("cuda:0", found())
-    assert "eureka-agent[gpu]" in caught.value.hint
+    assert caught.value.hint == f"install it: {install_extra('gpu')}; or use --device cpu"
 
 
 def test_what_trainings_run_on_is_said_in_one_line(description: TaskDescription) -> None:

@@ -160,7 +160,7 @@ async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> 
         assert isinstance(rubbish, WorkerFaultError)
         assert "cannot read the policy" in rubbish.message
         assert isinstance(missing, EurekaError)
-        assert "No such file" in missing.message
+        assert "there is no such file" in missing.message
         for score in (good, fine):
             assert isinstance(score, Evaluation)
             assert [episode.fitness for episode in score.episodes] == [6.0, 6.0]  # 1 + 2 + 3

@@ -88,7 +88,7 @@ async def test_a_saved_state_that_is_gone_when_a_worker_is_to_get_it_is_an_error
     try:
         await first.train("a", good_reward, 0)
         await first.train("warm", good_reward, 1)  # the worker is ready
-        with pytest.raises(EurekaError, match="No such file"):
+        with pytest.raises(EurekaError, match="there is no such file"):
             await asyncio.wait_for(first.train("a", good_reward, 0), 20)
     finally:
         await first.close()

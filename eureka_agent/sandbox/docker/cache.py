@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import WallError, system_reason
 
 
 def cache_folder() -> Path:
@@ -27,7 +27,7 @@ def cache_errors() -> Iterator[None]:
     except OSError as error:
         where = error.filename or str(cache_folder())
         raise WallError(
-            f"cannot use the cache: {where!r}: {error.strerror or error}",
+            f"cannot use the cache: {where!r}: {system_reason(error)}",
             "free disk space there, or name another folder: XDG_CACHE_HOME=/path",
         ) from None
 

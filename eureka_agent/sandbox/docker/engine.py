@@ -18,6 +18,7 @@ from docker.errors import APIError, DockerException
 from urllib3.exceptions import HTTPError  # where the SDK reads an answer line by line, it passes these on
 
 from eureka_agent.errors import WallError
+from eureka_agent.invocation import command
 
 HOST_VARIABLE = "DOCKER_HOST"
 CALL_SECONDS = 20.0
@@ -194,7 +195,7 @@ def _refusal_hint(words: str) -> str:
     if "bind source path does not exist" in lowered:
         return "the engine must see this machine's files under the same paths (it may run in another container)"
     if "invalid reference format" in lowered:
-        return "expected NAME or NAME:TAG, in lower case: eureka sandbox build --base-image NAME"
+        return f"expected NAME or NAME:TAG, in lower case: {command('sandbox build --base-image NAME')}"
     if "no such image" in lowered:
-        return "build it again: eureka sandbox build"
+        return f"build it again: {command('sandbox build')}"
     return "see the engine's log (journalctl -u docker), or use --sandbox process"

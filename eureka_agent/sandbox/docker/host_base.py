@@ -17,7 +17,8 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import WallError, system_reason
+from eureka_agent.invocation import command
 from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.packages import shared_objects
 
@@ -67,7 +68,7 @@ def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
     if not (executable.is_file() and (stdlib / "os.py").is_file()):
         raise WallError(
             f"this Python cannot be copied into an image: {str(executable)!r} with {str(stdlib)!r}",
-            "name an image to build on: eureka sandbox build --base-image python:3.11-slim",
+            f"name an image to build on: {command('sandbox build --base-image python:3.11-slim')}",
         )
     collected = _Collected()
     compiled = [executable]
@@ -105,8 +106,8 @@ def needed_libraries(files: Iterable[Path]) -> set[Path]:
             )
         except OSError as error:
             raise WallError(
-                f"cannot list the libraries of this Python: 'ldd': {error.strerror}",
-                "install it (Debian: libc-bin), or name an image: eureka sandbox build --base-image python:3.11-slim",
+                f"cannot list the libraries of this Python: 'ldd': {system_reason(error)}",
+                f"install it (Debian: libc-bin), or name an image: {command('sandbox build --base-image python:3.11-slim')}",
             ) from None
         found |= {Path(os.path.normpath(path)) for path in re.findall(r"^\t(?:.* => )?(/.*) \(0x", result.stdout, re.M)}
     for folder in {path.parent for path in found}:

@@ -17,6 +17,7 @@ import docker
 from docker.errors import APIError, ImageNotFound
 
 from eureka_agent.errors import WallError, WallNotBuiltError
+from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.archive import Entry, tar_stream
 from eureka_agent.sandbox.docker.build_log import BuildLog
@@ -83,7 +84,7 @@ def read_choice() -> Choice:
     except (OSError, ValueError, TypeError) as error:
         raise WallError(
             f"cannot read what the sandbox's image is to be made of: {str(path)!r}: {error}",
-            "remove that file and run: eureka sandbox build",
+            f"remove that file and run: {command('sandbox build')}",
         ) from None
 
 
@@ -119,7 +120,7 @@ def built_image(engine: Engine, choice: Choice) -> str:
 def _not_built(name: str) -> WallNotBuiltError:
     return WallNotBuiltError(
         f"the image {name!r} has not been built yet",
-        "eureka sandbox build, which takes about a minute; the first search does it otherwise",
+        f"{command('sandbox build')}, which takes about a minute; the first search does it otherwise",
     )
 
 
@@ -264,7 +265,7 @@ def _build_hint(recipe: Recipe, log: BuildLog) -> str:
     if log.installs == "requirements":
         return REQUIREMENTS_HINT
     if recipe.base == HOST_BASE:
-        return "eureka sandbox build tries again"
+        return f"{command('sandbox build')} tries again"
     return (
         f"expected an image whose `python` is Python {recipe.python}, with glibc and libstdc++, such as python:{recipe.python}-slim; "
         f"or let one be made of this machine's Python: --base-image {HOST_BASE}"

@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from eureka_agent.errors import WallError
+from eureka_agent.invocation import install_packages
 
 ROOTS = (
     "torch",
@@ -44,7 +45,7 @@ def pinned(roots: Iterable[str] = ROOTS, optional: Iterable[str] = OPTIONAL_ROOT
         except importlib.metadata.PackageNotFoundError:
             if required:
                 raise WallError(
-                    f"the package {name!r}, which a worker needs, is not installed here", f"pip install {name}"
+                    f"the package {name!r}, which a worker needs, is not installed here", install_packages(name)
                 ) from None
             continue  # what a package does without here it does without there
         versions[key[0]] = found.version

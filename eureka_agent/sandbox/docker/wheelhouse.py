@@ -18,6 +18,7 @@ from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from eureka_agent.errors import WallError
+from eureka_agent.invocation import command, install_packages
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder
 from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, package_of
 
@@ -27,10 +28,6 @@ _TORCH_INDEX = "https://download.pytorch.org/whl/"
 _LAST_LINES = 5
 _CAUSE = "The conflict is caused by:"
 """pip's heading over the requirements that exclude each other."""
-_NETWORK_HINT = (
-    "with no network here, make a wheelhouse where there is one (eureka sandbox build --download-only DIR) "
-    "and use it: eureka sandbox build --wheelhouse DIR"
-)
 REQUIREMENTS_HINT = (
     "the packages of --requirements must exist and go with the versions that are installed here: change the file; "
     "with no network, name it to --download-only too"
@@ -82,7 +79,7 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
     if not folder.is_dir():
         raise WallError(
             f"there is no wheelhouse {str(folder)!r}",
-            "make one on a machine with the same Python and packages: eureka sandbox build --download-only DIR",
+            _make_one_hint(),
         )
     wheels, missing = [], []
     for pin in pins:
@@ -95,7 +92,7 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
         named = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
         raise WallError(
             f"the wheelhouse {str(folder)!r} has no wheel of {named} for Python {python_version()} and this system",
-            "make one on a machine with the same Python and packages: eureka sandbox build --download-only DIR",
+            _make_one_hint(),
         )
     pip = _newest(folder.glob("pip-*.whl")) or _newest(_bundled())
     if pip is None:
@@ -109,12 +106,21 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
     return wheels, pip
 
 
+def _make_one_hint() -> str:
+    return f"make one on a machine with the same Python and packages: {command('sandbox build --download-only DIR')}"
+
+
+def _network_hint() -> str:
+    download, use = command("sandbox build --download-only DIR"), command("sandbox build --wheelhouse DIR")
+    return f"with no network here, make a wheelhouse where there is one ({download}) and use it: {use}"
+
+
 def python_version() -> str:
     """Major and minor version of this Python: wheels with compiled files are for one of them."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def _download(folder: Path, what: list[str], pins: Iterable[str], hint: str = _NETWORK_HINT) -> None:
+def _download(folder: Path, what: list[str], pins: Iterable[str], hint: str = "") -> None:
     command = [*_pip(), "wheel", "--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
     command += ["--wheel-dir", str(folder), "--find-links", str(folder), *what]
     words = _run(command)
@@ -125,7 +131,7 @@ def _download(folder: Path, what: list[str], pins: Iterable[str], hint: str = _N
     for label in sorted(local):
         if _run([*command, "--extra-index-url", _TORCH_INDEX + label]) is None:
             return
-    raise WallError(f"pip cannot get the wheels for the image: {words}", hint)
+    raise WallError(f"pip cannot get the wheels for the image: {words}", hint or _network_hint())
 
 
 def _run(command: list[str]) -> str | None:
@@ -164,7 +170,8 @@ def _pip() -> list[str]:
     if bundled is not None:
         return [sys.executable, str(bundled / "pip")]  # a wheel is a zip file, and Python runs what lies in one
     raise WallError(
-        "this Python has no pip to download the image's packages with", "uv pip install pip, or apt install python3-pip"
+        "this Python has no pip to download the image's packages with",
+        f"{install_packages('pip')}; or apt install python3-pip",
     )
 
 

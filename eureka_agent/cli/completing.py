@@ -1,0 +1,81 @@
+"""The values that a shell completes: environments, tasks, models, runs, attempts. Nothing here imports torch."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from eureka_agent.errors import EurekaError
+
+GYMNASIUM = "gymnasium:"
+
+
+def environments(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The built-in environments, or folders once a path is begun."""
+    if os.sep in begun or begun.startswith("."):
+        return [CompletionItem(begun, type="dir")]
+    from eureka_agent.simulation.catalogue import list_environments
+
+    found = [CompletionItem(entry.name, help=entry.doc) for entry in list_environments()]
+    return _beginning(begun, [*found, CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows")])
+
+
+def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The tasks of the environment that is named on the same line, else of all."""
+    from eureka_agent.simulation.catalogue import list_environments, task_files
+
+    named = context.params.get("env") or context.params.get("environment")
+    if named and Path(named).is_dir():
+        return _beginning(begun, [CompletionItem(name) for name in task_files(Path(named))])
+    found = {
+        task: CompletionItem(task, help=sentence)
+        for entry in list_environments()
+        if not named or entry.name == named
+        for task, sentence in entry.tasks.items()
+    }
+    return _beginning(begun, list(found.values()))
+
+
+def models(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """`offline`, the models in the table of prices, and what can be played back."""
+    from eureka_agent.llm.prices import known_models
+    from eureka_agent.resources import resource_folder
+
+    recordings = [path.stem for path in (resource_folder("prompts") / "recorded").glob("*.jsonl")]
+    known = [name for name in known_models() if begun or name.startswith(("openai/", "anthropic/"))]
+    names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *_run_names()])]
+    return _beginning(begun, [CompletionItem(name) for name in names])
+
+
+def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The runs, newest first, and `latest`; folders once a path is begun."""
+    if os.sep in begun or begun.startswith("."):
+        return [CompletionItem(begun, type="dir")]
+    names = _run_names()
+    return _beginning(begun, [CompletionItem(name) for name in (["latest", *reversed(names)] if names else [])])
+
+
+def attempts(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The attempts of the run that is named before."""
+    from eureka_agent.archive.run_folder import find_run
+
+    folder = Path()
+    with suppress(EurekaError):
+        folder = find_run(str(context.params.get("run") or "latest")) / "attempts"
+    if not folder.is_dir():
+        return []
+    return _beginning(begun, [CompletionItem(path.name) for path in sorted(folder.iterdir()) if path.is_dir()])
+
+
+def _run_names() -> list[str]:
+    from eureka_agent.archive.run_folder import list_runs
+
+    return [folder.name for folder in list_runs()]
+
+
+def _beginning(begun: str, items: list[CompletionItem]) -> list[CompletionItem]:
+    return [item for item in items if str(item.value).startswith(begun)]

@@ -1,0 +1,83 @@
+"""`eureka install`: a link to this program where a shell finds it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from eureka_agent.cli.command import Command
+from eureka_agent.errors import EurekaError, system_reason
+from eureka_agent.invocation import checkout
+
+
+class InstallError(EurekaError):
+    """A link that cannot be made or removed."""
+
+
+@click.command(cls=Command)
+@click.option("--remove", is_flag=True, help="Take the link away again.")
+def install(remove: bool) -> None:
+    """Put `eureka` on your PATH: a link in ~/.local/bin that leads to this program. Nothing else is written.
+
+    \b
+    eureka install
+    eureka install --remove
+    """
+    link = Path(os.path.expanduser("~")) / ".local" / "bin" / "eureka"
+    target = own_program()
+    there = os.path.lexists(link)
+    if there and not _leads_to(link, target):
+        raise InstallError(
+            f"{str(link)!r} is there already and does not lead to this program",
+            f"look at it: ls -l {shlex.quote(str(link))}; if it can go, remove it and give the same command again",
+        )
+    try:
+        if remove:
+            if there:
+                link.unlink()
+        elif not there:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
+    except OSError as error:
+        raise InstallError(
+            f"cannot write {str(link)!r}: {system_reason(error)}", "mend the folder's permissions"
+        ) from None
+    if remove:
+        click.echo(f"removed {link}" if there else f"there is no {link}")
+        return
+    click.echo(f"{link} leads to {target}")
+    click.echo(_path_advice(link))
+
+
+def own_program() -> Path:
+    """The launcher of this checkout, else the program beside this Python. Raises InstallError where there is neither."""
+    folder = checkout()
+    target = Path(sys.prefix) / "bin" / "eureka" if folder is None else folder / "eureka"
+    if not target.is_file():
+        raise InstallError(f"there is no program {str(target)!r} to link to", "install the package: pip install .")
+    return target
+
+
+def _leads_to(link: Path, target: Path) -> bool:
+    """True for a link of ours, and for the program itself; one that leads nowhere is somebody's, too."""
+    return link.resolve() == target.resolve()
+
+
+def _path_advice(link: Path) -> str:
+    """How to call it now, by what the shell finds."""
+    found = shutil.which("eureka")
+    if found is not None and Path(found).resolve() == link.resolve():
+        return "from any folder: eureka doctor"
+    folders = [os.path.realpath(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    if os.path.realpath(link.parent) in folders:
+        return f"your shell finds another one first, {found}; call this one as {link}"
+    if Path(os.environ.get("SHELL", "")).name == "fish":
+        return f"{link.parent} is not on your PATH; put it there: fish_add_path {shlex.quote(str(link.parent))}"
+    profile = "~/.zshrc" if Path(os.environ.get("SHELL", "")).name == "zsh" else "~/.bashrc"
+    line = 'export PATH="$HOME/.local/bin:$PATH"'
+    return f"{link.parent} is not on your PATH; put it there, for new shells too: echo {shlex.quote(line)} >> {profile} && {line}"
