@@ -75,6 +75,10 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_MOST_LISTED = 20
+"""Names that a hint lists."""
+
+
 def close_match(word: str, known: Iterable[str]) -> str | None:
     """The known word that differs least from `word`, capitals aside; None where all differ much."""
     names = {name.lower(): name for name in sorted(known)}
@@ -88,7 +92,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     close = close_match(word, names)
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"expected one of: {', '.join(names)}" if names else "none is defined"
+    if not names:
+        return "none is defined"
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"expected one of: {', '.join(names[:_MOST_LISTED])}{more}"
 
 
 def system_reason(error: OSError) -> str:
@@ -100,7 +107,7 @@ _SYSTEM_REASONS = {
     errno.ENOENT: "there is no such file or folder",
     errno.EISDIR: "it is a folder, expected a file",
     errno.ENOTDIR: "a part of the path is a file, expected a folder",
-    errno.EEXIST: "it is there already",
+    errno.EEXIST: "there is a file of that name",
     errno.EACCES: "its permissions do not allow that",
     errno.EPERM: "its permissions do not allow that",
     errno.EROFS: "it lies on a disk that can only be read",

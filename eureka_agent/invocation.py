@@ -41,7 +41,7 @@ def command(arguments: str) -> str:
 
 def pasteable(text: str) -> str:
     """`text` with every command `eureka …` in it as it can be pasted; for help, which is written before that is known."""
-    return re.sub(r"(?<![\w/.-])eureka(?= [a-z])", lambda _: program(), text)
+    return re.sub(r"(?<![\w/.-])eureka(?= [a-z[])", lambda _: program(), text)
 
 
 def checkout() -> Path | None:

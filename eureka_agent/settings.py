@@ -300,7 +300,9 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     cause = error.get("ctx", {}).get("error")
     expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
     name, *inside = (str(part) for part in error["loc"])
-    found = re.sub(r"//[^/\s]*@", "//…@", repr(error["input"]))  # an address with a password in it
+    given = error["input"]
+    shown = ", ".join(map(repr, given)) if isinstance(given, list | tuple) and given else repr(given)
+    found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
     key = "--" + name.replace("_", "-") if origin == THE_FLAGS else f"setting {name!r} in {origin}"
     return f"{key} {'holds' if inside else 'is'} {found}{expected}"
 
@@ -428,7 +430,7 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     if isinstance(error, yaml.reader.ReaderError):
-        return f"it has the character {error.character!r}, which is none of a text"
+        return "it is not a text: it has control characters"
     return " ".join(str(error).split())
 
 

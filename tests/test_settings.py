@@ -99,7 +99,7 @@ def test_the_sentence_loses_the_spaces_around_it() -> None:
         (b"sentence: [1\n", "it ends in the middle of a value, line 2"),
         (b"seed: 1\nsamples: 4: 5\n", "line 2 is not YAML: 'samples: 4: 5'"),
         (b"samples: &many 4\nseed: *many\n", "settings have no aliases, line 2"),
-        (b"sentence: hop\x07\n", "it has the character"),
+        (b"sentence: hop\x07\n", "it is not a text: it has control characters"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, problem: str) -> None:

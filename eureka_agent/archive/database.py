@@ -52,7 +52,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _storage_error(folder, str(error), "full" in str(error)) from error
+        raise _storage_error(folder, _reason(error), "full" in str(error)) from error
     except OSError as error:
         raise _storage_error(folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
 
@@ -62,6 +62,22 @@ def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
     run = run_of(folder)
     then = "try again" if run is None else f"`{resume_command(run)}`"
     return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
+
+
+_REASONS = {
+    "file is not a database": "it is no SQLite database",
+    "database disk image is malformed": "its content is damaged",
+    "database or disk is full": "the disk is full",
+    "disk I/O error": "the disk cannot be read or written",
+    "unable to open database file": "it cannot be opened",
+    "attempt to write a readonly database": "it can only be read",
+    "database is locked": "another program holds it",
+}
+"""SQLite's sentences in plain words."""
+
+
+def _reason(error: Exception) -> str:
+    return _REASONS.get(str(error), str(error))
 
 
 def _no_room(folder: Path) -> bool:
@@ -105,10 +121,10 @@ class Archive:
             if self._reading and not applied:
                 raise sqlite3.DatabaseError("it holds no tables")
         except sqlite3.OperationalError as error:
-            raise _storage_error(folder, str(error), "full" in str(error)) from None
+            raise _storage_error(folder, _reason(error), "full" in str(error)) from None
         except sqlite3.DatabaseError as error:
             raise RunFolderError(
-                f"{str(path)!r} cannot be read as a run's archive: {error}",
+                f"{str(path)!r} cannot be read as a run's archive: {_reason(error)}",
                 f"is this a run folder? see `{command('runs')}`",
             ) from None
 
@@ -120,7 +136,7 @@ class Archive:
         try:
             return fetch(self._connection, statement, values, bounded=self._reading)
         except (sqlite3.DatabaseError, OverflowError) as error:  # a number that is asked for may be any
-            raise self._damaged(str(error)) from None
+            raise self._damaged(_reason(error)) from None
 
     def _parsed(self, model: type[RecordT], text: object) -> RecordT:
         try:

@@ -25,7 +25,7 @@ from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, st
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
 from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, new_run_id, user_signer
-from eureka_agent.errors import RunFolderError, did_you_mean, system_reason
+from eureka_agent.errors import RunFolderError, close_match, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
@@ -243,7 +243,11 @@ def find_run(word: str) -> Path:
             f"no run {word!r}: there is none in {str(runs_folder())!r} yet",
             f"start one: {command(FIRST_SEARCH)}",
         )
-    raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", did_you_mean(word, names))
+    close = close_match(word, names)
+    hint = f"did you mean {close!r}?" if close else f"`{command('runs')}` lists the runs there are"
+    if re.fullmatch(r"\d+-\d+(-r\d+)?", word):
+        hint = f"an attempt is named behind its run: {command(f'show latest {word}')}"
+    raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", hint)
 
 
 def list_runs(parent: Path | None = None) -> list[Path]:

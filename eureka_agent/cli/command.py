@@ -35,7 +35,11 @@ class Command(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """The words of the command line. Raises UsageError for those that the command has no use for."""
         context.allow_extra_args = True
-        super().parse_args(context, args)
+        try:
+            super().parse_args(context, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or context  # the parser does not know it of all of its errors
+            raise
         if context.args and not context.resilient_parsing:
             words = " ".join(map(repr, context.args))
             raise UsageError(f"{context.info_name} has no use for {words}", f"it is called as: {_usage(context)}")
@@ -49,7 +53,7 @@ class Command(click.Command):
         left = {
             parameter.name: record
             for parameter in self.get_params(context)
-            if (record := parameter.get_help_record(context)) is not None
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)) is not None
         }
         for title, names in self.groups.items():
             records = [left.pop(name) for name in names if name in left]
@@ -150,14 +154,14 @@ def reworded(error: click.UsageError) -> UsageError:
     if isinstance(error, click.NoSuchOption):
         return UsageError(f"there is no option {error.option_name!r}", _option_hint(error.option_name, context))
     if isinstance(error, click.MissingParameter) and error.param is not None and context is not None:
-        return UsageError(f"{_name(error.param, context)} is missing", f"it is called as: {_usage(context)}")
+        return UsageError(f"{_name(error.param)} is missing", f"it is called as: {_usage(context)}")
     if isinstance(error, click.BadOptionUsage):
         needs = _takes_value(error.option_name, context)
         what = "needs a value, and none follows" if needs else "takes no value"
         return UsageError(f"{error.option_name} {what}", _help_hint(context))
     if isinstance(error, click.BadParameter) and error.param is not None and context is not None:
         hint = getattr(error, "hint", "") or _help_hint(context)
-        return UsageError(f"{_name(error.param, context)} {error.message}", hint)
+        return UsageError(f"{_name(error.param)} {error.message}", hint)
     return UsageError(error.message, _help_hint(context))
 
 
@@ -168,11 +172,11 @@ def _takes_value(name: str, context: click.Context | None) -> bool:
     )
 
 
-def _name(parameter: click.Parameter, context: click.Context) -> str:
+def _name(parameter: click.Parameter) -> str:
     """`--samples` or `RUN`."""
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
-    return parameter.make_metavar(context).strip("[].…")
+    return parameter.human_readable_name.strip("…")
 
 
 def _option_hint(name: str, context: click.Context | None) -> str:

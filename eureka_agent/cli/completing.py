@@ -46,7 +46,7 @@ def models(context: click.Context, parameter: click.Parameter, begun: str) -> li
     from eureka_agent.resources import resource_folder
 
     recordings = [path.stem for path in (resource_folder("prompts") / "recorded").glob("*.jsonl")]
-    known = [name for name in known_models() if begun or name.startswith(("openai/", "anthropic/"))]
+    known = [name for name in known_models() if "/" in begun or name.startswith(("openai/", "anthropic/"))]
     names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *_run_names()])]
     return _beginning(begun, [CompletionItem(name) for name in names])
 

@@ -1,10 +1,13 @@
-"""`eureka completion`: the script that makes a shell complete commands and options."""
+"""`eureka completion`: the script that makes a shell complete commands, options and their values."""
 
 from __future__ import annotations
+
+import re
 
 import click
 
 from eureka_agent.cli.command import Choice, Command
+from eureka_agent.invocation import program
 
 
 @click.command(cls=Command)
@@ -23,4 +26,8 @@ def completion(shell: str) -> None:
 
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # the choice above holds click's own shells
-    click.echo(completion_class(cli, {}, "eureka", "_EUREKA_COMPLETE").source())
+    script = completion_class(cli, {}, "eureka", "_EUREKA_COMPLETE").source()
+    if program() != "eureka":  # bash asks the program that was typed, the others one by its name
+        script = re.sub(r"^.*\$\+commands\[eureka\].*\n", "", script, flags=re.MULTILINE)
+        script = re.sub(r"(?<= )eureka(?=\))", lambda _: program(), script)
+    click.echo(script)

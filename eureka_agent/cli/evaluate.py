@@ -10,7 +10,7 @@ import click
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import FILE, Command, Number
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.invocation import command
 
 
@@ -46,9 +46,12 @@ def evaluate(
     folder = inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
     policy = inside(folder, POLICY)
     if not policy.is_file():
-        what = f"attempt {attempt!r}" if attempt else "a best policy"
+        known = [entry.id for entry in opened.archive.attempts()]
+        if attempt is not None and attempt not in known:
+            raise RunFolderError(f"the run {opened.name!r} has no attempt {attempt!r}", did_you_mean(attempt, known))
+        what = f"attempt {attempt!r} has no policy" if attempt else "there is no best policy"
         raise RunFolderError(
-            f"{opened.name!r} has no policy of {what}",
+            f"{what} in the run {opened.name!r}",
             f"`{command(shlex.join(['show', str(opened.folder)]))}` lists what was trained",
         )
     trust_to_evaluate(opened, trust)

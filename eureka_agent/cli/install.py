@@ -72,7 +72,7 @@ def _path_advice(link: Path) -> str:
     """How to call it now, by what the shell finds."""
     found = shutil.which("eureka")
     if found is not None and Path(found).resolve() == link.resolve():
-        return "from any folder: eureka doctor"
+        return f"from any folder: {link.name} doctor"
     folders = [os.path.realpath(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     if os.path.realpath(link.parent) in folders:
         return f"your shell finds another one first, {found}; call this one as {link}"

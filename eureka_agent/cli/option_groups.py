@@ -72,5 +72,4 @@ OPTION_GROUPS = {
         "training_timeout",
         "snapshot_interval",
     ),
-    "Output": ("output_format", "help"),
 }

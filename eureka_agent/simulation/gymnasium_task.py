@@ -15,7 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, close_match
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable
 
@@ -175,6 +175,9 @@ def fingerprint(gymnasium_id: str) -> str:
     return hashlib.sha256(f"{gymnasium_id}\0{gymnasium.__version__}".encode()).hexdigest()
 
 
+_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+
+
 def _words(gymnasium_id: str) -> str:
     """`"mountain car continuous"` for `MountainCarContinuous-v0`."""
     name = re.sub(r"-v\d+$", "", gymnasium_id.rpartition(":")[2].rpartition("/")[2])
@@ -186,15 +189,19 @@ def _words(gymnasium_id: str) -> str:
 
 def _make(task: type[GymnasiumTask]) -> gymnasium.Env:
     """One copy, without Gymnasium's time limit: the base class keeps that. Raises EnvironmentLoadError."""
+    name = task.gymnasium_id
     try:
-        return gymnasium.make(
-            task.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **dict(task.gymnasium_options)
+        environment = gymnasium.make(
+            name, max_episode_steps=-1, disable_env_checker=True, **dict(task.gymnasium_options)
         )
+        gymnasium.spec(name)  # `make` takes a name without its version, too
     except (gymnasium.error.Error, ImportError, TypeError) as error:
-        raise EnvironmentLoadError(
-            f"Gymnasium cannot make {task.gymnasium_id!r}: {error}",
-            'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"',
-        ) from None
+        if name in gymnasium.registry:
+            raise EnvironmentLoadError(f"Gymnasium cannot make {name!r}: {error}", _LIST_HINT) from None
+        close = close_match(name, gymnasium.registry)
+        hint = f"did you mean 'gymnasium:{close}'?" if close else _LIST_HINT
+        raise EnvironmentLoadError(f"Gymnasium has no environment {name!r}", hint) from None
+    return environment
 
 
 def _probe(task: type[GymnasiumTask]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from eureka_agent.errors import WallError
 from eureka_agent.sandbox.bubblewrap_wall import why_not
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.process_wall import ProcessWall
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who was told of no wall yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -33,6 +40,32 @@ def test_auto_takes_the_last_one_and_says_why_and_what_it_does_not_cover(nothing
     assert "(not docker: no Docker engine runs here: there is no socket '/nowhere/docker.sock'" in line
     assert "; not bubblewrap: " in line
     assert "\n" not in line
+
+
+def test_the_same_is_said_once_a_day_and_again_when_it_changes(
+    nothing_there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    for _ in range(3):
+        choose_wall("auto", said.append)
+    assert len(said) == 1
+    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere/docker.sock")  # another reason
+    choose_wall("auto", said.append)
+    assert len(said) == 2
+    marker = nothing_there / "state" / "eureka_agent" / "wall-note"
+    day, _, rest = marker.read_text().partition(" ")
+    marker.write_text(f"{date.fromisoformat(day) - timedelta(days=1)} {rest}")
+    choose_wall("auto", said.append)
+    assert said[2:] == said[1:2]
+
+
+def test_where_nothing_can_be_kept_it_is_said_every_time(nothing_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (nothing_there / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(nothing_there / "file"))
+    said: list[str] = []
+    for _ in range(2):
+        choose_wall("auto", said.append)
+    assert len(said) == 2
 
 
 @pytest.mark.skipif(why_not() is not None, reason="bubblewrap does not work here")

@@ -1,0 +1,195 @@
+"""What a person can type wrong: each is one line that says what, the value and what was expected, and one with the next step."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.cli.main import main
+
+MISTAKES = {
+    "search x --itertions 3": ("there is no option '--itertions'", "did you mean '--iterations'?"),
+    "search x --envv ant": ("there is no option '--envv'", "did you mean '--env'?"),
+    "search x -z": ("there is no option '-z'", "see `eureka search --help`"),
+    "--versoin": ("there is no option '--versoin'", "did you mean '--version'?"),
+    "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
+    "sandbox biuld": ("there is no command 'biuld'", "did you mean 'build'?"),
+    "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
+    "search x --no-racing=3": ("--no-racing takes no value", "see `eureka search --help`"),
+    "search x --samples many": ("--samples is 'many', expected a whole number", "see `eureka search --help`"),
+    "search x --samples 1.5": ("--samples is '1.5', expected a whole number", "see `eureka search --help`"),
+    "search x --samples=": ("--samples is '', expected a whole number", "see `eureka search --help`"),
+    "search x --samples -1": ("--samples is -1, expected more than 0", "see `eureka search --help` for what it takes"),
+    "search x --revisions 9": ("--revisions is 9, expected 3 or less", "see `eureka search --help` for what it takes"),
+    "search x --seed -1": ("--seed is -1, expected 0 or more", "see `eureka search --help` for what it takes"),
+    "search x --discount fast": ("--discount is 'fast', expected a number", "see `eureka search --help`"),
+    "search x --discount 1.5": (
+        "--discount is 1.5, expected 1 or less",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --max-cost lots": (
+        "--max-cost is 'lots', expected a number",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --max-cost 0": (
+        "--max-cost is '0', expected more than 0",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --strategy greddy": (
+        "--strategy is 'greddy', expected greedy, best-of-n, islands or tree",
+        "did you mean 'greedy'?",
+    ),
+    "search x --sandbox Docker": (
+        "--sandbox is 'Docker', expected auto, docker, bubblewrap or process",
+        "did you mean 'docker'?",
+    ),
+    "search x --format yml": ("--format is 'yml', expected text or json", "see `eureka search --help`"),
+    "search x --hidden-sizes 64,big": (
+        "--hidden-sizes is '64,big', expected whole numbers with commas between them, such as 64,64",
+        "see `eureka search --help`",
+    ),
+    "search x --model offline --model openai/x": (
+        "--model is 'offline', 'openai/x': offline goes alone, not with other models",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --config nothing.yaml": (
+        "cannot read the settings file 'nothing.yaml': there is no such file or folder",
+        "check the path",
+    ),
+    "search x --config folder": (
+        "cannot read the settings file 'folder': it is a folder, expected a file",
+        "check the path",
+    ),
+    "search x --config broken.yaml": (
+        "cannot read the settings in 'broken.yaml': line 2 is not YAML: 'task: hop: high'",
+        "write one `name: value` a line",
+    ),
+    "search x --config list.yaml": (
+        "'list.yaml' holds a list, expected names with values",
+        "write one `name: value` a line",
+    ),
+    "search x --config key.yaml": ("unknown setting 'sampels' in key.yaml", "did you mean 'samples'?"),
+    "search x --config far.yaml": ("unknown setting 'zzz' in far.yaml", "`eureka search --help` lists the settings"),
+    "search x --config choice.yaml": (
+        "setting 'strategy' in choice.yaml is 'greddy', expected greedy, best-of-n, islands or tree",
+        "did you mean 'greedy'?",
+    ),
+    "search x --config text.yaml": (
+        "setting 'samples' in text.yaml is 'many', expected a whole number",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search balance the pole --env cartpole --rungs 0.3,0.6 --no-racing": (
+        "the task is 3 words, expected one sentence",
+        "put it in quotes: eureka search 'balance the pole' --env cartpole --no-racing --rungs 0.3,0.6",
+    ),
+    "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
+    "show one two three": ("show has no use for 'three'", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
+    "show 20261121-115500_jmup": ("no run '20261121-115500_jmup' in 'runs'", "did you mean '20261121-115500_jump'?"),
+    "show 2-03": ("no run '2-03' in 'runs'", "an attempt is named behind its run: eureka show latest 2-03"),
+    "show nothing": ("no run 'nothing' in 'runs'", "`eureka runs` lists the runs there are"),
+    "show folder": ("'folder' is not a run: it has no settings.yaml", "`eureka runs` lists the runs there are"),
+    "runs extra": ("runs has no use for 'extra'", "it is called as: eureka runs [OPTIONS]"),
+    "evaluate latest --episodes 0": (
+        "--episodes is 0, expected a whole number from 1 to 100000",
+        "see `eureka evaluate --help`",
+    ),
+    "evaluate latest --seed few": (
+        "--seed is 'few', expected a whole number, 0 or more",
+        "see `eureka evaluate --help`",
+    ),
+    "train nothing.py": (
+        "cannot read the reward function 'nothing.py': there is no such file or folder",
+        "name a Python file that defines compute_reward",
+    ),
+    "train folder": (
+        "cannot read the reward function 'folder': it is a folder, expected a file",
+        "name a Python file that defines compute_reward",
+    ),
+    "critique": ("REWARD is missing", "it is called as: eureka critique [OPTIONS] REWARD…"),
+    "completion tcsh": ("SHELL is 'tcsh', expected bash, zsh or fish", "see `eureka completion --help`"),
+    "sandbox build --requirements folder --download-only wheels": (
+        "cannot read the requirements 'folder': it is a folder, expected a file",
+        "name a file of package names, one a line",
+    ),
+}
+FILES = {
+    "broken.yaml": "env: hopper\ntask: hop: high\n",
+    "list.yaml": "- samples\n",
+    "key.yaml": "sampels: 4\n",
+    "far.yaml": "zzz: 4\n",
+    "choice.yaml": "strategy: greddy\n",
+    "text.yaml": "samples: many\n",
+    "runs/20261121-115500_jump/archive.sqlite": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "folder").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EUREKA_RUNS", raising=False)
+    return tmp_path
+
+
+def typed(line: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Exit status of the command line."""
+    monkeypatch.setattr(sys, "argv", ["eureka", *line])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_named_in_the_program_s_own_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    assert typed(line.split(), monkeypatch) == 2
+    message, hint = MISTAKES[line]
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", f"error: {message}\n hint: {hint}\n")
+
+
+def test_a_task_without_its_command_is_one_for_a_search(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert typed(["balance the pole", "--env", "cartpole"], monkeypatch) == 2
+    assert capsys.readouterr().err == (
+        "error: there is no command 'balance the pole'\n"
+        " hint: a task in plain words goes to search: eureka search 'balance the pole' --env cartpole\n"
+    )
+
+
+@pytest.mark.parametrize("line", [["search"], ["search", "--format", "json"]])
+def test_a_search_for_nothing_says_what_there_is_and_starts_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: list[str]
+) -> None:
+    before = sorted(path.name for path in (folder / "runs").iterdir())
+    assert typed(line, monkeypatch) == 2
+    shown = capsys.readouterr().err
+    assert re.search(r"^  cartpole +balance, swingup$", shown, re.MULTILINE)
+    assert re.search(r"^  quadcopter +hover$", shown, re.MULTILINE)
+    assert shown.endswith(
+        "error: no task is given\n"
+        ' hint: say what the policy is to do, and where: eureka search "hover at the goal" --env quadcopter\n'
+    )
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == before
+
+
+def test_an_archive_that_is_no_database_is_said_without_the_library_s_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from eureka_agent.archive.database import Archive
+    from eureka_agent.errors import RunFolderError
+
+    (folder / "folder" / "archive.sqlite").write_text(
+        "not a database, but longer than a header of one hundred bytes\n" * 4
+    )
+    with pytest.raises(RunFolderError, match="cannot be read as a run's archive: it is no SQLite database"):
+        Archive(folder / "folder", reading=True)
