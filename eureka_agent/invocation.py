@@ -65,7 +65,8 @@ def install_packages(*requirements: str) -> str:
     words = shlex.join(requirements)
     if (Path(sys.prefix) / "uv-receipt.toml").is_file():
         added = " ".join(f"--with {shlex.quote(requirement)}" for requirement in requirements)
-        return f"uv tool install {added} {shlex.quote(_origin())}"
+        build = "--torch-backend cpu " if _has_torch_for_cpu() else ""
+        return f"uv tool install {build}{added} {shlex.quote(_origin())}"
     if importlib.util.find_spec("pip") is None:
         return f"uv pip install --python {_typed(Path(sys.executable))} {words}"
     return f"{_typed(Path(sys.executable))} -m pip install {words}"
@@ -111,6 +112,16 @@ def _packages_of(extra: str) -> list[str]:
         and each.marker.evaluate({"extra": extra})
         and not each.marker.evaluate({"extra": ""})
     ]
+
+
+def _has_torch_for_cpu() -> bool:
+    """True for the build that is a tenth of the size, which uv leaves for another one unless it is told."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("torch").endswith("+cpu")
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _origin() -> str:

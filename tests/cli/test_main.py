@@ -59,7 +59,35 @@ def test_completion_script_names_the_program(tmp_path: Path, shell: str) -> None
     assert "_EUREKA_COMPLETE" in result.stdout
 
 
-def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
+def test_completing_a_value_imports_nothing_heavy(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom eureka_agent.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('torch', 'mujoco', 'litellm', 'openai', 'gymnasium', 'numpy') if name in sys.modules])"
+    )
+    for words in ("eureka search --env ", "eureka search --model openai/", "eureka show latest "):
+        variables = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_EUREKA_COMPLETE": "bash_complete"}
+        result = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+        )
+        assert result.stdout.splitlines()[-1] == "[]", result.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_a_completion_script_asks_the_program_by_a_name_that_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
+    script = eureka("completion", shell, cwd=tmp_path).stdout
+    assert f"_EUREKA_COMPLETE={shell}_complete" in script
+    assert " ./eureka)" in script
+    assert "commands[eureka]" not in script
+
+
+def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> None:
     def complete(*words: str) -> list[str]:
         environment = os.environ | {
             "COMP_WORDS": " ".join(words),
@@ -75,6 +103,24 @@ def test_bash_completion_completes_commands_and_flags(tmp_path: Path) -> None:
 
     assert complete("eureka", "re") == ["resume"]
     assert complete("eureka", "search", "--iter") == ["--iterations"]
+    # values
+    assert complete("eureka", "search", "--env", "q") == ["quadcopter"]
+    assert complete("eureka", "search", "--env", "cartpole", "--task", "") == ["balance", "swingup"]
+    assert complete("eureka", "search", "--sandbox", "d") == ["docker"]
+    assert complete("eureka", "search", "--model", "off") == ["offline"]
+    assert "openai/gpt-5" in complete("eureka", "search", "--model", "openai/gpt-5")
+    assert complete("eureka", "search", "--model", "replay:c") == ["replay:cartpole"]
+    assert complete("eureka", "envs", "an") == ["ant"]
+    # what there is in the folder of runs
+    assert complete("eureka", "show", "") == []
+    for name in ("20261121-100000_ant_run", "20261122-100000_ant_run"):
+        for attempt in ("1-01", "2-03"):
+            (tmp_path / "runs" / name / "attempts" / attempt).mkdir(parents=True)
+        (tmp_path / "runs" / name / "archive.sqlite").touch()
+    assert complete("eureka", "show", "") == ["latest", "20261122-100000_ant_run", "20261121-100000_ant_run"]
+    assert complete("eureka", "resume", "20261121") == ["20261121-100000_ant_run"]
+    for command in ("show", "evaluate", "export"):
+        assert complete("eureka", command, "20261121-100000_ant_run", "2") == ["2-03"]
 
 
 @pytest.mark.parametrize(

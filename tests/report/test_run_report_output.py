@@ -286,3 +286,19 @@ def test_runs_are_one_line_each(report: RunReport) -> None:
 
 def test_no_runs_says_how_to_start() -> None:
     assert "eureka search" in printed(render_runs([]))
+
+
+def test_a_list_of_runs_keeps_task_and_result_in_eighty_columns(report: RunReport) -> None:
+    other = replace(report, run_name="20261121-120000_jumper_jump")
+    same_second = replace(report, run_name="20261121-120000_hopper_run")
+    lines = printed(render_runs([report, other]), 80).splitlines()
+    assert [line.split()[0] for line in lines] == ["run", "20261121-035500", "20261121-120000"]
+    assert all("jump as high as you can" in line and "2.50 ± 0.50" in line for line in lines[1:])
+    lines = printed(render_runs([report, other, same_second]), 80).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [
+        other.run_name,
+        same_second.run_name,
+    ]  # no beginning means one alone
+    wide = printed(render_runs([report, other]), 120)
+    assert report.run_name in wide
+    assert "trained" in wide
