@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 PROGRAM = "EUREKA_PROGRAM"
-"""Environment variable in which the checkout's launcher, and a driver for its workers, hands on how it was called."""
-INSTALL = "EUREKA_INSTALL_"
-"""Beginning of the variables in which a driver hands on to its workers how an extra is installed on its side of the wall."""
+"""Environment variable in which the checkout's launcher hands on how it was called."""
+INSTALL_GPU = "<install gpu>"
+"""Stands for `install_extra("gpu")` in a hint that a worker may raise: it is told nothing of the person's folders, so the driver puts the command there."""
 FIRST_SEARCH = 'search "hover at the goal" --env quadcopter'
 """A search in which the reward decides: the sparse reward teaches nothing there."""
 _DISTRIBUTION = "eureka-agent"
@@ -21,17 +21,13 @@ _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 def program() -> str:
     """The program's name for a shell: `eureka` where PATH leads to this installation, else the path by which it was called."""
-    return shlex.quote(_path())
-
-
-def _path() -> str:
     called = os.environ.get(PROGRAM) or sys.argv[0]
     found = shutil.which("eureka")
     if os.sep not in called or Path(called).name != "eureka":
         return "eureka"
     if found is not None and Path(found).resolve() == Path(called).resolve():
         return "eureka"
-    return called
+    return shlex.quote(called)
 
 
 def command(arguments: str) -> str:
@@ -40,7 +36,9 @@ def command(arguments: str) -> str:
 
 
 def pasteable(text: str) -> str:
-    """`text` with every command `eureka …` in it as it can be pasted; for help, which is written before that is known."""
+    """`text` with every command `eureka …` in it as it can be pasted; for help, and for hints of workers, which do not know that."""
+    if INSTALL_GPU in text:
+        text = text.replace(INSTALL_GPU, install_extra("gpu"))
     return re.sub(r"(?<![\w/.-])eureka(?= [a-z[])", lambda _: program(), text)
 
 
@@ -51,9 +49,6 @@ def checkout() -> Path | None:
 
 def install_extra(extra: str) -> str:
     """The one command that installs an extra of this package into this installation: `./setup.sh gpu`, or pip or uv with the extra's packages."""
-    handed_on = os.environ.get(INSTALL + extra.upper())
-    if handed_on:
-        return handed_on
     folder = checkout()
     return install_packages(*_packages_of(extra)) if folder is None else f"{_typed(folder / 'setup.sh')} {extra}"
 
@@ -79,11 +74,6 @@ def executable(name: str) -> str:
     if found is not None and (not beside.is_file() or Path(found).resolve() == beside.resolve()):
         return name
     return _typed(beside) if beside.is_file() else name
-
-
-def handed_on() -> dict[str, str]:
-    """Environment variables by which a worker, which runs elsewhere, words its hints as this process does."""
-    return {PROGRAM: _path(), f"{INSTALL}GPU": install_extra("gpu")}
 
 
 def _typed(path: Path) -> str:

@@ -18,7 +18,6 @@ import pytest
 import eureka_agent
 from eureka_agent import invocation
 from eureka_agent.cli.main import COMMANDS
-from eureka_agent.sandbox.worker_environment import worker_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(eureka_agent.__file__).parent
@@ -124,17 +123,12 @@ def sorted_bounds(requirement: str) -> str:
     return ",".join(sorted(requirement.split(",")))
 
 
-def test_a_worker_words_its_hints_like_its_driver(
-    called: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_s_hint_names_what_installs_on_the_driver_s_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
     monkeypatch.setattr(sys, "prefix", str(PACKAGE.parent / ".venv"))
-    there, extra = invocation.command("doctor"), invocation.install_extra("gpu")
-    variables = worker_environment(tmp_path, "mark", None)
-    monkeypatch.setattr(sys, "prefix", "/usr")  # a container's
-    monkeypatch.setattr(sys, "argv", ["/usr/lib/eureka_agent/worker/__main__.py"])
-    for name in ("EUREKA_PROGRAM", "EUREKA_INSTALL_GPU"):
-        monkeypatch.setenv(name, variables[name])
-    assert (invocation.command("doctor"), invocation.install_extra("gpu")) == (there, extra)
+    monkeypatch.chdir(PACKAGE.parent)
+    hint = f"install it: {invocation.INSTALL_GPU}; `eureka doctor` says more"
+    assert invocation.pasteable(hint) == "install it: ./setup.sh gpu; `./eureka doctor` says more"
 
 
 def test_a_hint_from_behind_the_wall_can_be_pasted(tmp_path: Path) -> None:

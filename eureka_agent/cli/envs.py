@@ -11,7 +11,7 @@ from eureka_agent.cli import completing
 from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command
+from eureka_agent.invocation import command, pasteable
 
 
 class NonconformingError(EurekaError):
@@ -106,7 +106,7 @@ def _check(reference: str, task: str | None, output_format: str) -> None:
             click.echo(f"{mark} {result.name}")
             if not result.passed:
                 click.echo(
-                    f"       expected: {result.expected}\n       actual:   {result.actual}\n       hint:     {result.hint}"
+                    f"       expected: {result.expected}\n       actual:   {result.actual}\n       hint:     {pasteable(result.hint)}"
                 )
     if failed:
         raise NonconformingError(

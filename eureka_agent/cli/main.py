@@ -12,6 +12,7 @@ import click
 from eureka_agent import __version__
 from eureka_agent.cli.command import Group, reworded
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import pasteable
 
 # name → (module, one line of help): known here, so that `eureka --help` imports no command
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -94,7 +95,7 @@ def _fail(error: EurekaError) -> NoReturn:
 
     click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
     if error.hint:
-        click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(error.hint)}", err=True)
+        click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(pasteable(error.hint))}", err=True)
     sys.exit(error.exit_status)
 
 

@@ -6,7 +6,6 @@ import os
 import site
 from pathlib import Path
 
-from eureka_agent.invocation import handed_on
 from eureka_agent.sandbox.readable import package_parent
 
 MARK = "EUREKA_WORKER"
@@ -45,7 +44,6 @@ def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dic
     return {
         **environment,
         MARK: mark,
-        **handed_on(),
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         # what the driver imports the worker finds too: this package where it is not installed, a person's own modules

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.invocation import install_extra
+from eureka_agent.invocation import INSTALL_GPU
 from eureka_agent.simulation.physics import STATE_FIELDS, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
@@ -213,7 +213,7 @@ def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]
     except ImportError as error:
         raise EnvironmentLoadError(
             f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
-            f"install it: {install_extra('gpu')}; or use --device cpu",
+            f"install it: {INSTALL_GPU}; or use --device cpu",
         ) from None
     warp.init()
     return warp, library

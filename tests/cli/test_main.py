@@ -99,7 +99,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         result = subprocess.run(
             [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
         )
-        return [line.partition(",")[2] for line in result.stdout.splitlines()]
+        return [line.partition(",")[2] for line in result.stdout.splitlines() if line]
 
     assert complete("eureka", "re") == ["resume"]
     assert complete("eureka", "search", "--iter") == ["--iterations"]

@@ -11,6 +11,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.export import folder as export_folder
 from eureka_agent.export import policy_files
 from eureka_agent.export.folder import default_folder, write_export
+from eureka_agent.invocation import install_extra
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.summary import run_report
 
@@ -73,12 +74,10 @@ def test_without_the_extra_all_but_the_onnx_file_is_written(
     export_of(run, folder)
     monkeypatch.setattr(policy_files, "ONNX_PACKAGES", ("onnx", "no_such_package"))
     written = export_of(run, folder)
-    assert written.missing == {
-        "policy.onnx": "it needs no_such_package: pip install no_such_package, then export again"
-    }
+    assert written.missing == {"policy.onnx": f"it needs no_such_package: {install_extra('export')}, then export again"}
     # the earlier one is gone: it would be another policy than the rest of the folder
     assert names(folder) == NAMES - {"policy.onnx"}
-    assert "pip install no_such_package" in (folder / "README.md").read_text()
+    assert "it needs no_such_package: " in (folder / "README.md").read_text()
     assert "torch.jit.load" in (folder / "example.py").read_text()
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = re.compile(r"^ *eureka (search .*--model replay:cartpole)$", re.MULTILINE)
+COMMAND = re.compile(r"^ *\./eureka (search .*--model replay:cartpole)$", re.MULTILINE)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
-from eureka_agent.invocation import handed_on
 from eureka_agent.sandbox.docker.mounts import Folder
 from eureka_agent.sandbox.wall import Limits
 
@@ -108,9 +107,8 @@ def _arguments(limits: Limits) -> list[str]:
 
 
 def _environment(limits: Limits, surroundings: Surroundings) -> dict[str, str]:
-    """All variables of a worker: none of the driver's is passed on, but how hints name its commands."""
+    """All variables of a worker: none of the driver's is passed on."""
     return {
-        **handed_on(),
         "HOME": SCRATCH,
         "TMPDIR": SCRATCH,
         "LANG": "C.UTF-8",
