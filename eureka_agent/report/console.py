@@ -21,6 +21,10 @@ class CleanConsole(Console):
         """`options`: those of rich's console."""
         super().__init__(**{"markup": False, "emoji": False, **options})
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does, but cut off nothing: a line that is to stay whole, such as a command to paste, is longer than the terminal then."""
+        super().print(*objects, **{"crop": False, **options})
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The pieces of a renderable; every nested one passes here too."""
         for segment in super().render(renderable, options):
