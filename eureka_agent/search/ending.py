@@ -56,6 +56,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
         write_file(run.folder / MESSAGES_FILE, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
+    observer.add()  # a resumed run's clock goes on from what is shown now
     observer(
         RunEnded(
             status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message
