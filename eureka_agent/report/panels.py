@@ -47,16 +47,16 @@ def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
     discarded = list(reversed(view.discarded))
-    notices = notice_lines(list(view.notices)[-2:], width)
+    notices = list(view.notices)[-2:]
     wanted = [_with_titles(len(trainings)), _with_titles(len(view.leaderboard)), _with_titles(len(finals))]
-    wanted += [_with_heading(min(len(discarded), 4)), len(notices)]
+    wanted += [_with_heading(min(len(discarded), 4)), len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
         lambda room: training_lines(view, trainings, width, room, ascii_only=ascii_only),
         lambda room: leaderboard_lines(view.leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
         lambda room: discarded_lines(discarded, width, room),
-        lambda room: notices[-room:],
+        lambda room: recent_notices(notices, width, room),
     )
     for section, room in zip(sections, given, strict=True):
         if room > 0:
@@ -238,12 +238,18 @@ def discarded_lines(discarded: list[Discarded], width: int, room: int) -> list[L
     return lines
 
 
-def notice_lines(notices: list[Notice], width: int) -> list[Line]:
-    """The notices, each in three lines at most."""
+def recent_notices(notices: list[Notice], width: int, room: int) -> list[Line]:
+    """The notices, or the last one of them where there is no more room."""
+    lines = notice_lines(notices, width)
+    return lines if len(lines) <= room else notice_lines(notices[-1:], width, room)
+
+
+def notice_lines(notices: list[Notice], width: int, most: int = 3) -> list[Line]:
+    """The notices, each in `most` lines at most."""
     return [
         [(line, "yellow" if notice.level == "warning" else "dim")]
         for notice in notices
-        for line in wrapped(notice.text, width, 3)
+        for line in wrapped(notice.text, width, min(most, 3))
     ]
 
 

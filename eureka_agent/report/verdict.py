@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eureka_agent.invocation import command
@@ -12,7 +13,7 @@ from eureka_agent.report import wording
 from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_chosen_apart
 from eureka_agent.report.run_report import RunReport
 
-MORE_SEEDS = 5
+MORE_SEEDS = ("--final-seeds", "5")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,12 +153,21 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "take reward and policy along", ["export", folder]
     searched = report.command[1:2] == ("search",)
     if searched and report.settings.final_seeds < FEWEST_SEEDS:
-        return "tell it from luck with more seeds", [*report.command[1:], "--final-seeds", str(MORE_SEEDS)]
+        return "tell it from luck with more seeds", _with_more_seeds(report.command[1:])
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     if comparison is not None and not comparison.better:
         return "see why it is not better than sparse", ["show", folder, best.id]
     return "take reward and policy along", ["export", folder]
+
+
+def _with_more_seeds(arguments: Sequence[str]) -> list[str]:
+    """The command's arguments with another number of final seeds."""
+    kept = list(arguments)
+    if MORE_SEEDS[0] in kept:
+        at = kept.index(MORE_SEEDS[0])
+        del kept[at : at + 2]
+    return [*kept, *MORE_SEEDS]
 
 
 def _baselines(report: RunReport) -> list[Score]:

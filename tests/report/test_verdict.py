@@ -60,13 +60,13 @@ def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> Non
 
 
 def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> None:
-    command = ("eureka", "search", "jump high", "--final-seeds", "2")
+    command = ("eureka", "search", "jump high", "--final-seeds", "2", "--env", "jumper")
     settings = report.settings.model_copy(update={"final_seeds": 2})
     few = replace(report, command=command, settings=settings)
     found = verdict(with_scores(few, score("2-01", 9.0, 9.1), score("sparse", 1.0, 1.1)))
     assert found.against == "higher than sparse (1.05)"
     assert found.certainty == "not sure, no interval: 2 seeds are too few"
-    assert found.command == "eureka search 'jump high' --final-seeds 2 --final-seeds 5"
+    assert found.command == "eureka search 'jump high' --env jumper --final-seeds 5"
     one = verdict(with_scores(few, score("2-01", 9.0), score("sparse", 9.0)))
     assert one.against == "level with sparse (9.00)"
     assert one.certainty == "not sure, no interval: 1 seed is too few"

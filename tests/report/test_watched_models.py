@@ -272,3 +272,7 @@ def test_a_long_notice_is_continued_on_the_next_line(started: RunStarted) -> Non
     watch = Watch(started, Notice(text=text, level="warning"))
     assert " ".join(watch.text(60)).endswith(text)
     assert watch.text(60)[-1] == "it costs"
+    # a low terminal has the last one from its beginning
+    watch.send(1.0, *[Notice(text=f"{number} {text}") for number in range(2)])
+    shown = watch.text(60, 8)
+    assert shown[-3].startswith("1 the price of openai/tiny")
