@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from eureka_agent.llm.text import visible
 
@@ -22,7 +24,7 @@ class CleanConsole(Console):
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does, but cut off nothing: a line that is to stay whole, such as a command to paste, is longer than the terminal then."""
+        """Print as rich does, but crop no line: a path that is longer than the terminal is still whole, and can be copied."""
         super().print(*objects, **{"crop": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -32,3 +34,8 @@ class CleanConsole(Console):
                 yield segment
             else:
                 yield Segment(visible(segment.text), segment.style)
+
+
+def unwrapped(text: str | Path, style: str = "") -> Text:
+    """A line with a path or a command, which stays one line however narrow the terminal is."""
+    return Text(str(text), style=style, no_wrap=True, overflow="ignore")

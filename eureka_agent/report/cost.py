@@ -21,6 +21,11 @@ def cost_sentence(report: RunReport) -> str:
     )
 
 
+def remarks(report: RunReport) -> list[str]:
+    """What the run's budget came to, as sentences."""
+    return [f"{text[:1].upper()}{text[1:]}." for text in report.budget]
+
+
 def model_cost(report: RunReport) -> str:
     """Requests, tokens and money; `"no LLM"` for the offline designer."""
     cost = report.cost

@@ -13,7 +13,7 @@ from eureka_agent.invocation import command
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.cost import cost_sentence
+from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.fitness import fitness_facts
 from eureka_agent.report.ledger import Ledger, format_money
@@ -210,8 +210,8 @@ def _cost(report: RunReport) -> str:
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
     by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
     words = replace(report, designer=escaped(report.designer), ledger=replace(report.ledger, by_role=by_role))
-    budget = "".join(f" {escaped(f'{text[:1].upper()}{text[1:]}.')}" for text in report.budget)
-    return cost_sentence(words) + restarts + budget + _ledger(report.ledger)
+    told = "".join(f" {escaped(text)}" for text in remarks(report))
+    return cost_sentence(words) + restarts + told + _ledger(report.ledger)
 
 
 def _ledger(account: Ledger) -> str:

@@ -15,7 +15,8 @@ from rich.text import Text
 from eureka_agent.invocation import command
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
-from eureka_agent.report.cost import cost_sentence
+from eureka_agent.report.console import unwrapped
+from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import remark
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.reasoning import reasoning_panel
@@ -65,7 +66,7 @@ def render_runs(reports: Sequence[RunReport]) -> RenderableType:
         )
     if not any(report.fitness_origin for report in reports):
         return table
-    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `{command('show RUN')}`"
+    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `eureka show RUN`"
     return Group(table, Text(note, style="dim"))
 
 
@@ -87,13 +88,11 @@ def render_run(report: RunReport) -> RenderableType:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
         parts += [render_attempts(report.attempts), Text()]
-    more = f"{_report_file(report)} has more; " if _report_file(report).is_file() else ""
-    parts += [*_cost(report), Text(f"{more}one attempt: {command(_show(report))} ATTEMPT", style="dim")]
+    parts += _cost(report)
+    if _report_file(report).is_file():
+        parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
+    parts.append(unwrapped(f"one attempt: {command(shlex.join(['show', str(report.folder)]))} ATTEMPT", "dim"))
     return Group(*parts)
-
-
-def _show(report: RunReport) -> str:
-    return shlex.join(["show", str(report.folder)])
 
 
 def _verdict(report: RunReport) -> list[RenderableType]:
@@ -111,8 +110,7 @@ def _verdict(report: RunReport) -> list[RenderableType]:
 
 def _cost(report: RunReport) -> list[RenderableType]:
     """What the run has taken, and what its budget came to."""
-    texts = [cost_sentence(report), *(f"{text[:1].upper()}{text[1:]}." for text in report.budget)]
-    return [Text(text, style="dim") for text in texts]
+    return [Text(text, style="dim") for text in (cost_sentence(report), *remarks(report))]
 
 
 def _report_file(report: RunReport) -> Path:
@@ -126,17 +124,12 @@ def render_end(report: RunReport) -> RenderableType:
         parts += [render_scores(report), Text()]
     if report.best is not None:
         parts += [_source_panel(report.best), Text()]
-    paths = Table.grid(padding=(0, 2))
-    paths.add_column(no_wrap=True)
-    paths.add_column(overflow="fold")
     if report.best is not None:
-        paths.add_row("reward", f"{report.folder / 'best' / 'reward.py'}")
-        paths.add_row("policy", f"{report.folder / 'best' / 'policy.safetensors'}")
-    if _report_file(report).is_file():
-        paths.add_row("report", f"{_report_file(report)}")
-    else:
-        paths.add_row("run", f"{report.folder}")
-    return Group(*parts, paths, Text(), *_cost(report))
+        parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
+        parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
+    has_report = _report_file(report).is_file()
+    parts.append(unwrapped(f"report  {_report_file(report)}" if has_report else f"run     {report.folder}"))
+    return Group(*parts, Text(), *_cost(report))
 
 
 def render_scores(report: RunReport) -> Table:

@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_attempt, render_curves, render_end, render_run, render_runs
@@ -242,10 +243,18 @@ def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, wi
 def test_long_paths_are_shown_whole(report: RunReport) -> None:
     """They are what a person copies."""
     folder = Path("/home/somebody/projects/robots/experiments/runs/20261121-035500_jumper_jump")
-    lines = printed(render_end(replace(report, folder=folder)), 80).splitlines()
-    assert max(len(line) for line in lines) <= 80
-    for file in ("reward.py", "policy.safetensors"):
-        assert f"{folder}/best/{file}" in "".join(line.strip() for line in lines)
+    moved = replace(report, folder=folder)
+    for renderable in (render_end(moved), render_run(moved)):
+        console = CleanConsole(file=StringIO(), width=80)
+        console.print(renderable)
+        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        assert all(len(line) <= 80 for line in lines if str(folder) not in line)
+        assert any(str(folder) in line for line in lines)
+    end = CleanConsole(file=StringIO(), width=80)
+    end.print(render_end(moved))
+    whole = end.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert f"reward  {folder}/best/reward.py" in whole
+    assert f"policy  {folder}/best/policy.safetensors" in whole
 
 
 def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
