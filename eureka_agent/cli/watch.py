@@ -53,6 +53,7 @@ class _Log:
                 self._observer(event)
                 self._handle.flush()
         if isinstance(event, RunEnded) and self._handle is not None:
+            self._observer = None  # a request that is given up after that has no line any more
             with suppress(OSError):
                 self._handle.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from eureka_agent.llm.interface import (
     CompletionRequest,
     LanguageModel,
     MessageStore,
+    RequestObserver,
     message_key,
     transcript,
 )
@@ -24,13 +25,21 @@ PATIENCE_S = 120.0
 """Longest wait, when a run is stopped, for replies that are paid for."""
 
 
+def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
+    """Nobody is told."""
+    return lambda message: None
+
+
 class Desk:
     """Hands requests on to models, a bounded number at a time."""
 
-    def __init__(self, store: MessageStore, budget: Budget, concurrency: int) -> None:
+    def __init__(
+        self, store: MessageStore, budget: Budget, concurrency: int, on_request: RequestObserver = _unobserved
+    ) -> None:
         """`store` is asked before any model is. `concurrency`: requests in flight at a time."""
         self._store = store
         self._budget = budget
+        self._on_request = on_request
         self._places = asyncio.Semaphore(concurrency)
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
@@ -76,6 +85,8 @@ class Desk:
     async def _make(
         self, model: LanguageModel, request: CompletionRequest, key: str, reservation: Reservation
     ) -> Message:
+        message: Message | None = None
+        ended = self._on_request(model.name, request)
         try:
             completion = await model.complete(request)
             message = self._message(model.name, request, completion)
@@ -84,6 +95,7 @@ class Desk:
         finally:
             self._places.release()
             await self._budget.release(reservation)
+            ended(message)
         return message
 
     def _ended(self, task: asyncio.Task[Message]) -> None:

@@ -100,6 +100,10 @@ RetryObserver = Callable[[str], None]
 """Told in one line why a request is made again, and after how many seconds."""
 
 
+RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], None]]
+"""Told of the model and the request when one is sent. What it returns is told when that has ended: its reply, None where there is none."""
+
+
 class LanguageModel(Protocol):
     """Answers requests, several at a time. Transient failures are retried inside."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eureka_agent.records import Attempt, CurvePoint, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, CurvePoint, Score, Stage
 from eureka_agent.report.events import TrainingKind
 from eureka_agent.report.sparkline import History
 
@@ -23,6 +23,10 @@ class TrainingView:
     fitness: float | None = None
     """The last one known."""
     history: History = field(default_factory=History)
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.kind in BASELINES
 
     def add(self, points: tuple[CurvePoint, ...]) -> None:
         """Take over new points of the curve."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from eureka_agent.records import Attempt, CurvePoint, Repeat, RunStatus, Score, TaskDescription
+from eureka_agent.records import Attempt, Cost, CurvePoint, Repeat, RunStatus, Score, TaskDescription
+from eureka_agent.report.ledger import NOTHING_ASKED, LedgerLine
 from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
@@ -30,6 +31,10 @@ class RunStarted:
     resumed: bool = False
     fitness_origin: str = ""
     """Who wrote the fitness and how it was accepted, in words; empty for the task's own metric."""
+    seconds_before: float = 0.0
+    """Wall time that earlier processes spent on the run."""
+    asked_before: LedgerLine = NOTHING_ASKED.total
+    """Account of the requests to models that the run has made so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,26 @@ class IterationStarted:
     iteration: int
     round: int
     samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestStarted:
+    """A request was sent to a language model."""
+
+    number: int
+    """Unique within the process."""
+    model: str
+    purpose: str
+    """Expected reply in words: `"design of 2-03"`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestEnded:
+    """The reply to a request is stored, or there will be none."""
+
+    request: RequestStarted
+    cost: Cost | None
+    """None where there is no reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +202,8 @@ class Notice:
 Event = (
     RunStarted
     | IterationStarted
+    | RequestStarted
+    | RequestEnded
     | Proposed
     | Judged
     | TrainingQueued

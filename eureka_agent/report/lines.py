@@ -36,6 +36,21 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return padding + text if right else text + padding
 
 
+def wrapped(text: str, width: int, lines: int) -> list[str]:
+    """`text` in at most so many lines of `width` terminal cells, broken between words; an ellipsis ends what is longer."""
+    rest = " ".join(text.split())
+    made: list[str] = []
+    while rest and len(made) < lines - 1 and cell_len(rest) > width:
+        line = set_cell_size(rest, width)
+        if not rest.startswith(line):  # a blank in place of half a wide character
+            line = line[:-1]
+        if not rest[len(line) :].startswith(" ") and " " in line:
+            line = line.rpartition(" ")[0]
+        made.append(line.rstrip())
+        rest = rest[len(line) :].lstrip()
+    return [*made, fit(rest, width).rstrip()] if rest else made
+
+
 def to_ascii(text: str) -> str:
     """`text` without any other characters than ASCII's; what has no stand-in becomes a question mark."""
     return text if text.isascii() else text.translate(ASCII).encode("ascii", "replace").decode("ascii")

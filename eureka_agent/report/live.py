@@ -9,15 +9,19 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Protocol
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.live import Live
+from rich.segment import ControlType, Segment
 
+from eureka_agent.records import RunStatus
 from eureka_agent.report.events import Event
 from eureka_agent.report.panels import SearchPanel
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.state import SearchView
 
 REFRESHES_PER_SECOND = 2.0
+BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
+"""Between the two a terminal that knows them (its mode 2026, synchronised output) shows the last whole picture; others ignore them."""
 
 
 class ProgressView(Protocol):
@@ -36,15 +40,41 @@ class ProgressView(Protocol):
     ) -> None: ...
 
 
+class _Command:
+    """A sequence for the terminal, as something that rich prints."""
+
+    def __init__(self, sequence: str) -> None:
+        self._segment = Segment(sequence, None, [(ControlType.HOME,)])  # any code of rich's marks it as no text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._segment
+
+
+class _SteadyLive(Live):
+    """A live display of which a terminal never shows half a picture."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Command(BEGIN_UPDATE), *super().process_renderables(renderables), _Command(END_UPDATE)]
+
+
 class LiveView:
-    """The rich live view. Events only change the view model; a thread of rich's draws it twice a second."""
+    """The rich live view. Events only change the view model; a thread of rich's draws it twice a second.
+
+    Once the run has finished its picture makes room for what is printed then; that of a stopped or failed run stays.
+    """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self.view = SearchView()
         self._panel = SearchPanel(self.view, clock)
-        self._live = Live(self, console=console, refresh_per_second=REFRESHES_PER_SECOND, vertical_overflow="crop")
+        self._console = console
+        self._live = self._new_display()
+
+    def _new_display(self) -> Live:
+        return _SteadyLive(
+            self, console=self._console, refresh_per_second=REFRESHES_PER_SECOND, vertical_overflow="crop"
+        )
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -57,21 +87,26 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._live.transient = self.view.ended is not None and self.view.ended.status is RunStatus.FINISHED
         self._live.stop()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing is drawn in the block."""
+        """Nothing is drawn in the block, and the picture is gone until its end."""
+        self._live.transient = True
         self._live.stop()
         try:
             yield
         finally:
+            self._live = self._new_display()  # one that was used would wipe out what was printed meanwhile
             self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:
             segments = list(self._panel.__rich_console__(console, options))
         yield from segments
+        # the cursor waits on an empty line: the ^C that a terminal shows there wraps no line of the picture
+        yield Segment.line()
 
 
 def progress_view(console: Console, clock: Callable[[], float] = time.monotonic) -> ProgressView:

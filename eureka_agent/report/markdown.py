@@ -13,14 +13,17 @@ from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.comparison import cost_sentence, verdict
+from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.fitness import fitness_facts
 from eureka_agent.report.ledger import Ledger, format_money
+from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import BASELINES, RunReport
-from eureka_agent.report.sparkline import sparkline
+from eureka_agent.report.sparkline import common_scale, sparkline
+from eureka_agent.report.verdict import verdict
 
 BAR_WIDTH = 40
+SPREAD_WIDTH = 24
 
 
 def write_report(path: Path, report: RunReport) -> None:
@@ -33,15 +36,15 @@ def markdown(report: RunReport) -> str:
     description = report.description
     sections = [
         f"# {escaped(report.sentence)}",
+        " ".join(map(escaped, metric_lines(report))),
+        _verdict(report),
         f"Environment {code(description.environment)}, task {code(description.task)}, run {code(report.run_name)}, {report.status.value}.",
-        verdict(_with_escaped_words(report)),
         _section("The written fitness", _written_fitness(report)),
         _section("Scores", _scores(report)),
         _section("The best reward function", _best(report)),
         _section("Fitness per iteration", _iterations(report.attempts)),
         _section("All attempts", _attempts(report.attempts)),
         _section("What the critic threw out", _rejected(report.attempts)),
-        _section("Baselines", _baselines(report)),
         _section("Cost", _cost(report)),
         _section("Settings", _settings(report)),
         _section("How to reproduce", _reproduce(report)),
@@ -50,19 +53,11 @@ def markdown(report: RunReport) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _with_escaped_words(report: RunReport) -> RunReport:
-    """The report as the sentences are made of it that a terminal shows, too."""
-    words = {name: escaped(getattr(report.description, name)) for name in ("fitness_doc", "fitness_unit")}
-    by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
-    return replace(
-        report,
-        description=report.description.model_copy(update=words),
-        designer=escaped(report.designer),
-        ledger=replace(report.ledger, by_role=by_role),
-        message=escaped(report.message.partition("\n")[0]),
-        fitness_origin=escaped(report.fitness_origin),
-        budget=tuple(map(escaped, report.budget)),
-    )
+def _verdict(report: RunReport) -> str:
+    """The verdict as a list of four lines."""
+    found = verdict(report)
+    lines = [f"- **{name}**: {escaped(text)}" for name, text in found.lines().items()]
+    return "\n".join([*lines, f"- **next**: {escaped(found.advice)}: {code(found.command)}"])
 
 
 def _section(title: str, body: str) -> str:
@@ -93,7 +88,9 @@ def _scores(report: RunReport) -> str:
         "the lucky side."
     )
     if normalized:
-        note += " Human-normalised is (mean − sparse) / |human − sparse|."
+        note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward, one unit the distance to the human reward."
+    if any(score.cached for score in report.scores):
+        note += " What is from the cache was trained by an earlier run."
     return table(titles, [_score_row(score, report, normalized) for score in report.scores]) + f"\n\n{note}"
 
 
@@ -105,7 +102,8 @@ def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
         name,
         wording.plus_minus(score.mean, score.std),
         *([wording.number(score.human_normalized)] if normalized else []),
-        ", ".join("failed" if value is None else wording.number(value) for value in score.fitness),
+        ", ".join("failed" if value is None else wording.number(value) for value in score.fitness)
+        + (" (from the cache)" if score.cached else ""),
         ", ".join(str(seed) for seed in score.seeds),
     ]
 
@@ -115,6 +113,7 @@ def _best(report: RunReport) -> str:
     if best is None:
         return ""
     first = "first " if best.repeats else ""
+    solved = best.outcome.success_rate if best.outcome is not None else None
     parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
     if best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{quoted(best.proposal.reasoning)}")
@@ -134,6 +133,8 @@ def _best(report: RunReport) -> str:
             f"Fitness over its {first}training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
             f"highest {wording.number(max(values))}."
         )
+    if solved is not None:
+        parts.append(f"{solved:.0%} of the episodes of that training's policy solved the task.")
     return "\n\n".join(parts)
 
 
@@ -149,21 +150,22 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
     if not known:
         return ""
     lowest, highest = min(0.0, *known), max(0.0, *known)
-    scale = (highest - lowest) or 1.0
+    span = (highest - lowest) or 1.0
+    scale = common_scale(map(sorted, fitness.values()), SPREAD_WIDTH)
     lines = []
     for iteration, values in sorted(fitness.items()):
         if not values:
             lines.append(f"{iteration + 1:>3}  nothing trained")
             continue
-        bar = "█" * max(1, round((max(values) - lowest) / scale * BAR_WIDTH))
-        spread = sparkline(sorted(values), 24)
+        bar = "█" * max(1, round((max(values) - lowest) / span * BAR_WIDTH))
+        spread = sparkline(sorted(values), SPREAD_WIDTH, scale=scale)
         lines.append(
             f"{iteration + 1:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(max(values))}, "
             f"median {wording.number(statistics.median(values))}, all {spread}"
         )
     return (
         fenced("\n".join(lines))
-        + "\n\nEach bar is an iteration's best attempt, by the mean of its trainings; `all` draws its attempts from worst to best."
+        + "\n\nEach bar is an iteration's best attempt, by the mean of its trainings; `all` draws its attempts from worst to best, on one scale for all iterations."
     )
 
 
@@ -201,24 +203,15 @@ def _rejected(attempts: Sequence[Attempt]) -> str:
     return (f"Findings by code: {summary}.\n\n" if summary else "") + lines
 
 
-def _baselines(report: RunReport) -> str:
-    lines = []
-    for name in BASELINES:
-        score = report.score(name)
-        if score is not None:
-            origin = "taken from the cache of an earlier run" if score.cached else "trained in this run"
-            lines.append(
-                f"- **{name}**: {wording.plus_minus(score.mean, score.std)} over {len(score.seeds)} seeds, {origin}."
-            )
-    return "\n".join(lines)
-
-
 def _cost(report: RunReport) -> str:
     repeats = [repeat for attempt in report.attempts for repeat in attempt.repeats]
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     retries += report.cost.final_restarts
     restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
-    return cost_sentence(_with_escaped_words(report)) + restarts + _ledger(report.ledger)
+    by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
+    words = replace(report, designer=escaped(report.designer), ledger=replace(report.ledger, by_role=by_role))
+    told = "".join(f" {escaped(text)}" for text in remarks(report))
+    return cost_sentence(words) + restarts + told + _ledger(report.ledger)
 
 
 def _ledger(account: Ledger) -> str:
@@ -252,13 +245,23 @@ def _ledger(account: Ledger) -> str:
 
 
 def _settings(report: RunReport) -> str:
-    defaults = type(report.settings).model_fields
-    rows = []
-    for name, value in report.settings.model_dump(mode="json").items():
-        default = defaults[name].default
-        changed = getattr(report.settings, name) != default
-        rows.append([code(name), code(value), code(default) if changed else "(this)"])
-    return table(["setting", "value", "default"], rows)
+    """Settings that are not what this task has by default, and where the others are."""
+    description = report.description
+    task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    rows, others = [], 0
+    for name, field in type(report.settings).model_fields.items():
+        value, default = getattr(report.settings, name), task.get(name, field.default)
+        if _as_text(value) == _as_text(default):
+            others += 1
+        else:
+            rows.append([code(name), code(_as_text(value)), code(_as_text(default))])
+    note = f"{wording.plural(others, 'other setting')} as this task has them by default: all are in `settings.yaml`."
+    return (table(["setting", "value", "default"], rows) + "\n\n" if rows else "") + note
+
+
+def _as_text(value: object) -> str:
+    """A setting's value: lists and tuples are equal, and many values are one line."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _reproduce(report: RunReport) -> str:

@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 
 from eureka_agent.llm.text import printable
-from eureka_agent.records import Attempt, Repeat, Stage
+from eureka_agent.records import Attempt, Repeat, RunStatus, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.events import (
@@ -24,6 +24,8 @@ from eureka_agent.report.events import (
     Judged,
     Notice,
     Proposed,
+    RequestEnded,
+    RequestStarted,
     RunEnded,
     RunStarted,
     Scored,
@@ -33,7 +35,9 @@ from eureka_agent.report.events import (
     TrainingResumed,
     TrainingRetried,
 )
+from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
+from eureka_agent.report.metric import metric_sentence
 from eureka_agent.report.state import SearchView
 
 PROGRESS_INTERVAL_S = 10.0
@@ -80,6 +84,7 @@ class PlainLog:
         rate, left = view.steps_per_second, view.seconds_left(now)
         parts = [
             f"{wording.plural(len(view.running), 'training')} running, {len(view.queued)} waiting",
+            f"{wording.plural(view.requests.pending, 'reply', 'replies')} awaited" if view.requests.pending else "",
             f"{view.trainings_done} of {view.trainings_total} done",
             f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps",
             f"{wording.count(rate)} steps/s" if rate is not None else "",
@@ -94,12 +99,14 @@ def event_line(event: Event, view: SearchView) -> str:
         case RunStarted():
             verb = "resumes" if event.resumed else "starts"
             place = f"{event.description.environment}, task {event.description.task}"
-            metric = f"; {event.fitness_origin}" if event.fitness_origin else ""
-            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall}{metric})"
+            metric = metric_sentence(event.description, event.fitness_origin)
+            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall}); {metric}"
         case IterationStarted():
             total = view.run.settings.iterations if view.run is not None else "?"
             again = f", round {event.round + 1}" if event.round else ""
             return f"iteration {event.iteration + 1} of {total}{again}: {wording.plural(event.samples, 'proposal')} to make"
+        case RequestEnded():
+            return _answered(event)
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
@@ -144,13 +151,31 @@ def event_line(event: Event, view: SearchView) -> str:
             return f"{score.name}: {wording.plus_minus(score.mean, score.std)} over {seeds}{normalized}{origin}"
         case RunEnded():
             report = f"; report in {event.report_path}" if event.report_path else ""
-            lines = [line.strip() for line in event.message.splitlines()]
+            # how a stopped run goes on is said below these lines, and by the report
+            lines = [] if event.status is RunStatus.STOPPED else [line.strip() for line in event.message.splitlines()]
             message = f": {'; '.join(lines)}" if lines else ""
             return f"run {event.status.value}{message}{report}"
         case Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text
-        case Proposed() | TrainingQueued() | TrainingProgress() | TrainingEnded():
+        case RequestStarted() | Proposed() | TrainingQueued() | TrainingProgress() | TrainingEnded():
             return ""
+
+
+def _answered(event: RequestEnded) -> str:
+    request, cost = event.request, event.cost
+    if cost is None:
+        return f"no reply from {request.model}: {request.purpose}"
+    tokens = (
+        None
+        if cost.prompt_tokens is None or cost.completion_tokens is None
+        else cost.prompt_tokens + cost.completion_tokens
+    )
+    parts = [
+        wording.duration(cost.seconds),
+        "tokens unknown" if tokens is None else f"{wording.count(tokens)} tokens",
+        "cost unknown" if cost.money is None else format_money(cost.money),
+    ]
+    return f"reply from {request.model}: {request.purpose} ({', '.join(parts)})"
 
 
 def _judged(attempt: Attempt) -> str:

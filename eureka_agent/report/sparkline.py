@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.-=+*#@"
@@ -12,23 +12,38 @@ ASCII_BLOCKS = "_.-=+*#@"
 
 def resample(values: Sequence[float | None], width: int) -> list[float | None]:
     """`values` as at most `width` means of equally long stretches; None where a stretch has no finite value."""
+    if width < 1:
+        return []
     if len(values) <= width:
         return [_finite_mean([value]) for value in values]
     bounds = [index * len(values) // width for index in range(width + 1)]
     return [_finite_mean(values[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
-def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
+Scale = tuple[float, float]
+"""What the lowest and the highest block stand for."""
+
+
+def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale | None:
+    """The scale on which curves of `width` characters can be compared; None where nothing is known."""
+    known = [point for values in curves for point in resample(values, width) if point is not None]
+    return (min(known), max(known)) if known else None
+
+
+def sparkline(
+    values: Sequence[float | None], width: int, *, scale: Scale | None = None, ascii_only: bool = False
+) -> str:
     """At most `width` characters from the lowest to the highest block; a gap where a value is None or not finite.
 
-    A curve that never moves is drawn at middle height.
+    `scale`: that of all curves beside it, which none of its means leaves; default: its own. Where nothing on the scale
+    moves a curve is drawn at middle height.
     """
     points = resample(values, width)
-    known = [point for point in points if point is not None]
-    if not known:
+    scale = scale or common_scale([points], width)
+    if scale is None:
         return " " * len(points)
     blocks = ASCII_BLOCKS if ascii_only else BLOCKS
-    lowest, highest = min(known), max(known)
+    lowest, highest = scale
     span = highest - lowest
     if span <= 0 or not math.isfinite(span):
         return "".join(" " if point is None else blocks[3] for point in points)

@@ -18,6 +18,8 @@ from eureka_agent.report.events import (
     Judged,
     Notice,
     Proposed,
+    RequestEnded,
+    RequestStarted,
     RunEnded,
     RunStarted,
     Scored,
@@ -28,12 +30,14 @@ from eureka_agent.report.events import (
     TrainingResumed,
     TrainingRetried,
 )
+from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
+from eureka_agent.report.requests import Requests
 
-RATE_WINDOW_S = 20.0
-"""Steps per second are those of this many last seconds."""
 KEPT_REJECTIONS = 50
 KEPT_NOTICES = 5
+FINALS = "final trainings"
+"""Last phase of a run."""
 
 
 class SearchView:
@@ -44,6 +48,7 @@ class SearchView:
         self.ended: RunEnded | None = None
         self.started_at = 0.0
         self._untouched = True
+        self.requests = Requests()
         self.phase = "starting"
         self.proposed = 0
         self.accepted = 0
@@ -68,8 +73,7 @@ class SearchView:
         self._confirmed_iterations: set[int] = set()
         self._trained_samples: defaultdict[int, set[int]] = defaultdict(set)
         self._trained_here: set[str] = set()
-        self._first_progress: tuple[float, int] | None = None
-        self._rate_marks: deque[tuple[float, int]] = deque()
+        self._pace = Pace()
         self._running_steps = 0
         self._retried_jobs: set[str] = set()
 
@@ -83,7 +87,7 @@ class SearchView:
         settings = self.run.settings
         unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
         to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
-        if self.phase == "final trainings":  # a budget may have ended the search before its last generation
+        if self.phase == FINALS:  # a budget may have ended the search before its last generation
             unplanned = to_confirm = 0
         search = sum(self._plans.values()) + unplanned
         # at most: who was confirmed before is not again
@@ -104,25 +108,19 @@ class SearchView:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last `RATE_WINDOW_S` seconds; None before there are two marks."""
-        if len(self._rate_marks) < 2:
-            return None
-        (begin, steps_before), (end, steps_after) = self._rate_marks[0], self._rate_marks[-1]
-        return max(0, steps_after - steps_before) / (end - begin) if end > begin else None
+        """Over the last seconds; None before that can be told."""
+        return self._pace.steps_per_second
 
     def elapsed(self, now: float) -> float:
-        """Seconds since this process began the run."""
-        return now - self.started_at
+        """Seconds that the run has taken, those of earlier processes included."""
+        return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """From all env steps since the first training, pauses for design included. None before that can be told."""
-        if self._first_progress is None or self.ended is not None:
+        """Time for the env steps to come, and for the replies of models that the search will stand still for. None before that can be told."""
+        if self.run is None or self.ended is not None:
             return None
-        begin, steps_before = self._first_progress
-        made = self.env_steps_done - steps_before
-        if made <= 0 or now - begin < 1.0:
-            return None
-        return (self.env_steps_total - self.env_steps_done) * (now - begin) / made
+        generations = 0 if self.phase == FINALS else max(0, self.run.settings.iterations - len(self._plans))
+        return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
     def attempt(self, identifier: str) -> Attempt | None:
         """The last version of an attempt that an event brought."""
@@ -134,6 +132,12 @@ class SearchView:
         """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
         if self._untouched:  # before a run begins there may be notices
             self.started_at, self._untouched = now, False
+        self._take_over(event, now)
+        candidates = (*self.running.values(), *self.queued.values())
+        stands_still = self.requests.pending > 0 and all(training.is_baseline for training in candidates)
+        self._pace.wait(now, self.env_steps_done, max(self._plans, default=None) if stands_still else None)
+
+    def _take_over(self, event: Event, now: float) -> None:
         match event:
             case RunStarted():
                 self._run_started(event, now)
@@ -142,8 +146,13 @@ class SearchView:
                 before = sum(sample < first for sample in self._trained_samples[event.iteration])
                 self._plans[event.iteration] = before + event.samples
                 self._enter(event.iteration, f"round {event.round + 1}" if event.round else "")
+            case RequestStarted():
+                self.requests.start(event, now)
+            case RequestEnded():
+                self.requests.end(event)
             case Proposed():
                 self._meet(event.attempt)
+                self._pace.designed.add(event.attempt.iteration)
             case Judged():
                 self._judged(event.attempt)
             case TrainingQueued():
@@ -190,6 +199,7 @@ class SearchView:
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.started_at = event, now
+        self.requests.take_over(event.asked_before)
         if not (event.settings.finalists and event.settings.baselines):
             return
         seeds = event.settings.final_seeds
@@ -251,15 +261,11 @@ class SearchView:
             if waiting is None:
                 return
             training = self.running[event.job] = waiting
-        if self._first_progress is None:
-            self._first_progress = (now, self.env_steps_done)
+        self._pace.begin(now, self.env_steps_done)
         before = training.env_steps
         training.add(event.points)
         self._running_steps += training.env_steps - before
-        if not self._rate_marks or now > self._rate_marks[-1][0]:
-            self._rate_marks.append((now, self.env_steps_done))
-        while len(self._rate_marks) > 2 and now - self._rate_marks[0][0] > RATE_WINDOW_S:
-            self._rate_marks.popleft()
+        self._pace.mark(now, self.env_steps_done)
 
     def _retried(self, event: TrainingRetried) -> None:
         training = self.running.pop(event.job, None)
@@ -268,7 +274,7 @@ class SearchView:
             training.restart()
             self._retried_jobs.add(event.job)
             self.queued[event.job] = training
-            self._rate_marks.clear()
+            self._pace.interrupt()
         label = training.label if training is not None else event.job
         self.notices.append(Notice(text=f"training of {label} starts again: {event.reason}", level="warning"))
 
@@ -279,11 +285,8 @@ class SearchView:
         before = training.env_steps
         training.add(event.points)
         self._running_steps += training.env_steps - before
-        if self._first_progress is not None and event.job not in self._retried_jobs:
-            # an earlier process made these steps: they took none of the time since
-            begin, steps = self._first_progress
-            self._first_progress = (begin, steps + training.env_steps - before)
-        self._rate_marks.clear()
+        # what an earlier process made took none of the time since
+        self._pace.interrupt(0 if event.job in self._retried_jobs else training.env_steps - before)
 
     def _training_ended(self, event: TrainingEnded) -> None:
         training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)
@@ -324,7 +327,7 @@ class SearchView:
             self.leaderboard = [standing(trained) for trained in ranked(list(self._trained.values()))]
 
     def _final_started(self, event: FinalStarted) -> None:
-        self.phase = "final trainings"
+        self.phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
         for attempt in event.attempts:
             self._attempts.setdefault(attempt.id, attempt)

@@ -15,12 +15,14 @@ from rich.text import Text
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
-from eureka_agent.report.comparison import verdict
 from eureka_agent.report.console import unwrapped
+from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import remark
+from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sparkline import sparkline
+from eureka_agent.report.sparkline import common_scale, sparkline
+from eureka_agent.report.verdict import verdict
 
 CURVE_WIDTH = 24
 WIDE_RUNS = 110
@@ -101,17 +103,36 @@ def _best_fitness(report: RunReport) -> str:
 
 def render_run(report: RunReport) -> RenderableType:
     """A run for `eureka show RUN`: verdict, scores, best reward function, all attempts."""
-    parts: list[RenderableType] = [_title(report), Text(verdict(report)), Text()]
+    parts: list[RenderableType] = [_title(report), Text(), *_verdict(report), Text()]
     if report.scores:
         parts += [render_scores(report), Text()]
     if report.best is not None:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
         parts += [render_attempts(report.attempts), Text()]
+    parts += _cost(report)
     if _report_file(report).is_file():
         parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
     parts.append(unwrapped(f"one attempt: {command(shlex.join(['show', str(report.folder)]))} ATTEMPT", "dim"))
     return Group(*parts)
+
+
+def _verdict(report: RunReport) -> list[RenderableType]:
+    """The verdict's lines; the last one is not broken, so that its command can be pasted."""
+    found = verdict(report)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, text in found.lines().items():
+        table.add_row(name, Text(text, style="bold" if name == "best" else ""))
+    advice = Text.assemble(("next       ", "dim"), f"{found.advice}: ", (found.command, "bold"))
+    advice.no_wrap, advice.overflow = True, "ignore"
+    return [table, advice]
+
+
+def _cost(report: RunReport) -> list[RenderableType]:
+    """What the run has taken, and what its budget came to."""
+    return [Text(text, style="dim") for text in (cost_sentence(report), *remarks(report))]
 
 
 def _report_file(report: RunReport) -> Path:
@@ -119,19 +140,18 @@ def _report_file(report: RunReport) -> Path:
 
 
 def render_end(report: RunReport) -> RenderableType:
-    """What is printed when a search ends: the best reward function, its score against human and sparse, the paths."""
-    parts: list[RenderableType] = [Text()]
-    if report.best is not None:
-        parts += [_source_panel(report.best), Text()]
+    """What is printed when a search ends: the verdict, the scores, the best reward function, the paths, the cost."""
+    parts: list[RenderableType] = [Text(), _title(report), Text(), *_verdict(report), Text()]
     if report.scores:
         parts += [render_scores(report), Text()]
-    parts += [Text(verdict(report)), Text()]
+    if report.best is not None:
+        parts += [_source_panel(report.best), Text()]
     if report.best is not None:
         parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
         parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
     has_report = _report_file(report).is_file()
     parts.append(unwrapped(f"report  {_report_file(report)}" if has_report else f"run     {report.folder}"))
-    return Group(*parts)
+    return Group(*parts, Text(), *_cost(report))
 
 
 def render_scores(report: RunReport) -> Table:
@@ -250,7 +270,7 @@ def _training_words(attempt: Attempt, place: int) -> str:
 
 
 def render_curves(points: Sequence[CurvePoint]) -> Table:
-    """Every curve as a sparkline with its first, last and highest value."""
+    """Every curve as a sparkline with its first, last and highest value; reward and components, which add up to it, on one scale."""
     curves: dict[str, list[float | None]] = {
         "fitness": [point.fitness for point in points],
         "episode length": [point.episode_length for point in points],
@@ -258,6 +278,8 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
     }
     for name in dict.fromkeys(name for point in points for name in point.components):
         curves[f"component {name}"] = [point.components.get(name) for point in points]
+    parts = [name for name in curves if name == "reward" or name.startswith("component ")]
+    scale = common_scale((curves[name] for name in parts), CURVE_WIDTH)
     curves["action std"] = [point.action_std for point in points]
     table = Table.grid(padding=(0, 2))
     table.add_column()
@@ -268,9 +290,8 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
     for name, values in curves.items():
         known = [value for value in values if value is not None]
         numbers = [known[0], known[-1], max(known)] if known else [None] * 3
-        table.add_row(
-            name, Text(sparkline(values, CURVE_WIDTH), style="cyan"), *(wording.number(value) for value in numbers)
-        )
+        curve = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
+        table.add_row(name, Text(curve, style="cyan"), *(wording.number(value) for value in numbers))
     return table
 
 
@@ -313,6 +334,7 @@ def _title(report: RunReport) -> Text:
         (report.sentence, "bold"),
         f"\n{description.environment} · {description.task} · {report.run_name} · ",
         (report.status.value, STATUS_STYLES[report.status]),
+        *((f"\n{line}", "yellow" if report.fitness_origin else "") for line in metric_lines(report)),
     )
 
 

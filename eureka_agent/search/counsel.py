@@ -20,6 +20,7 @@ from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.prices import Price
 from eureka_agent.report.events import Notice, Observer
+from eureka_agent.report.requests import request_observer
 from eureka_agent.search.models import RECORDED_SETTINGS_FACT, Models
 from eureka_agent.search.summary import SPENT_FACT, model_limits
 
@@ -110,7 +111,7 @@ def counsel_of(
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
     budget = budget_of(models, run, time_is_up, observer)
-    desk = Desk(run.archive, budget, run.settings.concurrency)
+    desk = Desk(run.archive, budget, run.settings.concurrency, request_observer(observer))
     designer = LanguageModelDesigner([models.seat(model, desk) for model in models.designers])
     task = (run.description, run.sentence)
     return Counsel(

@@ -9,7 +9,7 @@ from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
-from eureka_agent.report.events import AttemptEnded, Event, Observer, RunEnded, TrainingEnded
+from eureka_agent.report.events import AttemptEnded, Event, Observer, RequestEnded, RunEnded, TrainingEnded
 from eureka_agent.report.markdown import write_report
 from eureka_agent.search.models import recording_of
 from eureka_agent.search.summary import run_report
@@ -22,7 +22,7 @@ MESSAGES_FILE = "messages.jsonl"
 
 
 class Stopwatch:
-    """Hands events on and adds the time since the last ended attempt to the run's, so that a kill loses little of it."""
+    """Hands events on and adds the time since the last result to the run's, so that a kill loses little of it."""
 
     def __init__(self, run: Run, observer: Observer) -> None:
         self._run = run
@@ -40,7 +40,9 @@ class Stopwatch:
         self._since = now
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, AttemptEnded | TrainingEnded):
+        if isinstance(event, AttemptEnded | TrainingEnded) or (
+            isinstance(event, RequestEnded) and event.cost is not None
+        ):
             self.add()
         self._observer(event)
 
@@ -54,6 +56,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
         write_file(run.folder / MESSAGES_FILE, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
+    observer.add()  # a resumed run's clock goes on from what is shown now
     observer(
         RunEnded(
             status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message

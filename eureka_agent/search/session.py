@@ -22,6 +22,7 @@ from eureka_agent.report.events import (
     Observer,
     RunStarted,
 )
+from eureka_agent.report.ledger import ledger
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
@@ -203,6 +204,8 @@ async def _work(
                 designer=designer,
                 resumed=resumed,
                 fitness_origin=run.fitness_origin,
+                seconds_before=run.seconds,
+                asked_before=ledger(run.archive.account()).total,
             )
         )
         if run.why_unsigned:

@@ -24,6 +24,7 @@ from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.report.events import Notice, Observer
+from eureka_agent.report.requests import request_observer
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings
@@ -98,7 +99,7 @@ async def accepted_fitness(
     archive = Archive(drafts)
     store = _NotedStore(archive)
     model = models.designers[0]
-    desk = Desk(store, Budget(models.limits, models.prices), settings.concurrency)
+    desk = Desk(store, Budget(models.limits, models.prices), settings.concurrency, request_observer(observer))
     try:
         writer = FitnessWriter(
             models.seat(model, desk), Critic(dry_runner.description, dry_runner).judge, sample=settings.seed

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import ChatMessage, Completion, CompletionRequest, LanguageModelError, Role
 from eureka_agent.llm.prices import Price
+from eureka_agent.records import Message
 
 REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01")
 
@@ -126,3 +128,34 @@ async def test_half_characters_do_not_stop_a_run() -> None:
     message = await desk(store).ask(ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST)
     assert message.reply == "half ? of one"
     assert message.model_dump_json()
+
+
+async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored() -> None:
+    store, told = DictionaryStore(), []
+
+    def on_request(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
+        told.append(("sent", model, request.attempt))
+        return lambda reply: told.append(("ended", reply, len(store.messages)))
+
+    model = ScriptedModel(held=True)
+    watched = Desk(store, Budget(Limits(), {}), 1, on_request)
+    both = asyncio.gather(*(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2)))
+    await until(1, model)
+    assert told == [("sent", "openai/tiny", "1-01")]  # the other one waits for a place
+    model.let_go()
+    first, second = await both
+    assert told[1:] == [("ended", first, 1), ("sent", "openai/tiny", "1-01"), ("ended", second, 2)]
+    await watched.ask(model, REQUEST)  # it is in the store
+    assert len(told) == 4
+
+
+async def test_a_request_without_a_reply_has_ended_too() -> None:
+    told: list[Message | None] = []
+
+    def fails(request: CompletionRequest) -> str:
+        raise LanguageModelError("no such model")
+
+    shared = Desk(DictionaryStore(), Budget(Limits(), {}), 1, lambda model, request: told.append)
+    with pytest.raises(LanguageModelError):
+        await shared.ask(ScriptedModel(reply=fails), REQUEST)
+    assert told == [None]

@@ -368,17 +368,19 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
     assert scene.text(80, 24).splitlines() == [
         "jump as high as you can",
         "jumper · jump · designer: offline · wall: process · 20261121-035500_jumper_jump",
+        "fitness is the metric of the environment's own task 'jump': highest point of the",
+        "foot",
         "iteration 1 of 2 · 3 proposals · 1 thrown out by the critic",
         "trainings 1/18 · env steps 400/17.0k · 100 steps/s",
         # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
         "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
         "── 1 training now ──────────────────────────────────────────────────────────────",
-        "  candidate    role                 fitness  fitness curve  env steps           ",
-        "  1-01         fresh                   8.00  ▁▂▃▄▅▆▇█       ━━━─────   400  40% ",
+        "  candidate  role       fitness  fitness curve  env steps                       ",
+        "  1-01       fresh         8.00  ▁▂▃▄▅▆▇█       ━━━━━━━━────────────   400  40% ",
         "── leaderboard ─────────────────────────────────────────────────────────────────",
         "  rank  attempt   operator     fitness  length  what the analyzer says          ",
         "     1  1-02      fresh           2.50     120  height makes up 97 % of the rew…",
-        "── thrown out by the critic: 1 ─────────────────────────────────────────────────",
+        "── came to nothing ─────────────────────────────────────────────────────────────",
         "  1-03      C102 line 3: unknown variable 'heigth'",
         "one core only",
     ]
@@ -497,7 +499,7 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         Scored(score=Score(name="sparse", seeds=(1, 2), fitness=(1.0, 2.0), mean=1.5, std=0.707, cached=True)),
         Notice(text="the disk is nearly full", level="warning"),
         RunEnded(
-            status=RunStatus.STOPPED,
+            status=RunStatus.FAILED,
             report_path=Path("runs/jumper/report.md"),
             message="it broke\n  hint: eureka resume runs/jumper",
         ),
@@ -507,7 +509,8 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
             log(event)
             scene.clock.now += 6.0
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
-        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process)",
+        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process); "
+        "fitness is the metric of the environment's own task 'jump': highest point of the foot",
         "[    6.0 s] iteration 1 of 2: 2 proposals to make",
         "[   18.0 s] 1-01 accepted by the critic (fresh)",
         "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
@@ -518,7 +521,7 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
         "[   78.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
         "[   84.0 s] warning: the disk is nearly full",
-        "[   90.0 s] run stopped: it broke; hint: eureka resume runs/jumper; report in runs/jumper/report.md",
+        "[   90.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in runs/jumper/report.md",
     ]
 
 

@@ -17,7 +17,8 @@ from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
+from eureka_agent.report.tables import render_attempt, render_curves, render_end, render_run, render_runs
+from eureka_agent.settings import SearchSettings
 
 
 def printed(renderable: RenderableType, width: int = 100) -> str:
@@ -39,13 +40,19 @@ def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
         "## Fitness per iteration",
         "## All attempts",
         "## What the critic threw out",
-        "## Baselines",
         "## Cost",
         "## Settings",
         "## How to reproduce",
         "## Where the files are",
     ]
-    assert text.index("The best reward function is attempt 2-01") < text.index("## Scores")
+    lines = [line for line in text.splitlines() if line]
+    assert lines[1].startswith("Fitness is the metric of the environment's own task 'jump': highest point of the foot.")
+    assert [line.partition("**: ")[0] for line in lines[2:6]] == [
+        "- **best",
+        "- **against",
+        "- **certainty",
+        "- **next",
+    ]
 
 
 def test_report_says_what_happened(report: RunReport) -> None:
@@ -59,9 +66,11 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
     assert "the reward \\| turned NaN" in text
     assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
-    assert "- **human**: 2.00 ± 0.10 over 3 seeds, taken from the cache of an earlier run." in text
+    assert "| human | 2.00 ± 0.10 | 1.00 | 1.90, 2.00, 2.10 (from the cache) | 1, 2, 3 |" in text
+    assert "from the cache was trained by an earlier run" in text
     assert "1 training started again because a worker died." in text
     assert "| `samples` | `3` | `8` |" in text
+    assert "`horizon`" not in text
     assert "eureka search 'jump as high as you can' --env jumper" in text
 
 
@@ -76,6 +85,59 @@ def test_a_report_tells_what_a_budget_came_to(report: RunReport) -> None:
     assert to_json(report)["budget"] == []
 
 
+def test_settings_are_those_that_differ_from_what_the_task_has_by_default(report: RunReport) -> None:
+    # of the task itself: 1000 env steps on 4 environments, and its own horizon
+    description = report.description.model_copy(update={"training_overrides": {"horizon": 48, "hidden_sizes": [8, 8]}})
+    given = {"env_steps": 1000, "num_envs": 8, "horizon": 48, "hidden_sizes": (8, 8), "model": ("openai/a", "openai/b")}
+    settings = SearchSettings(env="jumper", **given)
+    text = markdown(replace(report, description=description, settings=settings)).partition("## Settings")[2]
+    rows = [line for line in text.partition("## How")[0].splitlines() if line.startswith("| `")]
+    assert rows == [
+        "| `num_envs` | `8` | `4` |",
+        "| `env` | `jumper` | `cartpole` |",
+        "| `model` | `openai/a, openai/b` | `offline` |",
+    ]
+    assert (
+        f"{len(SearchSettings.model_fields) - 3} other settings as this task has them by default: all are in `settings.yaml`."
+        in text
+    )
+
+
+def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
+    for text in (markdown(report), printed(render_run(report)), printed(render_end(report))):
+        words = " ".join(text.split())
+        assert (
+            words.count("Fitness is the metric of the environment's own task 'jump': highest point of the foot.") == 1
+        )
+        # the sentence is "jump as high as you can", the task's own is "jump"
+        assert words.count("That task in its own words, which the scores measure in place of yours: jump.") == 1
+        assert words.index("own words") < words.index("2.50 ± 0.50")
+    same = replace(report, sentence=" Jump. ")
+    assert "own words" not in markdown(same) + printed(render_run(same)) + printed(render_end(same))
+
+
+def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:
+    points = [
+        point(step, 1.0).model_copy(update={"reward": reward, "components": {"big": reward - small, "small": small}})
+        for step, (reward, small) in enumerate([(0.0, 0.0), (7.0, 1.0)], 1)
+    ]
+    lines = {
+        line.split()[-5] if "component" in line else line.split()[0]: line
+        for line in printed(render_curves(points)).splitlines()
+    }
+    # from 0 to 7: 6 is the seventh of eight blocks, 1 the second one
+    assert "▁█" in lines["reward"]
+    assert "▁▇" in lines["big"]
+    assert "▁▂" in lines["small"]
+
+
+def test_the_spreads_of_iterations_are_on_one_scale(report: RunReport, attempt: Callable[..., Attempt]) -> None:
+    fitness = {"1-01": 0.0, "1-02": 1.0, "2-01": 6.0, "2-02": 7.0}
+    attempts = tuple(attempt(name, Stage.TRAINED, value) for name, value in fitness.items())
+    text = markdown(replace(report, attempts=attempts))
+    assert [line.partition("all ")[2] for line in text.splitlines() if "median" in line] == ["▁▂", "▇█"]
+
+
 def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -> None:
     bars = [
         line.count("█") - line.partition("all")[2].count("█")
@@ -88,7 +150,7 @@ def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -
 def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callable[..., Attempt]) -> None:
     attempts = (attempt("1-01", Stage.TRAINED, -100.0), attempt("2-01", Stage.TRAINED, -25.0))
     bars = [
-        line.count("█")
+        line.count("█") - line.partition("all")[2].count("█")
         for line in markdown(replace(report, attempts=attempts, scores=())).splitlines()
         if "median" in line
     ]
@@ -98,8 +160,8 @@ def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callab
 @pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
 def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
     text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
-    assert "No reward function was proposed." in text
-    assert f"The run is {status.value}; `eureka resume" in text
+    assert "- **best**: no reward function was proposed\n" in text
+    assert f"the run is {status.value}; go on: `eureka resume" in text
     assert "## Scores" not in text
 
 
@@ -219,7 +281,7 @@ def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
 
 def test_an_attempt_shows_verdict_curves_and_reflection(report: RunReport, point: Callable[..., CurvePoint]) -> None:
     trained = printed(render_attempt(report.attempts[0], [point(512, 0.0), point(1024, 7.0)]), 80)
-    assert "component effort ▄▄ -0.125 -0.125 -0.125" in " ".join(trained.split())
+    assert "component effort ▁▁ -0.125 -0.125 -0.125" in " ".join(trained.split())
     assert "reflection on 1-01" in trained
     rejected = printed(render_attempt(report.attempts[1]), 80)
     assert "critic: thrown out" in rejected
@@ -262,9 +324,6 @@ def test_the_tables_say_how_many_seeds_a_fitness_rests_on(report: RunReport, con
     assert "The analyzer found nothing wrong in its first training." in text
     (row,) = (line for line in printed(render_run(again)).splitlines() if line.split()[:2] == ["2-01", "improve"])
     assert row.split()[:6] == ["2-01", "improve", "1-01", "trained", "3.00", "2"]
-    assert "with a fitness of 3.00 m in the search, from 2 seeds" in " ".join(
-        markdown(replace(again, scores=())).split()
-    )
 
 
 def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm: Callable[..., Attempt]) -> None:

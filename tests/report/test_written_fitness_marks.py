@@ -11,7 +11,6 @@ from rich.console import Console, RenderableType
 
 from eureka_agent.records import Finding, RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.comparison import verdict
 from eureka_agent.report.events import Notice, RunStarted
 from eureka_agent.report.fitness import render_fitness
 from eureka_agent.report.live import LiveView
@@ -21,6 +20,7 @@ from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
+from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
 
 ORIGIN = "fitness written by openai/tiny, accepted by a person at the start"
@@ -64,16 +64,16 @@ def test_every_report_says_it_once_and_others_never(report: RunReport, written: 
         assert "fitness written by" not in say(report).lower()
 
 
-def test_the_verdict_says_what_the_scores_hold_for(report: RunReport, written: RunReport) -> None:
-    text = verdict(written)
-    assert (
-        "Fitness written by openai/tiny, accepted by a person at the start: the scores hold for that fitness only, and there is no "
-        "human reward to compare them with." in text
-    )
-    assert "Against the human reward" not in text
+def test_a_report_begins_with_whose_metric_it_is(report: RunReport, written: RunReport) -> None:
+    begin = "Fitness written by openai/tiny, accepted by a person at the start: highest point of the foot."
     stopped = replace(written, attempts=(), scores=(), best=None, status=RunStatus.STOPPED)
-    assert "hold for that fitness only" in verdict(stopped)
-    assert "hold for that fitness only" not in verdict(report)
+    for run in (written, stopped):
+        assert [line for line in markdown(run).splitlines() if line][1].startswith(begin)
+        assert begin in printed(render_run(run))
+        assert "The scores hold for that fitness only" in printed(render_run(run))
+        assert "own words" not in markdown(run)  # it measures the person's
+    assert "human" not in verdict(written).against
+    assert "own task 'jump'" in markdown(report)
 
 
 def test_the_report_shows_the_fitness_itself(report: RunReport, written: RunReport) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import FinalTraining, RunStatus, TaskDescription
-from eureka_agent.report.events import RunEnded
+from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
+from eureka_agent.report.events import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.search.ending import REPORT_FILE, Stopwatch, end_run
 from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost
@@ -41,6 +41,22 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0
+
+
+def test_the_time_of_a_reply_outlives_a_kill(make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run()
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    stopwatch = Stopwatch(run, lambda event: None)
+    request = RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
+    now += 50.0
+    stopwatch(request)
+    assert run.seconds == 0.0
+    stopwatch(RequestEnded(request=request, cost=Cost()))
+    assert run.seconds == 50.0
+    now += 50.0
+    stopwatch(RequestEnded(request=request, cost=None))  # given up, after the run has ended
+    assert run.seconds == 50.0
 
 
 def test_finals_and_baselines_that_started_again_are_counted() -> None:

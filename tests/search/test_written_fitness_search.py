@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -157,7 +158,8 @@ def test_everything_that_tells_a_score_says_once_whose_measure_it_is(found: Foun
     searcher, result = found
     (folder,) = searcher.runs()
     sentence = (
-        f"F{BY_YES[1:]}: the scores hold for that fitness only, and there is no human reward to compare them with."
+        f"F{BY_YES[1:]}: metres that the puck covers. The scores hold for that fitness only, and there is no human reward "
+        "to compare them with."
     )
     report = (folder / "report.md").read_text()
     told = {
@@ -190,6 +192,15 @@ def test_a_resumed_run_keeps_it_and_asks_nobody(found: Found) -> None:
     shutil.rmtree(folder.parent / ".fitness")  # the run is all that is needed
     asked = len(searcher.server.requests)
     after = searcher.eureka.json("resume", str(folder))
+    log = (folder / "log.txt").read_text().splitlines()
+    # times go on where the first process ended
+    times = [float(line[1:].partition(" s]")[0]) for line in log]
+    assert all(later >= earlier - 0.1 for earlier, later in itertools.pairwise(times))
+    (resumed,) = (float(line[1:].partition(" s]")[0]) for line in log if " resumes: " in line)
+    assert resumed >= before["seconds"] - 0.1 > 0.0
+    assert [line.partition(" (")[0].partition("] ")[2] for line in log if "repl" in line] == [
+        f"reply from openai/tiny: design of {attempt}" for attempt in ("1-01", "2-01")
+    ]
     assert [f"{SENTENCE}\n" in prompt for prompt in searcher.prompts[asked:]] == [True]
     assert searcher.server.asked_for_fitness == 1
     assert after["task"] == before["task"]

@@ -1,0 +1,41 @@
+"""What a run has cost, in words."""
+
+from __future__ import annotations
+
+from eureka_agent.report import wording
+from eureka_agent.report.ledger import format_money
+from eureka_agent.report.run_report import RunReport
+
+
+def cost_sentence(report: RunReport) -> str:
+    """What the run has cost, in words."""
+    cost = report.cost
+    parts = [f"{cost.search_trainings} in the search"]
+    if cost.final_trainings:
+        parts.append(f"{cost.final_trainings} final")
+    if cost.baseline_trainings:
+        parts.append(f"{cost.baseline_trainings} of baselines")
+    return (
+        f"It took {wording.plural(cost.trainings, 'training')} ({', '.join(parts)}), {wording.count(cost.env_steps)} env steps "
+        f"and {wording.duration(report.seconds)} of wall time; {model_cost(report)}."
+    )
+
+
+def remarks(report: RunReport) -> list[str]:
+    """What the run's budget came to, as sentences."""
+    return [f"{text[:1].upper()}{text[1:]}." for text in report.budget]
+
+
+def model_cost(report: RunReport) -> str:
+    """Requests, tokens and money; `"no LLM"` for the offline designer."""
+    cost = report.cost
+    if cost.requests == 0:
+        return "no LLM was asked"
+    money = "at a cost that is not known" if cost.money is None else f"for {format_money(cost.money)}"
+    tokens = f"{wording.count(cost.prompt_tokens + cost.completion_tokens)} tokens"
+    if cost.uncounted:
+        tokens += f", {wording.plural(cost.uncounted, 'reply', 'replies')} without a count"
+    asked = ", ".join(dict.fromkeys(line.model for line in report.ledger.by_role)) or report.designer
+    return (
+        f"{asked} {'were' if ', ' in asked else 'was'} asked {wording.plural(cost.requests, 'time')} ({tokens}) {money}"
+    )

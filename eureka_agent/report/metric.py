@@ -1,0 +1,34 @@
+"""Whose metric the fitness is, in words: nobody is to take a score for the measure of their own sentence."""
+
+from __future__ import annotations
+
+from eureka_agent.records import TaskDescription
+from eureka_agent.report.run_report import RunReport
+
+
+def metric_lines(report: RunReport) -> list[str]:
+    """Sentences that a report begins with: what its scores measure, and the task's own words where a person's are others."""
+    lines = [metric_sentence(report.description, report.fitness_origin)]
+    if report.fitness_origin:
+        lines.append("the scores hold for that fitness only, and there is no human reward to compare them with")
+    elif not same_words(report.sentence, report.description.sentence):
+        own = " ".join(report.description.sentence.split()).rstrip(".")
+        lines.append(f"that task in its own words, which the scores measure in place of yours: {own}")
+    return [f"{line[:1].upper()}{line[1:]}." for line in lines]
+
+
+def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
+    """What the scores measure and who says so. `fitness_origin`: of a fitness that a model wrote, in words; else empty."""
+    what = " ".join(description.fitness_doc.split()).rstrip(".")
+    if fitness_origin:
+        return f"{fitness_origin}: {what}"
+    return f"fitness is the metric of the environment's own task {description.task!r}: {what}"
+
+
+def same_words(one: str, other: str) -> bool:
+    """True where two sentences differ in case, spaces and full stops alone."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(sentence: str) -> str:
+    return " ".join(sentence.casefold().split()).rstrip(" .")

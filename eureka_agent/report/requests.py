@@ -1,0 +1,106 @@
+"""Requests to language models as a view shows them: those that wait for a reply, and the account of those that were answered."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from decimal import Decimal
+
+from eureka_agent.llm.interface import CompletionRequest, RequestObserver, Role
+from eureka_agent.records import Message
+from eureka_agent.report import wording
+from eureka_agent.report.events import Observer, RequestEnded, RequestStarted
+from eureka_agent.report.ledger import LedgerLine, format_money
+
+_PURPOSES = {Role.DESIGNER: "design", Role.REVIEWER: "review", Role.ANALYST: "analysis", Role.METRIC: "fitness"}
+_REVISION = "revision"
+_PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}
+
+
+def request_observer(observer: Observer) -> RequestObserver:
+    """Events for `observer` of what a desk tells of its requests."""
+    numbers = itertools.count()
+
+    def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
+        event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
+        observer(event)
+        return lambda reply: observer(RequestEnded(request=event, cost=None if reply is None else reply.cost))
+
+    return started
+
+
+def purpose(request: CompletionRequest) -> str:
+    """The expected reply in words: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`, `fitness`."""
+    if request.role is Role.DESIGNER and "-r" in request.attempt:
+        return f"{_REVISION} {request.attempt}"
+    return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
+
+
+class Requests:
+    """Folds `RequestStarted` and `RequestEnded` into what a view shows of the models."""
+
+    def __init__(self) -> None:
+        self._pending: dict[int, tuple[RequestStarted, float]] = {}
+        """With when they were sent, in seconds on the view's clock."""
+        self._replies = self._tokens = self._uncounted = 0
+        self._money: Decimal | None = Decimal(0)
+
+    def take_over(self, asked: LedgerLine) -> None:
+        """Begin with the account of the requests that the run has made so far."""
+        self._replies, self._uncounted = asked.requests, asked.uncounted
+        self._tokens = asked.prompt_tokens + asked.completion_tokens
+        self._money = asked.money
+
+    def start(self, event: RequestStarted, now: float) -> None:
+        """Take over a request that was sent at `now`."""
+        self._pending[event.number] = (event, now)
+
+    def end(self, event: RequestEnded) -> None:
+        """Count the reply, where there is one."""
+        self._pending.pop(event.request.number, None)
+        cost = event.cost
+        if cost is not None:
+            self._replies += 1
+            self._tokens += (cost.prompt_tokens or 0) + (cost.completion_tokens or 0)
+            self._uncounted += cost.prompt_tokens is None or cost.completion_tokens is None
+            self._money = None if self._money is None or cost.money is None else self._money + cost.money
+
+    @property
+    def pending(self) -> int:
+        """Requests whose replies are awaited."""
+        return len(self._pending)
+
+    def account(self) -> str:
+        """`12 replies · 45.2k tokens · $0.1234`; empty before anything was asked."""
+        if not self._replies and not self._pending:
+            return ""
+        parts = [wording.plural(self._replies, "reply", "replies")]
+        if self._replies:
+            uncounted = f" and {self._uncounted} uncounted" if self._uncounted else ""
+            money = "cost unknown" if self._money is None else format_money(self._money)
+            parts += [f"{wording.count(self._tokens)} tokens{uncounted}", money]
+        return " · ".join(parts)
+
+    def awaited(self, now: float, width: int) -> str:
+        """`2 replies awaited for 0:42: design of 2-03, 2-04`; how many of each kind where `width` has no room for that. Empty without requests."""
+        if not self._pending:
+            return ""
+        longest = max(now - since for _, since in self._pending.values())
+        head = f"{wording.plural(self.pending, 'reply', 'replies')} awaited for {wording.clock_time(longest)}"
+        groups: dict[str, list[str]] = {}
+        for request, _ in self._pending.values():
+            what, _, attempt = request.purpose.replace(" of ", " ").partition(" ")
+            groups.setdefault(what, []).append(attempt)
+        named = "; ".join(_named(what, attempts) for what, attempts in groups.items())
+        if len(head) + 2 + len(named) <= width:
+            return f"{head}: {named}"
+        return f"{head}: " + ", ".join(
+            wording.plural(len(attempts), what, _PLURALS.get(what, "")) for what, attempts in groups.items()
+        )
+
+
+def _named(what: str, attempts: list[str]) -> str:
+    """`design of 2-03, 2-04`."""
+    names = ", ".join(filter(None, attempts))
+    between = " " if what == _REVISION else " of "
+    return f"{what}{between}{names}" if names else what

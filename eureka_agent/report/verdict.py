@@ -1,0 +1,192 @@
+"""A run's verdict in four lines: what won, against which baselines, how sure that is, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eureka_agent.invocation import command
+from eureka_agent.records import BASELINES, RunStatus, Score, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_chosen_apart
+from eureka_agent.report.run_report import RunReport
+
+MORE_SEEDS = ("--final-seeds", "5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunVerdict:
+    """Each field is a line."""
+
+    best: str
+    against: str
+    certainty: str
+    advice: str
+    """What to do next, in words that end before the command."""
+    command: str
+    """For that, to be pasted into a shell."""
+
+    def lines(self) -> dict[str, str]:
+        """The lines before the advice, by what a report calls them."""
+        return {"best": self.best, "against": self.against, "certainty": self.certainty}
+
+
+def verdict(report: RunReport) -> RunVerdict:
+    """What came of a run so far."""
+    advice, arguments = _next(report)
+    return RunVerdict(
+        best=_best(report),
+        against=_against(report),
+        certainty=_certainty(report),
+        advice=advice,
+        command=command(shlex.join(arguments)),
+    )
+
+
+def _best(report: RunReport) -> str:
+    best, score = report.best, report.best_score
+    if best is None and not report.attempts:
+        return "no reward function was proposed"
+    if best is None:
+        return f"no reward function was trained to an end: {_how_attempts_stand(report)}"
+    name = f"attempt {best.id} ({wording.words(best.proposal.operator.value)})"
+    if score is None or score.mean is None:
+        seeds = wording.plural(len(best.fitness_per_seed), "seed")
+        return f"{name}: fitness {_fitness(report, best.fitness)} in the search, over {seeds}"
+    failed = sum(value is None for value in score.fitness)
+    failures = f", {failed} of which failed" if failed else ""
+    seeds = wording.plural(len(score.seeds), "fresh seed")
+    return f"{name}: fitness {_fitness(report, score.mean, score.std)} over {seeds}{failures}"
+
+
+def _against(report: RunReport) -> str:
+    score, baselines = report.best_score, _baselines(report)
+    if score is None or score.mean is None or not baselines:
+        why = "" if report.status is RunStatus.FINISHED else " so far"
+        return f"nothing{why}: {'no baseline was trained' if not baselines else 'it was not trained from fresh seeds'}"
+    groups: dict[str, list[str]] = {}
+    for baseline in baselines:
+        them = f"{baseline.name} ({wording.number(baseline.mean)})"
+        groups.setdefault(_relation(score, baseline), []).append(them)
+    parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
+    human, sparse = report.score("human"), report.score("sparse")
+    if human is not None and sparse is not None and human.mean is not None and sparse.mean is not None:
+        apart = compare_scores(human, sparse)
+        if human.mean < sparse.mean:
+            parts.append("the human reward is below the sparse one here")
+        elif apart is not None and apart.better:  # else one unit of it is noise
+            parts.append(f"human-normalised {wording.number(score.human_normalized)}")
+    return "; ".join(parts)
+
+
+def _relation(ours: Score, theirs: Score) -> str:
+    """`better than`; of too few seeds only which mean is higher."""
+    if ours.mean is None or theirs.mean is None:
+        return "not compared with"
+    comparison = compare_scores(ours, theirs)
+    if comparison is None:
+        return "higher than" if ours.mean > theirs.mean else "lower than" if ours.mean < theirs.mean else "level with"
+    if comparison.low == comparison.high == 0:
+        return "exactly as good as"
+    return "better than" if comparison.better else "worse than" if comparison.worse else "not told apart from"
+
+
+def _certainty(report: RunReport) -> str:
+    score = report.best_score
+    if report.best is None:
+        return "nothing to be sure of"
+    if score is None or score.mean is None:
+        return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
+    parts = []
+    baselines = [baseline for baseline in _baselines(report) if baseline.mean is not None]
+    fewest = min(len(known_fitness(each)) for each in (score, *baselines))
+    if fewest < FEWEST_SEEDS:
+        few = wording.plural(fewest, "seed is", "seeds are") + " too few"
+        parts.append(f"not sure, no interval: {few}")
+    intervals = [text for baseline in baselines if (text := _interval(report, score, baseline))]
+    if intervals:
+        parts.append(f"95 % interval of the difference (Welch): {', '.join(intervals)}")
+    elif fewest >= FEWEST_SEEDS and baselines:
+        parts.append("not sure: the intervals are wider than all scores of this run are apart")
+    apart = mean_chosen_apart(report.finalists)
+    if apart is not None and wording.number(apart) != wording.number(score.mean):
+        parts.append(f"{_fitness(report, apart)} without the luck of being the best of {len(report.finalists)}")
+    return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
+
+
+def _interval(report: RunReport, ours: Score, theirs: Score) -> str:
+    """`sparse 0.233 to 2.77`; empty where there is none, or one that holds 0 and is wider than all scores of the run are apart."""
+    comparison = compare_scores(ours, theirs)
+    if comparison is None:
+        return ""
+    if not comparison.better and not comparison.worse and comparison.width > _range(report):
+        return ""
+    if comparison.width == 0:
+        return f"{theirs.name} {wording.number(comparison.difference)} from every seed"
+    return f"{theirs.name} {wording.number(comparison.low)} to {wording.number(comparison.high)}"
+
+
+def _range(report: RunReport) -> float:
+    """Distance of the lowest and the highest fitness that any training of the run had, from what the task calls solved if that is farther."""
+    values = [value for score in report.scores for value in known_fitness(score)]
+    values += [value for attempt in report.attempts for value in attempt.fitness_per_seed]
+    if report.description.success_fitness is not None:
+        values.append(report.description.success_fitness)
+    return max(values) - min(values)
+
+
+def _next(report: RunReport) -> tuple[str, list[str]]:
+    """What to do, and the command's arguments."""
+    folder = str(report.folder)
+    if report.status is RunStatus.RUNNING:
+        return "the run is being worked on right now, so nothing is final; look again", ["show", folder]
+    if report.status is not RunStatus.FINISHED:
+        failed = report.status is RunStatus.FAILED and report.message
+        reason = f": {report.message.splitlines()[0].rstrip('.')}" if failed else ""
+        return f"the run is {report.status.value}{reason}; go on", ["resume", folder]
+    best, score = report.best, report.best_score
+    if best is None:
+        return "see what became of every attempt", ["show", folder]
+    if score is None or score.mean is None:
+        return "take reward and policy along", ["export", folder]
+    searched = report.command[1:2] == ("search",)
+    if searched and report.settings.final_seeds < FEWEST_SEEDS:
+        return "tell it from luck with more seeds", _with_more_seeds(report.command[1:])
+    sparse = report.score("sparse")
+    comparison = None if sparse is None else compare_scores(score, sparse)
+    if comparison is not None and not comparison.better:
+        return "see why it is not better than sparse", ["show", folder, best.id]
+    return "take reward and policy along", ["export", folder]
+
+
+def _with_more_seeds(arguments: Sequence[str]) -> list[str]:
+    """The command's arguments with another number of final seeds."""
+    kept = list(arguments)
+    if MORE_SEEDS[0] in kept:
+        at = kept.index(MORE_SEEDS[0])
+        del kept[at : at + 2]
+    return [*kept, *MORE_SEEDS]
+
+
+def _baselines(report: RunReport) -> list[Score]:
+    return [score for name in BASELINES if (score := report.score(name)) is not None]
+
+
+def _how_attempts_stand(report: RunReport) -> str:
+    """How many attempts were rejected, failed, were stopped or are under way."""
+    counts = Counter(attempt.stage for attempt in report.attempts)
+    parts = {
+        "rejected by the critic": counts[Stage.REJECTED],
+        "failed in training": counts[Stage.FAILED],
+        "stopped in training": counts[Stage.STOPPED],
+    }
+    parts["not done"] = len(report.attempts) - sum(parts.values())
+    amount = wording.plural(len(report.attempts), "attempt")
+    return f"of {amount}, " + ", ".join(f"{number} {what}" for what, number in parts.items() if number)
+
+
+def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:
+    unit = report.description.fitness_unit
+    return wording.plus_minus(mean, deviation) + (f" {unit}" if unit not in ("", "1") else "")

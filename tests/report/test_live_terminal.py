@@ -1,0 +1,105 @@
+"""The live view as a terminal shows it: one picture, whole at any time, whatever is typed or printed meanwhile."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from terminal import Terminal
+
+from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.report.events import Notice, RunEnded, RunStarted
+from eureka_agent.report.live import LiveView
+from eureka_agent.settings import SearchSettings
+
+WIDTH, HEIGHT = 60, 16
+
+
+class Watched:
+    """A live view on a terminal."""
+
+    def __init__(self, description: TaskDescription, settings: SearchSettings) -> None:
+        self.terminal = Terminal(WIDTH, HEIGHT)
+        self._file = io.StringIO()
+        self.console = Console(file=self._file, width=WIDTH, height=HEIGHT, force_terminal=True, color_system=None)
+        self.view = LiveView(self.console, lambda: 5.0)
+        self.view(
+            RunStarted(
+                run_folder=Path("runs/jumper"),
+                run_name="20261121-035500_jumper_jump",
+                description=description,
+                sentence="jump",
+                settings=settings,
+                wall="process",
+                designer="offline",
+            )
+        )
+        # the last line has the terminal's whole width, as the bar of a long search's head does
+        self.view(Notice(text="x" * WIDTH))
+
+    def draw(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.view._live.refresh()
+
+    def shown(self) -> list[str]:
+        """What the terminal shows of everything written so far."""
+        self.terminal.feed(self._file.getvalue())
+        self._file.seek(0)
+        self._file.truncate()
+        return self.terminal.text
+
+
+@pytest.fixture
+def watched(description: TaskDescription, settings: SearchSettings) -> Watched:
+    return Watched(description, settings)
+
+
+def test_a_control_c_on_the_screen_leaves_one_title(watched: Watched) -> None:
+    watched.terminal.feed("$ eureka search\n")
+    with watched.view:
+        watched.draw()
+        watched.shown()
+        watched.terminal.feed("^C")  # the terminal's own echo, where the cursor is
+        watched.draw(2)
+        watched.view(RunEnded(status=RunStatus.STOPPED))
+    lines = watched.shown()
+    assert lines[0] == "$ eureka search"
+    assert lines.count("jump") == 1
+    assert [line for line in lines if line.startswith("stopped")] == ["stopped"]
+    assert not any("^C" in line for line in lines)
+
+
+def test_the_picture_of_a_finished_run_makes_room_for_its_end(watched: Watched) -> None:
+    watched.terminal.feed("".join(f"before {number}\n" for number in range(40)))
+    for number in range(3):  # more than there is room for
+        watched.view(Notice(text=f"{number} " + "y" * 5 * WIDTH))
+    with watched.view:
+        watched.draw(3)
+        watched.view(RunEnded(status=RunStatus.FINISHED))
+    watched.console.print("the end")
+    assert watched.shown() == [f"before {number}" for number in range(40)] + ["the end"]
+
+
+def test_every_frame_is_one_update(watched: Watched) -> None:
+    with watched.view:
+        watched.draw(2)
+        watched.console.print("a line above")
+        watched.draw()
+    assert watched.shown()[0] == "a line above"
+    assert watched.terminal.torn == []
+    assert not watched.terminal.unfinished
+
+
+def test_a_question_keeps_its_lines_when_the_view_comes_back(watched: Watched) -> None:
+    with watched.view:
+        watched.draw(2)
+        with watched.view.paused():
+            assert watched.shown() == [""]
+            watched.console.print("take it?\ny")
+        watched.draw(2)
+        watched.view(RunEnded(status=RunStatus.STOPPED))
+    lines = watched.shown()
+    assert lines[:3] == ["take it?", "y", "jump"]
+    assert lines.count("jump") == 1
