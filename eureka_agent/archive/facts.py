@@ -21,6 +21,12 @@ class _Stopped(BaseModel):
     text: str
 
 
+class _Loosened(BaseModel):
+    iteration: int
+    sample: int
+    text: str
+
+
 class _Spent(BaseModel):
     limits: dict[str, str]
     text: str
@@ -33,9 +39,11 @@ _TYPES: dict[str, Any] = {
     "created": str,
     "designer": str,
     "devices": list[str],
+    "ended_early": str,
     "fitness_accepted": str,
     "fitness_messages": list[str],
     "git_commit": str | None,
+    "gate_loosened": _Loosened,
     "given_source": str,
     "id": str,
     "message": str,

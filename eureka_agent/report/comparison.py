@@ -109,7 +109,7 @@ def known_fitness(score: Score) -> list[float]:
 
 def verdict(report: RunReport) -> str:
     """One paragraph: what won, how sure that is, against whom, and what it cost."""
-    return " ".join([*_winner(report), *_metric(report), *_state(report), cost_sentence(report), *_budget(report)])
+    return " ".join([*_winner(report), *_metric(report), *_state(report), cost_sentence(report), *_sentences(report)])
 
 
 def _metric(report: RunReport) -> list[str]:
@@ -185,9 +185,9 @@ def _state(report: RunReport) -> list[str]:
     return [f"The run is {report.status.value}{reason}; `{command}` goes on with it."]
 
 
-def _budget(report: RunReport) -> list[str]:
-    """What a budget came to, as sentences."""
-    return [f"{text[:1].upper()}{text[1:]}." for text in report.budget]
+def _sentences(report: RunReport) -> list[str]:
+    """What a budget came to and what went otherwise, as sentences."""
+    return [f"{text[:1].upper()}{text[1:]}." for text in (*report.budget, *report.remarks)]
 
 
 def cost_sentence(report: RunReport) -> str:

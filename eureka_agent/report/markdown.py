@@ -60,6 +60,7 @@ def _with_escaped_words(report: RunReport) -> RunReport:
         message=escaped(report.message.partition("\n")[0]),
         fitness_origin=escaped(report.fitness_origin),
         budget=tuple(map(escaped, report.budget)),
+        remarks=tuple(map(escaped, report.remarks)),
     )
 
 

@@ -217,6 +217,9 @@ class SearchView:
             self._discard(attempt)
         else:
             self.accepted += 1
+            if attempt.id in self._ended_attempts:  # an earlier process had refused it
+                self._ended_attempts.discard(attempt.id)
+                self.rejected -= 1
 
     def _discard(self, attempt: Attempt) -> None:
         by_critic = attempt.stage is Stage.REJECTED

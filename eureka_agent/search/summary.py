@@ -19,7 +19,10 @@ BUDGET_FACT = "budget"
 """Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
 STOPPED_FACT = "stopped_by_budget"
 """Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was decided, and a `text`."""
-
+GATE_FACT = "gate_loosened"
+"""Where it keeps from which `iteration` and `sample` on the trajectory gate's findings are warnings, and a `text`."""
+ENDED_EARLY_FACT = "ended_early"
+"""Where it keeps why the search ended before its last generation, in words; empty where it did not."""
 SPENT_FACT = "budget_for_models_spent"
 """Where it keeps that a request to a model was turned down, under which `limits`, and a `text`."""
 
@@ -58,6 +61,9 @@ def run_report(run: Run) -> RunReport:
         command=tuple(run.archive.fact("command", ())),
         message=run.archive.fact("message", ""),
         budget=budget_texts(run),
+        remarks=tuple(
+            text for text in (run.archive.fact(GATE_FACT, {}).get("text"), run.archive.fact(ENDED_EARLY_FACT)) if text
+        ),
         written_fitness=run.written_fitness,
         fitness_origin=run.fitness_origin,
     )
