@@ -256,6 +256,10 @@ FREE_SETTINGS = frozenset(
         "finalists",
         "final_seeds",
         "baselines",
+        "gate",
+        "novelty",
+        "racing",
+        "retry_rounds",
         "slots",
         "device",
         "workers",
@@ -265,7 +269,8 @@ FREE_SETTINGS = frozenset(
         "snapshot_interval",
     }
 )
-"""Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""
+"""Settings that may change when a run is resumed: they say how far and on what it goes and what is worth training to the end, not what a training is,
+what it is scored by or what a generation is designed from."""
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 

@@ -27,6 +27,13 @@ class _Loosened(BaseModel):
     text: str
 
 
+class _Change(BaseModel):
+    time: str
+    name: str
+    before: Any
+    now: Any
+
+
 class _Spent(BaseModel):
     limits: dict[str, str]
     text: str
@@ -51,6 +58,7 @@ _TYPES: dict[str, Any] = {
     "recorded_settings": dict[str, Any],
     "seconds": Annotated[float, Field(ge=0, le=1e10)],
     "settings": dict[str, Any],
+    "settings_changes": list[_Change],
     "signature": str,
     "status": RunStatus,
     "stopped_by_budget": _Stopped,

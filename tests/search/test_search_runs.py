@@ -195,6 +195,22 @@ def test_a_changed_environment_is_not_resumed(
     assert "has changed since the run" in eureka("resume", "latest", status=2)
 
 
+def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(eureka: CommandLine, puck: Path) -> None:
+    flags = ["--iterations", "1", "--samples", "1", "--finalists", "0", "--env-steps", "1024"]
+    eureka("search", "bring the puck to the middle", "--env", str(puck), *flags)
+    errors = eureka("resume", "latest", "--samples", "2", status=2)
+    assert "--samples is 1 in" in errors
+    assert "what was designed so far follows from it" in errors
+    output = eureka("resume", "latest", "--iterations", "2", "--no-gate")
+    assert "iterations changed from 1 to 2" in output
+    assert "gate changed from True to False" in output
+    shown = eureka.json("show", "latest")
+    assert {entry["id"].partition("-")[0] for entry in shown["attempts"]} == {"1", "2"}
+    assert shown["remarks"][0] == "when it was resumed, iterations changed from 1 to 2"
+    # signed again: its own settings bring no question
+    assert "--trust" not in eureka("resume", "latest")
+
+
 def test_a_persons_own_reward_is_trained_and_scored(eureka: CommandLine, puck: Path) -> None:
     (eureka.folder / "mine.py").write_text((puck / "rewards/human.py").read_text())
     run = eureka.json("train", "mine.py", "--env", str(puck), "--final-seeds", "1", "--no-baselines")
