@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run
@@ -37,6 +38,9 @@ from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
 from eureka_agent.settings import SearchSettings, training_part
+
+SAVING_SECONDS = 5.0
+"""Time that the trainings under way have to be saved when the run is stopped."""
 
 
 async def search(
@@ -103,10 +107,8 @@ async def search(
     final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
     try:
         with first_error():
-            async with asyncio.TaskGroup() as group:
-                if settings.finalists and settings.baselines:
-                    group.create_task(final.baselines())
-                group.create_task(_generations(engine, final, settings.finalists))
+            baselines = bool(settings.finalists and settings.baselines)
+            await saving_when_stopped(_trainings(engine, final, settings.finalists, baselines), pool, observer)
         if settings.finalists:
             final.scores()
     except EurekaError:  # such as a wall that went away: what there is can be taken from the run folder
@@ -120,6 +122,28 @@ def _keep_best(run: Run) -> None:
     best = best_attempt(run)
     if best is not None:
         keep_best(run, best, run.archive.trainings())
+
+
+async def saving_when_stopped(work: Coroutine[Any, Any, None], pool: TrainingPool, observer: Observer) -> None:
+    """Do the work. Cancelled, it stores the states of the trainings under way before these end; cancelled again, it does not wait for that."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if pool.busy:
+            observer(Notice(text="saving the trainings under way; Ctrl-C again leaves without"))
+            await pool.save(SAVING_SECONDS)
+        raise
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _trainings(engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool) -> None:
+    async with asyncio.TaskGroup() as group:
+        if baselines:
+            group.create_task(final.baselines())
+        group.create_task(_generations(engine, final, finalists))
 
 
 async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:

@@ -97,7 +97,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
     run = open_run(folder)
     before = getattr(run.settings, name)
     if name not in values:
-        values[name] = before / 2 if isinstance(before, float) else before + 1
+        values[name] = (before + 0.1) / 2 if isinstance(before, float) else before + 1
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')} is .* and cannot become .*: ") as caught:
         with_changes(run, {name: values[name]})
     assert "resume --help" in caught.value.hint

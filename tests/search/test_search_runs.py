@@ -150,7 +150,7 @@ def workers_of(folder: Path) -> list[int]:
 def test_interrupting_stops_cleanly_and_says_how_to_resume(
     unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
 ) -> None:
-    process = eureka.popen(*small())
+    process = eureka.popen(*small(), "--snapshot-interval", "3600")
     wait_for(lambda: trained_in(eureka.folder / "runs") >= 1 or process.poll() is not None, "trained attempt")
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
@@ -161,6 +161,13 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     assert eureka.json("show", str(folder))["status"] == "stopped"
     wait_for(lambda: not workers_of(eureka.folder), "end of the workers")
     assert (folder / "report.md").is_file()
+    assert "saving the trainings under way" in (folder / "log.txt").read_text()
+    saved = {path.stem for path in (folder / ".snapshots").glob("*.safetensors") if ".policy" not in path.name}
+    assert saved
+    eureka("resume", str(folder))
+    assert table(eureka.json("show", str(folder))) == table(unbroken)
+    log = (folder / "log.txt").read_text()
+    assert all(f"training of {job.partition('@')[0]} goes on at " in log for job in saved)
 
 
 def test_a_second_search_takes_the_baselines_from_the_first(
