@@ -40,6 +40,7 @@ class _Spent(BaseModel):
 
 
 _TYPES: dict[str, Any] = {
+    "baselines_not_awaited": str,
     "budget": _Budget,
     "budget_for_models_spent": _Spent,
     "command": list[str],

@@ -192,7 +192,7 @@ class SearchView:
         self.run, self.started_at = event, now
         if not (event.settings.finalists and event.settings.baselines):
             return
-        seeds = event.settings.final_seeds
+        seeds = event.settings.seeds_of_baselines
         if event.description.human_reward is not None:
             self.finals["human"] = SeedScores("human", seeds)
         if event.description.sparse_reward is not None:

@@ -102,13 +102,15 @@ async def search(
     attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
     analyst = None if counsel.analyst is None else AnalystIfReachable(counsel.analyst, observer)
     briefing = Briefing(run, strategy_of(settings), counsel.models, analyst)
-    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
-    final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
+    final = FinalTrainings(run, trials, cache, observer)
+    with_baselines = bool(settings.finalists and settings.baselines)
+    known = final.known if with_baselines else None
+    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known)
     try:
         with first_error():
-            baselines = bool(settings.finalists and settings.baselines)
-            await saving_when_stopped(_trainings(engine, final, settings.finalists, baselines), pool, observer)
+            trainings = _trainings(engine, final, settings.finalists, with_baselines)
+            await saving_when_stopped(trainings, pool, observer)
         if settings.finalists:
             final.scores()
     except EurekaError:  # such as a wall that went away: what there is can be taken from the run folder

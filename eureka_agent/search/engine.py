@@ -6,9 +6,10 @@ What is decided depends on the archive and the seed alone, so a run that was kil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
@@ -25,9 +26,10 @@ from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
 from eureka_agent.search.course import Course, Milestone
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.noise import noise_at, training_noise
 from eureka_agent.search.racing import Race
 from eureka_agent.search.standing import EPISODES_LAG, REPEATS_LAG, rungs_of, says_something, standing, works_ahead
-from eureka_agent.search.summary import ENDED_EARLY_FACT
+from eureka_agent.search.summary import ENDED_EARLY_FACT, NOT_AWAITED_FACT
 
 Life = asyncio.Task[Attempt | None]
 """Of a proposal, until nothing more happens to it; None where the budget for models did not allow it to be made."""
@@ -51,8 +53,11 @@ class SearchEngine:
         observer: Observer,
         deadline: Deadline | None = None,
         spent: Callable[[], bool] = lambda: False,
+        baselines: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models has turned a request down."""
+        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models has turned a request down. `baselines`: waits
+        until all of them are in the archive; None where there are none.
+        """
         self._run = run
         self._designer = designer
         self._attempts = attempts
@@ -60,6 +65,7 @@ class SearchEngine:
         self._observer = observer
         self._deadline = deadline
         self._spent = spent
+        self._baselines = baselines
         self._rungs = rungs_of(run.settings)
         self._works_ahead = works_ahead(run.settings, run.description)
         self._why_ended: tuple[int, EurekaError] | None = None
@@ -137,6 +143,29 @@ class SearchEngine:
                 await ends[iteration - REPEATS_LAG]
         elif iteration > 0:
             await ends[iteration - 1]
+        if iteration > 0:
+            await self._baselines_are_known()
+
+    async def _baselines_are_known(self) -> bool:
+        """Wait for the baselines. False where the time was up before: then nobody waits or counts with them any more, as the archive has it."""
+        if self._baselines is None:
+            return False
+        limit = None if self._deadline is None else self._deadline.limit.text
+        if limit is not None and self._run.archive.fact(NOT_AWAITED_FACT) == limit:
+            return False
+        try:
+            async with asyncio.timeout(None if self._deadline is None else self._deadline.seconds_left()):
+                await self._baselines()
+        except TimeoutError:
+            self._run.archive.set_fact(NOT_AWAITED_FACT, limit)
+            return False
+        return True
+
+    async def _tell_noise(self, race: Race) -> None:
+        """How much the seed alone does, as soon as the baselines have shown it."""
+        known = await self._baselines_are_known()
+        noise = training_noise(self._run.archive.trainings()) if known else 0.0
+        await race.tell_noise([noise_at(share, noise) for share in self._rungs.shares])
 
     def _overlaps(self, iteration: int) -> bool:
         """Whether this generation is designed while the one before it is in training."""
@@ -152,6 +181,10 @@ class SearchEngine:
             self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=len(samples)))
             course = self._course(samples, history)
             lives = await self._round(iteration, samples, history, course, group)
+            if course is not None and course.race is not None and self._baselines is not None:
+                telling = group.create_task(self._tell_noise(course.race))
+                # where all have ended nobody is left to be told
+                asyncio.gather(*lives, return_exceptions=True).add_done_callback(partial(_cancel, telling))
             if self._works_ahead and course is not None:
                 await course.milestone.reached()
             if not self._overlaps(iteration + 1):
@@ -305,7 +338,13 @@ class SearchEngine:
             ]
             for rung in range(len(self._rungs.places))
         ]
-        return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
+        race = Race(samples, earlier, noise_is_known=self._baselines is None) if racing else None
+        return Course(self._rungs, race, Milestone(samples))
+
+
+def _cancel(task: asyncio.Task[None], _: object) -> None:
+    """Cancel a task when a future is done."""
+    task.cancel()
 
 
 async def _ended(lives: Sequence[Life]) -> None:

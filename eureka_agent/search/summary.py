@@ -26,6 +26,8 @@ ENDED_EARLY_FACT = "ended_early"
 """Where it keeps why the search ended before its last generation, in words; empty where it did not."""
 CHANGES_FACT = "settings_changes"
 """Where it keeps which settings changed when the run was resumed: `time`, `name`, and the values `before` and `now`."""
+NOT_AWAITED_FACT = "baselines_not_awaited"
+"""Where it keeps the limit in wall time that was reached before the baselines were there: from then on nothing is decided by them."""
 SPENT_FACT = "budget_for_models_spent"
 """Where it keeps that a request to a model was turned down, under which `limits`, and a `text`."""
 

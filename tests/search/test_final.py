@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -127,11 +128,21 @@ async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run
     assert later.trials.labels == ["human"]
 
 
-async def test_baselines_leave_slots_to_candidates(make_run: MakeRun) -> None:
-    search = four_proposals(make_run(final_seeds=3), {HUMAN: 6.0, SPARSE: 1.0}, baseline_slots=2)
+async def test_fewer_seeds_of_the_baselines_are_the_first_of_the_finals(make_run: MakeRun) -> None:
+    search = four_proposals(make_run(final_seeds=3, baseline_seeds=2), {HUMAN: 6.0, SPARSE: 1.0})
     await search.finals.baselines()
-    assert len(search.trials.requests) == 6
-    assert search.trials.most_at_once == 2
+    assert Counter(request.seed for request in search.trials.requests) == {FIRST: 2, SECOND: 2}
+
+
+async def test_baselines_are_known_when_all_have_ended_and_give_way_to_candidates(make_run: MakeRun) -> None:
+    search = four_proposals(make_run(final_seeds=2), {HUMAN: 6.0, (HUMAN, SECOND): "went NaN", SPARSE: 1.0})
+    known = asyncio.create_task(search.finals.known())
+    await asyncio.sleep(0)
+    assert not known.done()
+    await search.finals.baselines()
+    await known
+    assert len(search.run.archive.trainings()) == 4
+    assert {request.priority for request in search.trials.requests} == {1}
 
 
 async def test_a_task_without_baselines_trains_none(make_run: MakeRun) -> None:
