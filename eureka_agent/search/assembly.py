@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
@@ -107,13 +107,19 @@ async def search(
     with_baselines = bool(settings.finalists and settings.baselines)
     known = final.known if with_baselines else None
     engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known)
+    with keeping_best(run), first_error():
+        trainings = _trainings(engine, final, settings.finalists, with_baselines)
+        await saving_when_stopped(trainings, pool, observer)
+    if settings.finalists:
+        final.scores()
+
+
+@contextmanager
+def keeping_best(run: Run) -> Iterator[None]:
+    """Fill `best/` after the block, also where that failed, such as for a wall that went away: what there is can be taken from the run folder."""
     try:
-        with first_error():
-            trainings = _trainings(engine, final, settings.finalists, with_baselines)
-            await saving_when_stopped(trainings, pool, observer)
-        if settings.finalists:
-            final.scores()
-    except EurekaError:  # such as a wall that went away: what there is can be taken from the run folder
+        yield
+    except EurekaError:
         with suppress(RunFolderError):
             _keep_best(run)
         raise

@@ -15,6 +15,7 @@ import yaml
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, now
 from eureka_agent.errors import SettingsError
+from eureka_agent.invocation import command
 from eureka_agent.search.summary import CHANGES_FACT, change_text
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
 
@@ -46,7 +47,7 @@ def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
         if name not in FREE_SETTINGS and before != value:
             raise SettingsError(
                 f"--{name.replace('_', '-')} is {before!r} in {run.name!r} and cannot become {value!r}: {_why_fixed(name)}",
-                "start a new search for it; `eureka resume --help` lists what may change",
+                f"start a new search for it; `{command('resume --help')}` lists what may change",
             )
     return changed
 
