@@ -26,7 +26,7 @@ from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
 from eureka_agent.search.course import Course, Milestone
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.noise import noise_at, training_noise
+from eureka_agent.search.noise import training_noise
 from eureka_agent.search.racing import Race
 from eureka_agent.search.standing import EPISODES_LAG, REPEATS_LAG, rungs_of, says_something, standing, works_ahead
 from eureka_agent.search.summary import ENDED_EARLY_FACT, NOT_AWAITED_FACT
@@ -163,9 +163,8 @@ class SearchEngine:
 
     async def _tell_noise(self, race: Race) -> None:
         """How much the seed alone does, as soon as the baselines have shown it."""
-        known = await self._baselines_are_known()
-        noise = training_noise(self._run.archive.trainings()) if known else 0.0
-        await race.tell_noise([noise_at(share, noise) for share in self._rungs.shares])
+        trainings = self._run.archive.trainings() if await self._baselines_are_known() else ()
+        await race.tell_noise([training_noise(trainings, place) for place in self._rungs.places])
 
     def _overlaps(self, iteration: int) -> bool:
         """Whether this generation is designed while the one before it is in training."""

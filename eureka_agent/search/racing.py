@@ -57,7 +57,6 @@ class Rungs:
         """`shares` of the sample budget, in (0, 1)."""
         self._iterations = settings.updates
         self._checkpoints = settings.checkpoints
-        self._env_steps = settings.updates * settings.horizon * settings.num_envs
         due = checkpoint_iterations(self._iterations, settings.checkpoints)
         places = {
             next(place for place, iteration in enumerate(due) if iteration >= share * self._iterations)
@@ -71,11 +70,6 @@ class Rungs:
     def progress(self) -> float:
         """Part of a training that is behind it at the last rung."""
         return (self.places[-1] + 1) / min(self._iterations, self._checkpoints)
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Parts of a training at which the rungs are."""
-        return tuple(steps / self._env_steps for steps in self.env_steps)
 
     def checkpoints(self, points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
         """What a training with these points has behind it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, rewa
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.records import FinalTraining
+from eureka_agent.records import CheckpointRecord, FinalTraining, Outcome
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.noise import noise_at, training_noise
+from eureka_agent.search.noise import training_noise
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.summary import NOT_AWAITED_FACT
 from eureka_agent.search.time_limit import TimeLimit
@@ -25,27 +26,37 @@ from eureka_agent.search.trial import Trial, TrialRequest
 MakeRun = Callable[..., Run]
 
 
-def trainings(**fitness: tuple[float | None, ...]) -> list[FinalTraining]:
+def outcome(at_rung: float | None) -> Outcome:
+    """With three checkpoints, of which the second counts; in the end all are alike."""
+    checkpoints = (checkpoint(0.0), checkpoint(at_rung), checkpoint(9.0))
+    return make_outcome(9.0).model_copy(update={"checkpoints": checkpoints})
+
+
+def checkpoint(fitness: float | None) -> CheckpointRecord:
+    return CheckpointRecord(env_steps=1, fitness=fitness, episode_length=1.0, episodes=1, reward=0.0, components={})
+
+
+def trainings(**at_rung: tuple[float | str | None, ...]) -> list[FinalTraining]:
+    """By name; a text is a failure."""
     return [
-        FinalTraining(name=name.replace("a_", "1-0"), seed=seed, outcome=None if value is None else make_outcome(value))
-        for name, values in fitness.items()
+        FinalTraining(
+            name=name.replace("a_", "1-0"), seed=seed, outcome=None if isinstance(value, str) else outcome(value)
+        )
+        for name, values in at_rung.items()
         for seed, value in enumerate(values)
     ]
 
 
 def test_the_noise_is_pooled_over_the_seeds_of_both_baselines() -> None:
     # human 6, 8, 10: variance 4 with 2 degrees of freedom; sparse 1, 3: variance 2 with 1: sqrt((8 + 2) / 3)
-    known = trainings(human=(6.0, 8.0, 10.0), sparse=(1.0, None, 3.0), a_1=(0.0, 100.0))
-    assert training_noise(known) == pytest.approx(math.sqrt(10 / 3))
+    known = trainings(human=(6.0, 8.0, 10.0), sparse=(1.0, "went NaN", 3.0, None), a_1=(0.0, 100.0))
+    assert training_noise(known, 1) == pytest.approx(math.sqrt(10 / 3))
+    assert [training_noise(known, place) for place in (0, 2, 3)] == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("known", [{}, {"human": (5.0,)}, {"human": (None, None), "sparse": (1.0,)}])
-def test_without_two_seeds_there_is_no_noise(known: dict[str, tuple[float | None, ...]]) -> None:
-    assert training_noise(trainings(**known)) == 0.0
-
-
-def test_it_grows_with_the_root_of_the_steps() -> None:
-    assert [noise_at(share, 2.0) for share in (0.25, 1.0)] == [1.0, 2.0]
+@pytest.mark.parametrize("known", [{}, {"human": (5.0,)}, {"human": (None, None), "sparse": (1.0, "failed")}])
+def test_without_two_seeds_there_is_no_noise(known: dict[str, tuple[float | str | None, ...]]) -> None:
+    assert training_noise(trainings(**known), 1) == 0.0
 
 
 # ── in a search ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -59,13 +70,14 @@ FITNESS = dict(zip(SCRIPT, (8.6, 7.8, 8.5, 1.0, 9.5, 9.4, 9.2, 9.1), strict=True
 
 
 class Noisy:
-    """The human reward gives 2 more from the first seed: 8 and 6, variance 2; pooled with none of the sparse one 1. At 0.7 it is 0.84."""
+    """From the first seed the human reward has 8 in its curve, from the other 6: a variance of 2, with the sparse reward's 0 pooled to 1."""
 
     async def run(self, request: TrialRequest) -> Trial:
         trial: Trial = await super().run(request)  # type: ignore[misc]
         if request.source == HUMAN and request.seed == FIRST:
             assert trial.outcome is not None
-            object.__setattr__(trial, "outcome", trial.outcome.model_copy(update={"fitness": 8.0}))
+            curve = tuple(each.model_copy(update={"fitness": 8.0}) for each in trial.outcome.checkpoints)
+            return replace(trial, outcome=trial.outcome.model_copy(update={"checkpoints": curve}))
         return trial
 
 
@@ -93,7 +105,7 @@ async def test_who_is_within_the_noise_of_the_baselines_is_not_stopped(make_run:
     await search_with(quiet, RacedTrials(FITNESS)).see_through()
     await search_with(noisy, NoisyTrials(FITNESS)).see_through()
     assert [stages(quiet)[name] for name in ("1-02", "1-04")] == ["stopped", "stopped"]
-    assert [stages(noisy)[name] for name in ("1-02", "1-04")] == ["trained", "stopped"]  # 8.15 − 0.84 = 7.31
+    assert [stages(noisy)[name] for name in ("1-02", "1-04")] == ["trained", "stopped"]  # 8.15 − 1 = 7.15
 
 
 @pytest.mark.parametrize("settings", [{}, {"work_ahead": False}, {"racing": False}])
