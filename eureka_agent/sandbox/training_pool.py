@@ -108,15 +108,18 @@ class TrainingPool:
         return any(worker.jobs for worker in self._workers)
 
     async def save(self, timeout_s: float) -> None:
-        """Store the states of all trainings under way, as far as the workers give them in time: a slow iteration is not waited for."""
+        """Store the states of all trainings under way, as far as the workers give them in time: a slow iteration is not waited for.
+
+        What cannot be stored (a full disk, a worker that died) goes on from its last state.
+        """
         saving = [asyncio.create_task(worker.save()) for worker in self._workers]
-        if saving:
-            _, late = await asyncio.wait(saving, timeout=timeout_s)
-            for task in late:
+        try:
+            if saving:
+                await asyncio.wait(saving, timeout=timeout_s)
+        finally:
+            for task in saving:
                 task.cancel()
-            await asyncio.gather(
-                *saving, return_exceptions=True
-            )  # a full disk, a worker that died: the last state counts
+            await asyncio.gather(*saving, return_exceptions=True)
 
     async def close(self) -> None:
         """End all workers and what they train. Whoever waits for a result gets a CancelledError."""

@@ -151,15 +151,15 @@ class TrainingWorker:
 
     async def save(self) -> None:
         """Store the states of all its trainings, of those too that wait at a pause. A worker that ends meanwhile has none to give."""
-        store = self._setup.snapshots
-        if store is None or self._client is None or not self.ready:
+        store, client = self._setup.snapshots, self._client
+        if store is None or client is None or not self.ready:
             return
         for name, (policy, snapshot) in list(self._paused_at.items()):
             if name in self.jobs:
                 copy_file(policy, store.policy_path(name))
                 await self._keep(self.jobs[name], snapshot, store)
         self._all_saved = asyncio.get_running_loop().create_future()
-        await self._client.send(Save())
+        await client.send(Save())
         await self._all_saved
 
     async def serve(self, on_slot_free: Callable[[], None]) -> None:

@@ -220,11 +220,23 @@ async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was
                 await asyncio.sleep(0.02)
         began = time.monotonic()
         await watched.pool.save(0.2)
+        # nor when somebody stops waiting
+        saving = asyncio.create_task(watched.pool.save(30))
+        while not asks_for_states():
+            await asyncio.sleep(0)
+        saving.cancel()
+        await asyncio.wait({saving})
+        assert not asks_for_states()
         assert time.monotonic() - began < 2.0
     finally:
         training.cancel()
         await asyncio.wait({training})
         await watched.pool.close()
+
+
+def asks_for_states() -> bool:
+    """Whether a worker is asked for its states right now."""
+    return any("TrainingWorker.save" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
