@@ -119,7 +119,7 @@ class SearchSettings(TrainingSettings):
     budget: str | None = Field(
         None,
         description="what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m is ten minutes, "
-        "10M ten million env steps. Iterations and samples follow from it, and in need fewer final seeds, finalists and env steps",
+        "10M ten million env steps. Iterations and samples follow from it, and in need fewer baselines, final seeds, finalists and env steps",
     )
     iterations: int = Field(2, gt=0, description="generations of the search")
     samples: int = Field(8, gt=0, description="proposals of one generation")
@@ -152,7 +152,10 @@ class SearchSettings(TrainingSettings):
         3, ge=0, description="best attempts trained again with fresh seeds; 0: none, and no baselines"
     )
     baselines: bool = Field(True, description="train the human and the sparse reward too, to compare with")
-    final_seeds: int = Field(5, gt=0, description="seeds of every final training and of the baselines")
+    final_seeds: int = Field(5, gt=0, description="seeds of every final training")
+    baseline_seeds: int | None = Field(
+        None, gt=0, description="seeds of the human and the sparse reward; default: as many as --final-seeds"
+    )
     evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
     slots: int = Field(16, gt=0, description="trainings side by side in one worker")
     device: str = Field(
@@ -178,6 +181,11 @@ class SearchSettings(TrainingSettings):
         le=DAY_SECONDS,
         description="seconds between two saved states of a training, from which it can go on",
     )
+
+    @property
+    def seeds_of_baselines(self) -> int:
+        """From how many seeds each baseline is trained: the first ones of the finalists'."""
+        return self.baseline_seeds or self.final_seeds
 
     @field_validator("budget", mode="before")
     @classmethod
@@ -259,6 +267,11 @@ FREE_SETTINGS = frozenset(
         "finalists",
         "final_seeds",
         "baselines",
+        "baseline_seeds",
+        "gate",
+        "novelty",
+        "racing",
+        "retry_rounds",
         "slots",
         "device",
         "workers",
@@ -268,7 +281,8 @@ FREE_SETTINGS = frozenset(
         "snapshot_interval",
     }
 )
-"""Settings that may be changed before a run is resumed: they say how far and on what it goes, not what an attempt is."""
+"""Settings that may change when a run is resumed: they say how far and on what it goes and what is worth training to the end, not what a training is,
+what it is scored by or what a generation is designed from."""
 
 THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags: an error names them as such."""

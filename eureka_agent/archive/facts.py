@@ -21,21 +21,37 @@ class _Stopped(BaseModel):
     text: str
 
 
+class _Loosened(BaseModel):
+    iteration: int
+    sample: int
+    text: str
+
+
+class _Change(BaseModel):
+    time: str
+    name: str
+    before: Any
+    now: Any
+
+
 class _Spent(BaseModel):
     limits: dict[str, str]
     text: str
 
 
 _TYPES: dict[str, Any] = {
+    "baselines_not_awaited": str,
     "budget": _Budget,
     "budget_for_models_spent": _Spent,
     "command": list[str],
     "created": str,
     "designer": str,
     "devices": list[str],
+    "ended_early": str,
     "fitness_accepted": str,
     "fitness_messages": list[str],
     "git_commit": str | None,
+    "gate_loosened": _Loosened,
     "given_source": str,
     "id": str,
     "message": str,
@@ -43,6 +59,7 @@ _TYPES: dict[str, Any] = {
     "recorded_settings": dict[str, Any],
     "seconds": Annotated[float, Field(ge=0, le=1e10)],
     "settings": dict[str, Any],
+    "settings_changes": list[_Change],
     "signature": str,
     "status": RunStatus,
     "stopped_by_budget": _Stopped,

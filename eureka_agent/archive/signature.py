@@ -1,7 +1,8 @@
 """Signatures of runs: this user's program signs each with a secret of this user's, so that a folder from somebody else is known as such.
 
 Covered is what decides about the code that runs, about the wall around it and about where keys go:
-- every setting but those that may be edited before `eureka resume` and only say how far, how fast and how long it goes (limits on money among them);
+- every setting but those that may be edited before `eureka resume` and only say how far, how fast and how long it goes (limits on money among them); the
+  flags of `eureka resume` change some more, after which the run is signed anew;
 - `environment.json`, which has the fingerprint of the environment and the source of the baselines;
 - a person's own reward and a written fitness, both in the archive;
 - each attempt, by a seal in its row, which is asked for before a run is resumed: a reward that the critic turned down must not come back as accepted.
@@ -35,7 +36,7 @@ from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 SECRET_BYTES = 32
 SIGNED_FACTS = ("given_source", "written_fitness", "settings")
 """Facts of the archive that the signature covers."""
-_UNSIGNED = FREE_SETTINGS - {"api", "base_url", "sandbox"}
+_UNSIGNED = FREE_SETTINGS - {"api", "base_url", "sandbox", "gate", "novelty", "racing", "retry_rounds"}
 
 
 class NoSecretError(EurekaError):

@@ -29,6 +29,8 @@ class SavedTraining:
     state: Path
     """Safetensors file as a worker wrote it."""
     points: tuple[CurvePoint, ...]
+    policy: Path | None = None
+    """Safetensors file, where the training waited at a pause when it was saved there: whether it goes on was not decided."""
 
 
 class SnapshotStore:
@@ -46,6 +48,10 @@ class SnapshotStore:
 
     def _points_path(self, job: str) -> Path:
         return self._folder / f"{job}.jsonl"
+
+    def policy_path(self, job: str) -> Path:
+        """Where the policy of a job that waits at a pause is to be put, before its state."""
+        return self._folder / f"{job}.policy.safetensors"
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:
         """Store a job's whole curve so far; what is there already is not written again. Raises RunFolderError for a full disk and the like."""
@@ -72,12 +78,15 @@ class SnapshotStore:
             return None
         except (RecursionError, OverflowError):  # a worker wrote it: depth without end, an infinite number
             return None
-        return SavedTraining(state, points) if len(points) == iterations else None
+        if len(points) != iterations:
+            return None
+        policy = self.policy_path(job)
+        return SavedTraining(state, points, policy if policy.is_file() and not policy.is_symlink() else None)
 
     def drop(self, job: str) -> None:
         """Forget a job that has ended."""
         self._stored.pop(job, None)
-        for path in (self.state_path(job), self._points_path(job)):
+        for path in (self.state_path(job), self._points_path(job), self.policy_path(job)):
             path.unlink(missing_ok=True)
 
     def clear(self) -> None:

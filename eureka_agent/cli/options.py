@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -47,40 +48,44 @@ class Numbers(click.ParamType):
             ) from None
 
 
-def settings_options(names: Iterable[str]) -> Callable[[CommandFunction], CommandFunction]:
-    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not given stays None."""
+def settings_options(
+    names: Iterable[str], *, defaults: bool = True, hidden: bool = False
+) -> Callable[[CommandFunction], CommandFunction]:
+    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not given stays None.
+
+    `defaults`: the help says what holds then; `hidden`: it does not list the options.
+    """
 
     def add(function: CommandFunction) -> CommandFunction:
         for name in reversed(list(names)):
-            function = _option(name, SearchSettings.model_fields[name])(function)
+            function = _option(name, SearchSettings.model_fields[name], defaults, hidden)(function)
         return function
 
     return add
 
 
-def _option(name: str, field: FieldInfo) -> Callable[[CommandFunction], CommandFunction]:
+def _option(name: str, field: FieldInfo, default: bool, hidden: bool) -> Callable[[CommandFunction], CommandFunction]:
     flag = "--" + name.replace("_", "-")
     shown = (",".join(map(str, field.default)) or None) if isinstance(field.default, tuple) else field.default
     sentence = field.description or ""
-    text = f"{sentence[:1].upper()}{sentence[1:]}." + ("" if shown is None else f"  [default: {shown}]")
+    text = f"{sentence[:1].upper()}{sentence[1:]}." + (f"  [default: {shown}]" if default and shown is not None else "")
+    option = partial(click.option, help=text, hidden=hidden)
     kind = _without_none(field.annotation)
     if kind is bool:
-        return click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=text)
+        return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
     if get_origin(kind) is Literal:
-        return click.option(flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None, help=text)
+        return option(flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None)
     if kind is Decimal:  # its own errors are no usage errors: the settings check it
-        return click.option(flag, name, type=str, default=None, help=text, metavar="NUMBER")
+        return option(flag, name, type=str, default=None, metavar="NUMBER")
     if get_origin(kind) is tuple and get_args(kind)[0] is str:
-        return click.option(
-            flag, name, multiple=True, help=text, callback=_none_for_none, shell_complete=COMPLETED.get(name)
-        )
+        return option(flag, name, multiple=True, callback=_none_for_none, shell_complete=COMPLETED.get(name))
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]  # annotated with its bounds, or plain
         number = get_args(member)[0] if get_origin(member) is Annotated else member
-        return click.option(flag, name, type=Numbers(number, str(shown)), default=None, help=text)
+        return option(flag, name, type=Numbers(number, str(shown)), default=None)
     if kind in (int, float):
-        return click.option(flag, name, type=Number(kind), default=None, help=text)
-    return click.option(flag, name, type=kind, default=None, help=text, shell_complete=COMPLETED.get(name))
+        return option(flag, name, type=Number(kind), default=None)
+    return option(flag, name, type=kind, default=None, shell_complete=COMPLETED.get(name))
 
 
 def _none_for_none(

@@ -17,7 +17,7 @@ from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, say
 from eureka_agent.invocation import FIRST_SEARCH, command
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
 _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 
@@ -97,25 +97,33 @@ def _typed_options(context: click.Context) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("run", shell_complete=completing.runs)
+@settings_options([name for name in _FLAGS if name in FREE_SETTINGS], defaults=False)
+@settings_options([name for name in SearchSettings.model_fields if name not in FREE_SETTINGS], hidden=True)
 @TRUST
 @FORMAT
-def resume(run: str, trust: bool, output_format: str) -> None:
+def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
     """Go on with RUN (a folder, a name, the beginning of one, or `latest`) from what is missing.
+
+    Settings that are given change for the rest of the run; all others stay as they were.
 
     A run that is not your own names what it would run and send, and is not touched before you agree.
 
     \b
-    eureka resume latest
+    eureka resume latest --no-gate
+    eureka resume latest --iterations 5 --max-cost 10
     """
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.cli.trust import trust_to_resume
     from eureka_agent.cli.watch import watch
+    from eureka_agent.search.resumption import with_changes
     from eureka_agent.search.session import resume as resume_search
 
+    changes = given_settings(None, flags)
     folder = find_run(run)
     opened = open_run(folder, reading=True)
     try:
+        opened.settings = with_changes(opened, changes)
         trust_to_resume(opened, trust)
     finally:
         opened.archive.close()
-    watch(lambda observer: resume_search(folder, observer), output_format)
+    watch(lambda observer: resume_search(folder, observer, changes), output_format)

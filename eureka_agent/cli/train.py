@@ -20,6 +20,7 @@ _FLAGS = (
     "seed",
     "final_seeds",
     "baselines",
+    "baseline_seeds",
     "evaluation_episodes",
     "device",
     "workers",

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
-from eureka_agent.critic.gate import check_order
+from eureka_agent.critic.gate import GATE, check_order
 from eureka_agent.critic.memory import NOTHING_KNOWN, KnownEpisodes, Memory, Scores, Totals
 from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
@@ -141,7 +141,7 @@ class Critic:
             if found:
                 return found
         if self._gate:
-            steps.append("trajectory gate")
+            steps.append(GATE)
             return check_order(memory.episodes, scores.returns)
         return []
 

@@ -1,7 +1,8 @@
 """The critic's trajectory gate: of two recorded episodes, the one with clearly higher fitness must have the higher return.
 
 Trajectory Preference Evaluation of CARD (Sun et al. 2024), on the episodes that this run has recorded: a reward that prefers failures to
-successes is sent back without any training.
+successes is sent back without any training. A gate that refuses most proposals of a generation is wrong about the task (its undiscounted sums may
+say nothing there), and its findings become warnings.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import combinations
 
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.memory import KnownEpisodes
-from eureka_agent.records import Finding
+from eureka_agent.records import Finding, Verdict
 
 CLEAR_DIFFERENCE = 0.25
 """Part of the range of known fitness by which two episodes differ clearly: about the spread of one policy's episodes on hopper and ant, whose
@@ -25,6 +26,12 @@ LEAST_ORDERED = 1 / 3
 """Part of the pairs that a reward must order right. By chance it is a half, give or take 0.09 for 16 episodes (Kendall's variance of tau); the measured
 searches' rewards order at least 0.98 (benchmarks/gate.py). Of single terms and their opposites none below a half came to anything when it was trained, most of those
 above it neither (benchmarks/LOG.md): so a low share says something, a high one little, and the bar stands well on the clear side."""
+
+GATE = "trajectory gate"
+"""Name of the critic's step."""
+CODE = "G601"
+LEAST_JUDGED = 3
+"""Proposals of a generation that the gate must have judged before it is said to be wrong."""
 
 
 @dataclass(frozen=True)
@@ -93,4 +100,32 @@ def check_order(episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping
         f"{better.described()}, {worse.described()}"
     )
     hint = "make better episodes pay more in sum: look at the signs of the terms, and at what every further step adds"
-    return [finding("G601", message, hint=hint)]
+    return [finding(CODE, message, hint=hint)]
+
+
+def judged_by_gate(verdict: Verdict) -> bool:
+    """True where a reward came as far as the gate."""
+    return GATE in verdict.steps_run
+
+
+def refused_by_gate(verdict: Verdict) -> bool:
+    """True where the gate found fault, also where that was made a warning."""
+    return any(found.code == CODE for found in verdict.findings)
+
+
+def only_gate_refused(verdict: Verdict) -> bool:
+    """True where nothing but the gate's finding stands against a reward."""
+    return {found.code for found in verdict.findings if found.severity == "error"} == {CODE}
+
+
+def is_wrong(judged: int, refused: int) -> bool:
+    """True where the gate refused more than half of the proposals that it judged, and these were enough to tell."""
+    return judged >= LEAST_JUDGED and 2 * refused > judged
+
+
+def with_gate_warnings(verdict: Verdict) -> Verdict:
+    """The verdict with the gate's findings as warnings."""
+    findings = tuple(
+        found.model_copy(update={"severity": "warning"}) if found.code == CODE else found for found in verdict.findings
+    )
+    return verdict.model_copy(update={"findings": findings})

@@ -19,6 +19,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "status": report.status.value,
         "message": report.message,
         "budget": list(report.budget),
+        "remarks": list(report.remarks),
         "started": report.started,
         "seconds": report.seconds,
         "task": {

@@ -22,8 +22,8 @@ def cost_sentence(report: RunReport) -> str:
 
 
 def remarks(report: RunReport) -> list[str]:
-    """What the run's budget came to, as sentences."""
-    return [f"{text[:1].upper()}{text[1:]}." for text in report.budget]
+    """Sentences on the run's budget, and on what went otherwise than was asked for."""
+    return [f"{text[:1].upper()}{text[1:]}." for text in (*report.budget, *report.remarks)]
 
 
 def model_cost(report: RunReport) -> str:

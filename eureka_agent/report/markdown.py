@@ -87,6 +87,8 @@ def _scores(report: RunReport) -> str:
         "noise, in a process that never loaded its reward. The best is the highest mean of the finalists, so its own mean leans to "
         "the lucky side."
     )
+    if len({len(score.seeds) for score in report.scores}) > 1:
+        note += " Some have fewer seeds than others: theirs are the first ones, and every comparison counts with the seeds that each has."
     if normalized:
         note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward, one unit the distance to the human reward."
     if any(score.cached for score in report.scores):

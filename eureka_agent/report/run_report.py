@@ -75,6 +75,8 @@ class RunReport:
     """Why the run ended where it did, where that is not plain."""
     budget: tuple[str, ...] = ()
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
+    remarks: tuple[str, ...] = ()
+    """What went otherwise than was asked for, and was dealt with."""
     written_fitness: WrittenFitness | None = None
     """None for a run by the task's own metric."""
     fitness_origin: str = ""

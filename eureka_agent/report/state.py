@@ -202,7 +202,7 @@ class SearchView:
         self.requests.take_over(event.asked_before)
         if not (event.settings.finalists and event.settings.baselines):
             return
-        seeds = event.settings.final_seeds
+        seeds = event.settings.seeds_of_baselines
         if event.description.human_reward is not None:
             self.finals["human"] = SeedScores("human", seeds)
         if event.description.sparse_reward is not None:
@@ -227,6 +227,9 @@ class SearchView:
             self._discard(attempt)
         else:
             self.accepted += 1
+            if attempt.id in self._ended_attempts:  # an earlier process had refused it
+                self._ended_attempts.discard(attempt.id)
+                self.rejected -= 1
 
     def _discard(self, attempt: Attempt) -> None:
         by_critic = attempt.stage is Stage.REJECTED

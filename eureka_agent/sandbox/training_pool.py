@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
@@ -93,14 +93,33 @@ class TrainingPool:
         result = asyncio.get_running_loop().create_future()
         command = Train(job=job, source=source, seed=seed, trusted=trusted, pauses=pauses)
         entry = TrainingJob(command, result, (priority, next(self._order)), on_pause=on_pause)
-        self._take_up(entry)
-        self._waiting.append(entry)
-        self._dispatch()
+        if not self._take_up(entry):
+            self._waiting.append(entry)
+            self._dispatch()
         try:
             return await result
         except asyncio.CancelledError:
             await self._forget(entry)
             raise
+
+    @property
+    def busy(self) -> bool:
+        """True while a worker has a training."""
+        return any(worker.jobs for worker in self._workers)
+
+    async def save(self, timeout_s: float) -> None:
+        """Store the states of all trainings under way, as far as the workers give them in time: a slow iteration is not waited for.
+
+        What cannot be stored (a full disk, a worker that died) goes on from its last state.
+        """
+        saving = [asyncio.create_task(worker.save()) for worker in self._workers]
+        try:
+            if saving:
+                await asyncio.wait(saving, timeout=timeout_s)
+        finally:
+            for task in saving:
+                task.cancel()
+            await asyncio.gather(*saving, return_exceptions=True)
 
     async def close(self) -> None:
         """End all workers and what they train. Whoever waits for a result gets a CancelledError."""
@@ -193,26 +212,49 @@ class TrainingPool:
                 continue
             entry.retries += 1
             self._on_retry(name, error.message.splitlines()[0])
-            self._take_up(entry)
-            self._waiting.append(entry)
+            if not self._take_up(entry):
+                self._waiting.append(entry)
         self._dispatch()
 
     # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_up(self, entry: TrainingJob) -> None:
-        """Have a job go on from its last saved state, or start from its first step where there is none."""
+    def _take_up(self, entry: TrainingJob) -> bool:
+        """Have a job go on from its last saved state, or start from its first step where there is none. True where it is first to be decided
+        whether it goes on."""
         store, job = self._setup.snapshots, entry.command.job
         saved = None if store is None else store.find(job)
         entry.state, entry.points = (None, []) if saved is None else (saved.state, list(saved.points))
-        if saved is not None:
-            self._on_resume(job, saved.points)
-            self._tell_of_passed_pauses(entry)
+        if saved is None:
+            return False
+        self._on_resume(job, saved.points)
+        return self._tell_of_pauses(entry, saved)
 
-    def _tell_of_passed_pauses(self, entry: TrainingJob) -> None:
+    def _tell_of_pauses(self, entry: TrainingJob, saved: SavedTraining) -> bool:
+        """Tell of the pauses that are passed, and ask at the one where the training was saved. True where it waits for the answer."""
+        waits = False
         for steps in entry.command.pauses if entry.on_pause is not None else ():
             reached = next((at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None)
-            if reached is not None and entry.on_pause is not None:
-                self._in_background(_heard(entry, entry.on_pause(tuple(entry.points[:reached]), None)))
+            if reached is None or entry.on_pause is None:
+                continue
+            waits = saved.policy is not None and reached == len(entry.points)
+            decision = entry.on_pause(tuple(entry.points[:reached]), saved.policy if waits else None)
+            self._in_background(self._decided(entry, decision) if waits else _heard(entry, decision))
+        return waits
+
+    async def _decided(self, entry: TrainingJob, decision: Awaitable[str]) -> None:
+        """Have a training that was saved at a pause go on, or stop it."""
+        try:
+            stop = await decision
+        except Exception as error:  # noqa: BLE001  (a full disk: whoever waits for the training must hear of it)
+            _raise_to([entry], error)
+            return
+        if entry.result.done():  # nobody waits for it any more
+            return
+        if stop:
+            entry.result.set_result(TrainingResult(None, tuple(entry.points), {}, "stopped", stop, entry.retries))
+            return
+        self._waiting.append(entry)
+        self._dispatch()
 
     async def _forget(self, entry: TrainingJob) -> None:
         if entry in self._waiting:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.archive.files import copy_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
@@ -19,6 +20,7 @@ from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, 
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
+    AllSaved,
     Cancel,
     Event,
     Fault,
@@ -27,6 +29,7 @@ from eureka_agent.worker.messages import (
     Prepared,
     Proceed,
     Progress,
+    Save,
     Saved,
     Trained,
     TrainingFailed,
@@ -77,6 +80,10 @@ class TrainingWorker:
         self._timers: dict[str, float] = {}
         self.slots = slots
         self._paused: dict[str, asyncio.Task[None]] = {}
+        self._paused_at: dict[str, tuple[Path, str]] = {}
+        """Policy and file of the state of each of these."""
+        self._all_saved: asyncio.Future[None] | None = None
+        """Until the states that were asked for have come."""
         self._pauses_left: dict[str, int] = {}
         """Of each job that it was given: how often it may still pause."""
         self._saved: dict[str, int] = {}
@@ -142,6 +149,19 @@ class TrainingWorker:
         if self.ready and self._client is not None:
             await self._client.send(Cancel(job=job.command.job))
 
+    async def save(self) -> None:
+        """Store the states of all its trainings, of those too that wait at a pause. A worker that ends meanwhile has none to give."""
+        store, client = self._setup.snapshots, self._client
+        if store is None or client is None or not self.ready:
+            return
+        for name, (policy, snapshot) in list(self._paused_at.items()):
+            if name in self.jobs:
+                copy_file(policy, store.policy_path(name))
+                await self._keep(self.jobs[name], snapshot, store)
+        self._all_saved = asyncio.get_running_loop().create_future()
+        await client.send(Save())
+        await self._all_saved
+
     async def serve(self, on_slot_free: Callable[[], None]) -> None:
         """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for too long; its jobs are left in `jobs`."""
         assert self._client is not None
@@ -166,6 +186,8 @@ class TrainingWorker:
             return self._take_progress(event)
         if isinstance(event, Saved):
             return await self._take_saved(event)
+        if isinstance(event, AllSaved) and self._all_saved is not None and not self._all_saved.done():
+            self._all_saved.set_result(None)
         if isinstance(event, Fault) and event.job is None:
             raise WorkerDiedError(event.message, event.hint)
         if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)):
@@ -190,6 +212,7 @@ class TrainingWorker:
             if self._pauses_left[event.job] < 0:
                 raise _violation("it paused a training more often than it was asked to")
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
+            self._paused_at[event.job] = policy, event.snapshot
             self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
             return True
         self._drop(event.policy, event.snapshot)
@@ -207,6 +230,7 @@ class TrainingWorker:
             if not self._active and self._client is not None:  # it had nothing to say until now
                 self._client.last_sign_of_life = time.monotonic()
             self._paused.pop(name, None)
+            self._paused_at.pop(name, None)
             policy.unlink(missing_ok=True)
         if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
             self._drop(snapshot)
@@ -246,6 +270,8 @@ class TrainingWorker:
         for task in list(self._paused.values()):
             task.cancel()
         self._paused.clear()
+        if self._all_saved is not None and not self._all_saved.done():
+            self._all_saved.set_result(None)
         client, self._client = self._client, None
         try:
             if client is not None:

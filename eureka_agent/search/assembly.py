@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run
@@ -13,8 +14,10 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import can_tune
-from eureka_agent.records import CurvePoint
-from eureka_agent.report.events import TrainingProgress, TrainingResumed, TrainingRetried
+from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.records import CurvePoint, Diagnosis
+from eureka_agent.report.events import Notice, Observer, TrainingProgress, TrainingResumed, TrainingRetried
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
@@ -22,7 +25,7 @@ from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.attempts import AttemptRunner
-from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.counsel import Counsel
 from eureka_agent.search.deadline import Deadline
@@ -35,6 +38,9 @@ from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
 from eureka_agent.settings import SearchSettings, training_part
+
+SAVING_SECONDS = 5.0
+"""Time that the trainings under way have to be saved when the run is stopped."""
 
 
 async def search(
@@ -94,26 +100,81 @@ async def search(
     )
     critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
     attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
-    briefing = Briefing(run, strategy_of(settings), counsel.models, counsel.analyst)
-    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
+    analyst = None if counsel.analyst is None else AnalystIfReachable(counsel.analyst, observer)
+    briefing = Briefing(run, strategy_of(settings), counsel.models, analyst)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
-    final = FinalTrainings(run, trials, cache, observer, capacity.baseline_slots)
-    with first_error():
-        async with asyncio.TaskGroup() as group:
-            if settings.finalists and settings.baselines:
-                group.create_task(final.baselines())
-            group.create_task(_generations(engine, final, settings.finalists))
+    final = FinalTrainings(run, trials, cache, observer)
+    with_baselines = bool(settings.finalists and settings.baselines)
+    known = final.known if with_baselines else None
+    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known)
+    with keeping_best(run), first_error():
+        trainings = _trainings(engine, final, settings.finalists, with_baselines)
+        await saving_when_stopped(trainings, pool, observer)
     if settings.finalists:
         final.scores()
+
+
+@contextmanager
+def keeping_best(run: Run) -> Iterator[None]:
+    """Fill `best/` after the block, also where that failed, such as for a wall that went away: what there is can be taken from the run folder."""
+    try:
+        yield
+    except EurekaError:
+        with suppress(RunFolderError):
+            _keep_best(run)
+        raise
+    _keep_best(run)
+
+
+def _keep_best(run: Run) -> None:
     best = best_attempt(run)
     if best is not None:
         keep_best(run, best, run.archive.trainings())
+
+
+async def saving_when_stopped(work: Coroutine[Any, Any, None], pool: TrainingPool, observer: Observer) -> None:
+    """Do the work. Cancelled, it stores the states of the trainings under way before these end; cancelled again, it does not wait for that."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if pool.busy:
+            observer(Notice(text="saving the trainings under way; Ctrl-C again leaves without"))
+            await pool.save(SAVING_SECONDS)
+        raise
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _trainings(engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool) -> None:
+    async with asyncio.TaskGroup() as group:
+        if baselines:
+            group.create_task(final.baselines())
+        group.create_task(_generations(engine, final, finalists))
 
 
 async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
     trained = await engine.search()
     if finalists:
         await final.finalists(trained[:finalists])
+
+
+class AnalystIfReachable:
+    """An analyst without whom the search goes on where the model cannot be asked."""
+
+    def __init__(self, analyst: Analyses, observer: Observer) -> None:
+        self._analyst = analyst
+        self._observer = observer
+
+    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+        """What was learned from the training of an attempt; empty where there is nothing to be had."""
+        try:
+            return await self._analyst.analyse(attempt, source, diagnosis)
+        except LanguageModelError as error:
+            text = f"the designer is told of {attempt} without an analysis: {error.message}"
+            self._observer(Notice(text=text, level="warning"))
+            return ""
 
 
 def strategy_of(settings: SearchSettings) -> Strategy:

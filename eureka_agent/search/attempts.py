@@ -19,11 +19,14 @@ from eureka_agent.archive.artefacts import (
 )
 from eureka_agent.archive.run_folder import Run, now
 from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage, Verdict
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Observer, Proposed
+from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed
 from eureka_agent.search.course import Course
+from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.racing import Rungs
 from eureka_agent.search.seeds import derive_seed
@@ -52,6 +55,18 @@ class AttemptRunner:
         self._observer = observer
         self._works_ahead = works_ahead(run.settings, run.description)
         self._memory = RunMemory(run, in_order=not designer.concurrent, works_ahead=self._works_ahead)
+        self._gates: dict[tuple[int, int], GateOfRound] = {}
+        """By iteration and sample."""
+
+    def open_round(self, iteration: int, samples: range) -> None:
+        """Begin to count what the trajectory gate says of a round's proposals; `leave_round` tells of those that there will not be."""
+        in_order = not self._designer.concurrent
+        gate = GateOfRound(self._run, iteration, samples, in_order=in_order, observer=self._observer)
+        self._gates |= {(iteration, sample): gate for sample in samples}
+
+    def leave_round(self, iteration: int, sample: int) -> None:
+        """There will be no proposal for this place, or no verdict on it."""
+        self._gates[iteration, sample].tell(sample, None)
 
     async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
         """The first proposal for this place: the archived one, or a new one."""
@@ -63,6 +78,8 @@ class AttemptRunner:
         while True:
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
+            elif attempt.verdict is not None:
+                attempt = await self._judged_again(attempt, attempt.verdict)
             if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
                 return attempt
             try:
@@ -126,11 +143,30 @@ class AttemptRunner:
 
     async def _judge(self, attempt: Attempt) -> Attempt:
         verdict = await self._critic.judge(attempt.proposal.source, memory=self._memory.before(attempt))
-        judged = self._with_verdict(attempt, verdict)
+        judged = self._with_verdict(attempt, await self._after_gate(attempt, verdict))
         self._observer(Judged(attempt=judged))
         if judged.stage in ENDED:
             self._observer(AttemptEnded(attempt=judged))
         return judged
+
+    async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
+        """The verdict, with the trajectory gate's findings as warnings where it has refused too much."""
+        gate = self._gates[attempt.iteration, attempt.sample]
+        if attempt.revision == 0:
+            gate.tell(attempt.sample, verdict)
+        if only_gate_refused(verdict) and await gate.is_loose(attempt.sample):
+            return with_gate_warnings(verdict)
+        return verdict
+
+    async def _judged_again(self, attempt: Attempt, verdict: Verdict) -> Attempt:
+        """An attempt that an earlier process had judged: let pass where the gate refused it, no revision followed, and it is not believed any more."""
+        known = self._run.archive.attempt(attempt_id(attempt.iteration, attempt.sample, attempt.revision + 1))
+        loosened = await self._after_gate(attempt, verdict)
+        if attempt.stage is not Stage.REJECTED or known is not None or loosened is verdict:
+            return attempt
+        attempt = self._with_verdict(attempt, loosened)
+        self._observer(Judged(attempt=attempt))
+        return attempt
 
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with what the reviewer says of it, who may turn it down."""
@@ -139,7 +175,11 @@ class AttemptRunner:
         if attempt.rungs or attempt.midway is not None:
             # there was no money for it then; others were compared with this one since, or made from it
             return attempt
-        verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
+        try:
+            verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
+        except LanguageModelError as error:  # what is in training is not lost for it
+            self._observer(Notice(text=f"{attempt.id} goes on without a review: {error.message}", level="warning"))
+            return attempt
         return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
 
     def _with_verdict(self, attempt: Attempt, verdict: Verdict) -> Attempt:

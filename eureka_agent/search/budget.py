@@ -16,7 +16,7 @@ from eureka_agent.report import wording
 from eureka_agent.search.standing import rungs_of
 from eureka_agent.settings import SearchSettings
 
-DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps")
+DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
 RACING_SAVING = 0.07 / 0.15
 """What a plan counts on racing to save of the most that it can, which is where every rung stops half of who comes to it. How much it is depends on the
@@ -29,6 +29,8 @@ LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
 ENOUGH_ITERATIONS = 5
 """Generations after which a larger budget goes to more samples; as many as Eureka's searches have (Ma et al. 2023)."""
 LEAST_FINAL_SEEDS = 3
+LEAST_BASELINE_SEEDS = 2
+"""Fewer have no spread, without which nothing can be said of a difference."""
 LEAST_FINALISTS = 1
 LEAST_PART_OF_ENV_STEPS = 4
 """A training keeps at least one over this of the task's env steps."""
@@ -234,11 +236,11 @@ class Plan:
 def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
     """The largest search within the budget; `given` names the settings that stay as they are.
 
-    Where not even the smallest one fits, there are fewer final seeds, then fewer finalists, then shorter trainings. Raises SettingsError where
-    that does not help.
+    Where a generation of eight does not fit, there are fewer seeds of the baselines, then no baselines. Where not even the smallest search fits then,
+    there are fewer final seeds, then fewer finalists, then shorter trainings. Raises SettingsError where that does not help.
     """
     least = settings
-    for least in _reductions(settings, given, dial):
+    for least in _reductions(_with_fewer_baselines(settings, given, dial), given, dial):
         found = _largest(least, given, dial)
         if found is not None:
             return Plan(found, _sentence(settings, found, dial))
@@ -259,6 +261,20 @@ def _sized(settings: SearchSettings, **sizes: int) -> SearchSettings:
 def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSettings:
     least = {"iterations": 1, "samples": LEAST_SAMPLES}
     return _sized(settings, **{name: value for name, value in least.items() if name not in given})
+
+
+def _with_fewer_baselines(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings:
+    """The settings with as many baselines as leave room for a generation of eight; where none do, with as few as cost least."""
+    choices = [settings]
+    if settings.finalists and settings.baselines and not {"baselines", "baseline_seeds"} & set(given):
+        seeds = range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1)
+        choices += [_sized(settings, baseline_seeds=number) for number in seeds]
+        choices.append(_sized(settings, baselines=False))
+    eight = {} if "samples" in given else {"samples": PREFERRED_SAMPLES}
+    searches = [_sized(_smallest(choice, given), **eight) for choice in choices]
+    fitting = [choice for choice, search in zip(choices, searches, strict=True) if dial.fits(search)]
+    cheapest = min(range(len(choices)), key=lambda place: dial.env_steps(searches[place]))
+    return fitting[0] if fitting else choices[cheapest]
 
 
 def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings | None:
@@ -327,6 +343,10 @@ def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
         for name in ("final_seeds", "finalists", "env_steps")
         if getattr(asked, name) != getattr(found, name)
     ]
+    if not found.baselines and asked.baselines:
+        reduced.insert(0, "no baselines")
+    elif found.baseline_seeds != asked.baseline_seeds:
+        reduced.insert(0, f"baseline seeds {asked.seeds_of_baselines} → {found.seeds_of_baselines}")
     return f"the budget of {dial.budget.text} gives {size}, {cost}" + (
         f"; reduced to fit: {', '.join(reduced)}" if reduced else ""
     )

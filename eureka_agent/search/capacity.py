@@ -10,28 +10,24 @@ from eureka_agent.settings import SearchSettings
 
 @dataclass(frozen=True)
 class Capacity:
-    """Training workers, the slots of each, and how many of all slots baselines may take."""
+    """Training workers, and the slots of each."""
 
     workers: int
     slots: int
-    baseline_slots: int
 
 
 def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
-    """Slots for a generation and an even share of the baselines; a worker for each of `places` cores or GPUs, as far as there is work.
+    """Slots for a generation and the baselines beside the first one; a worker for each of `places` cores or GPUs, as far as there is work.
 
-    A search that works ahead has two generations in training at times, or one and the repeats of the one before. The baselines are spread over the
-    phases (a generation, and the confirmation of its best), so that none runs long for them alone.
+    A search that works ahead has two generations in training at times, or one and the repeats of the one before.
     """
-    baselines = 2 * settings.final_seeds if settings.finalists and settings.baselines else 0
+    baselines = 2 * settings.seeds_of_baselines if settings.finalists and settings.baselines else 0
     finals = settings.finalists * settings.final_seeds
     candidates = settings.samples * settings.iterations
     repeats = min(settings.confirm, candidates) * settings.confirm_seeds if candidates > 1 else 0
     ahead = settings.work_ahead and settings.iterations > 1
-    phases = settings.iterations * (1 if ahead or not settings.confirm else 2)
-    beside = math.ceil(baselines / phases)
     before = max(settings.samples, repeats) if ahead else 0
-    wanted = max(settings.samples + before + beside, repeats + beside, finals, 1)
+    wanted = max(settings.samples + max(before, baselines), repeats, finals, 1)
     workers = min(settings.workers or places, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
-    return Capacity(workers, slots, max(1, min(beside, workers * slots - settings.samples)))
+    return Capacity(workers, slots)

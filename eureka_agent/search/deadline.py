@@ -24,34 +24,38 @@ class Deadline:
     def __init__(self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer) -> None:
         """`used_seconds`: wall time spent on the run up to now, over all its resumptions."""
         self._run = run
-        self._limit = limit
+        self.limit = limit
         self._used_seconds = used_seconds
         self._observer = observer
+
+    def seconds_left(self) -> float:
+        """Until the limit; 0 behind it."""
+        return max(0.0, self.limit.seconds - self._used_seconds())
 
     def is_up(self) -> str:
         """Why no request to a model may be made any more; empty while there is time."""
         used = self._used_seconds()
-        if used < self._limit.seconds:
+        if used < self.limit.seconds:
             return ""
-        return f"{wording.duration(used)} have passed of {self._limit.text}"
+        return f"{wording.duration(used)} have passed of {self.limit.text}"
 
     def allows(self, iteration: int) -> bool:
         """Whether this generation may begin, or go on. The first one always may: without it there is nothing to show."""
         archive, settings = self._run.archive, self._run.settings
         stopped = archive.fact(STOPPED_FACT)
-        if stopped is not None and stopped["budget"] == self._limit.text:
+        if stopped is not None and stopped["budget"] == self.limit.text:
             return iteration < int(stopped["iterations"])
         if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
             return True
         used, needed = self._used_seconds(), self._seconds_needed(iteration)
-        if used + needed <= self._limit.seconds:
+        if used + needed <= self.limit.seconds:
             return True
         text = (
-            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {self._limit.text}, "
+            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {self.limit.text}, "
             f"{wording.duration(used)} had passed, and another generation with the final trainings would have taken about "
             f"{wording.duration(needed)}"
         )
-        archive.set_fact(STOPPED_FACT, {"budget": self._limit.text, "iterations": iteration, "text": text})
+        archive.set_fact(STOPPED_FACT, {"budget": self.limit.text, "iterations": iteration, "text": text})
         self._observer(Notice(text=text, level="warning"))
         return False
 
@@ -75,7 +79,7 @@ class Deadline:
             description = self._run.description
             rewards = sum(source is not None for source in (description.human_reward, description.sparse_reward))
             known = sum(training.name in BASELINES for training in trainings)
-            final_trainings += max(0, rewards * settings.final_seeds - known)
+            final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
         before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
         speed = done / max(self._used_seconds() - before, 1e-9)
         repeats = self._repeats_to_come(attempts, iteration) * steps_of_a_training(settings)

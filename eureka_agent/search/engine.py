@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
+from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Observer
-from eureka_agent.search.attempts import AttemptRunner, failures
+from eureka_agent.report.events import ConfirmationStarted, IterationEnded, IterationStarted, Notice, Observer
+from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
 from eureka_agent.search.course import Course, Milestone
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.noise import training_noise
 from eureka_agent.search.racing import Race
 from eureka_agent.search.standing import EPISODES_LAG, REPEATS_LAG, rungs_of, says_something, standing, works_ahead
+from eureka_agent.search.summary import ENDED_EARLY_FACT, NOT_AWAITED_FACT
 
 Life = asyncio.Task[Attempt | None]
 """Of a proposal, until nothing more happens to it; None where the budget for models did not allow it to be made."""
@@ -50,8 +55,11 @@ class SearchEngine:
         observer: Observer,
         deadline: Deadline | None = None,
         spent: Callable[[], bool] = lambda: False,
+        baselines: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models has turned a request down."""
+        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models has turned a request down. `baselines`: waits
+        until all of them are in the archive; None where there are none.
+        """
         self._run = run
         self._designer = designer
         self._attempts = attempts
@@ -59,13 +67,16 @@ class SearchEngine:
         self._observer = observer
         self._deadline = deadline
         self._spent = spent
+        self._baselines = baselines
         self._rungs = rungs_of(run.settings)
         self._works_ahead = works_ahead(run.settings, run.description)
+        self._why_ended: tuple[int, EurekaError] | None = None
+        """The generation that could not be designed or came to nothing, and why: what is there is finished, and nothing follows."""
 
     async def search(self) -> list[Attempt]:
-        """All generations that the settings, and the deadline, allow; returns the trained attempts, best first.
+        """All generations that the settings, the deadline and the designer allow; returns the trained attempts, best first.
 
-        Raises SearchFailedError when one comes to nothing.
+        A generation that comes to nothing, or cannot be designed, is the end of it. Raises EurekaError where nothing at all was trained.
         """
         with first_error():
             async with asyncio.TaskGroup() as group:
@@ -77,9 +88,32 @@ class SearchEngine:
                 "the limit on what models may cost left no room for a single request",
                 "raise --max-cost, --max-tokens or --max-time",
             )
+        if not trained and self._why_ended is not None:
+            raise self._why_ended[1]
         if not trained:
             raise self._failed("no candidate's training came to its end", failures(attempts))
+        self._tell_why_ended()
         return trained
+
+    def _tell_why_ended(self) -> None:
+        """Archive and tell why there are fewer generations than were asked for; a resumed search may have got beyond that."""
+        text = ""
+        if self._why_ended is not None:
+            iteration, error = self._why_ended
+            another = f" --retry-rounds {self._rounds(iteration)}" if isinstance(error, SearchFailedError) else ""
+            text = (
+                f"the search ended with generation {iteration + 1}: {error.message}; what was trained until then was finished, "
+                f"and `{resume_command(self._run.folder)}{another}` tries again"
+            )
+            self._observer(Notice(text=text, level="warning"))
+        if self._run.archive.fact(ENDED_EARLY_FACT, "") != text:
+            self._run.archive.set_fact(ENDED_EARLY_FACT, text)
+
+    def _end_with(self, iteration: int, error: EurekaError) -> None:
+        """Let nothing follow this generation. Raises the error again where nothing could be kept of what is there."""
+        if isinstance(error, RunFolderError):
+            raise error
+        self._why_ended = self._why_ended or (iteration, error)
 
     async def _generations(self, group: asyncio.TaskGroup) -> None:
         """Begin one generation after the other, each as soon as all is known that it is designed from."""
@@ -87,16 +121,17 @@ class SearchEngine:
         ends: list[asyncio.Task[None]] = []
         for iteration in range(self._run.settings.iterations):
             await self._until_known(iteration, lives, ends)
+            if self._why_ended is not None:
+                return
             if self._spent() and not self._run.archive.attempts(iteration):
                 return
             if self._deadline is not None and not self._deadline.allows(iteration):
                 return
             try:
                 lives.append(await self._iteration(iteration, group))
-            except SearchFailedError:
-                if ends:  # what is in training is all that the run will have to show
-                    await asyncio.wait(ends[-1:])
-                raise
+            except EurekaError as error:
+                self._end_with(iteration, error)
+                return  # the group sees to what is in training
             ends.append(group.create_task(self._end(iteration, lives[iteration], ends[-1:])))
 
     async def _until_known(
@@ -105,11 +140,33 @@ class SearchEngine:
         """Wait for what this generation is designed from, whether or not anybody will read it: what is known never depends on timing."""
         if self._overlaps(iteration):
             if iteration >= EPISODES_LAG:
-                await asyncio.wait(lives[iteration - EPISODES_LAG])
+                await _ended(lives[iteration - EPISODES_LAG])
             if iteration >= REPEATS_LAG:
                 await ends[iteration - REPEATS_LAG]
         elif iteration > 0:
             await ends[iteration - 1]
+        if iteration > 0:
+            await self._baselines_are_known()
+
+    async def _baselines_are_known(self) -> bool:
+        """Wait for the baselines. False where the time was up before: then nobody waits or counts with them any more, as the archive has it."""
+        if self._baselines is None:
+            return False
+        limit = None if self._deadline is None else self._deadline.limit.text
+        if limit is not None and self._run.archive.fact(NOT_AWAITED_FACT) == limit:
+            return False
+        try:
+            async with asyncio.timeout(None if self._deadline is None else self._deadline.seconds_left()):
+                await self._baselines()
+        except TimeoutError:
+            self._run.archive.set_fact(NOT_AWAITED_FACT, limit)
+            return False
+        return True
+
+    async def _tell_noise(self, race: Race) -> None:
+        """How much the seed alone does, as soon as the baselines have shown it."""
+        trainings = self._run.archive.trainings() if await self._baselines_are_known() else ()
+        await race.tell_noise([training_noise(trainings, place) for place in self._rungs.places])
 
     def _overlaps(self, iteration: int) -> bool:
         """Whether this generation is designed while the one before it is in training."""
@@ -118,29 +175,38 @@ class SearchEngine:
     async def _iteration(self, iteration: int, group: asyncio.TaskGroup) -> list[Life]:
         """Begin a generation; returns its lives once the next one can be designed, or all of them have ended."""
         settings, archive = self._run.settings, self._run.archive
-        for attempt_round in range(settings.retry_rounds + 1):
+        rounds = self._rounds(iteration)
+        for attempt_round in range(rounds):
             samples = range(attempt_round * settings.samples, (attempt_round + 1) * settings.samples)
             history = self._history(iteration, samples.start)
             self._observer(IterationStarted(iteration=iteration, round=attempt_round, samples=len(samples)))
             course = self._course(samples, history)
             lives = await self._round(iteration, samples, history, course, group)
+            if course is not None and course.race is not None and self._baselines is not None:
+                telling = group.create_task(self._tell_noise(course.race))
+                # where all have ended nobody is left to be told
+                asyncio.gather(*lives, return_exceptions=True).add_done_callback(partial(_cancel, telling))
             if self._works_ahead and course is not None:
                 await course.milestone.reached()
             if not self._overlaps(iteration + 1):
-                await asyncio.wait(lives)
+                await _ended(lives)
             this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
             if says_something(this_round) or any(each.stage is Stage.TRAINED for each in this_round):
                 return lives
-            await asyncio.wait(lives)
-            if self._spent():  # what is paid for is all that there will be
+            await _ended(lives)
+            if self._spent() or self._why_ended is not None:  # what is paid for is all that there will be
                 return lives
-        rounds = settings.retry_rounds + 1
         what = (
             "the proposal failed"
             if settings.samples * rounds == 1
             else f"every proposal of iteration {iteration + 1} failed, in {wording.plural(rounds, 'round')} of {settings.samples}"
         )
         raise self._failed(what, [attempt for life in lives if (attempt := life.result()) is not None])
+
+    def _rounds(self, iteration: int) -> int:
+        """Rounds that this generation may take; those that were made count, whatever the setting is by now."""
+        last = max((attempt.sample for attempt in self._run.archive.attempts(iteration)), default=0)
+        return max(self._run.settings.retry_rounds, last // self._run.settings.samples) + 1
 
     def _failed(self, what: str, attempts: Sequence[Attempt]) -> SearchFailedError:
         reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in attempts))[:3])
@@ -204,6 +270,7 @@ class SearchEngine:
         """Begin the lives of a generation's proposals; returns when a designer who works in order has made them all."""
         progress = self._rungs.progress if self._overlaps(iteration) else 1.0
         requests = await self._briefing.requests(iteration, samples, history, progress)
+        self._attempts.open_round(iteration, samples)
         lives: list[Life] = []
         siblings: list[str] = []
         for sample, request in zip(samples, requests, strict=True):
@@ -213,27 +280,51 @@ class SearchEngine:
             # in order, so that each proposal knows the ones before it, and is compared with what the critic let pass of
             # them; the first may be in training by then
             request = replace(request, siblings=tuple(siblings))
-            attempt = await self._attempts.propose(iteration, sample, request)
-            siblings.append(attempt.proposal.source)
-            attempt = await self._attempts.settle(attempt, request)
+            attempt = await self._settled(iteration, sample, request)
+            if attempt is None:  # nor could the others be made
+                for place in range(sample, samples.stop):
+                    await self._leave(place, course)
+                break
+            siblings.append(self._first_source(iteration, sample))
             lives.append(group.create_task(self._finish(attempt, request, course)))
         return lives
 
+    def _first_source(self, iteration: int, sample: int) -> str:
+        """Source of the first proposal for a place, as the designer made it or the critic mended it."""
+        first = self._run.archive.attempt(attempt_id(iteration, sample, 0))
+        assert first is not None  # its last revision is settled
+        return first.proposal.source
+
     async def _life(self, iteration: int, sample: int, request: DesignRequest, course: Course | None) -> Attempt | None:
-        try:
-            proposed = await self._attempts.propose(iteration, sample, request)
-        except BudgetSpentError:
-            if course is not None:
-                await course.leave(sample)
+        attempt = await self._settled(iteration, sample, request)
+        if attempt is None:
+            await self._leave(sample, course)
             return None
-        return await self._finish(await self._attempts.settle(proposed, request), request, course)
+        return await self._finish(attempt, request, course)
+
+    async def _settled(self, iteration: int, sample: int, request: DesignRequest) -> Attempt | None:
+        """The last revision of this place's proposal; None where there is no way to have it made or judged."""
+        try:
+            return await self._attempts.settle(await self._attempts.propose(iteration, sample, request), request)
+        except EurekaError as error:
+            if not isinstance(error, BudgetSpentError):
+                self._end_with(iteration, error)
+            self._attempts.leave_round(iteration, sample)
+            return None
 
     async def _finish(self, attempt: Attempt, request: DesignRequest, course: Course | None) -> Attempt | None:
         try:
             return await self._attempts.finish(attempt, request, course)
+        except LanguageModelError as error:  # turned down by its review, and nobody mends it
+            self._end_with(attempt.iteration, error)
+            return attempt
         finally:
-            if course is not None:
-                await course.leave(attempt.sample)
+            await self._leave(attempt.sample, course)
+
+    async def _leave(self, sample: int, course: Course | None) -> None:
+        """Nobody waits for this candidate any more."""
+        if course is not None:
+            await course.leave(sample)
 
     def _course(self, samples: range, history: Sequence[Attempt]) -> Course | None:
         """Where this generation's candidates pause; None where they need not, or cannot."""
@@ -248,7 +339,19 @@ class SearchEngine:
             ]
             for rung in range(len(self._rungs.places))
         ]
-        return Course(self._rungs, Race(samples, earlier) if racing else None, Milestone(samples))
+        race = Race(samples, earlier, noise_is_known=self._baselines is None) if racing else None
+        return Course(self._rungs, race, Milestone(samples))
+
+
+def _cancel(task: asyncio.Task[None], _: object) -> None:
+    """Cancel a task when a future is done."""
+    task.cancel()
+
+
+async def _ended(lives: Sequence[Life]) -> None:
+    """Wait for all of them; `asyncio.wait` takes no empty list."""
+    if lives:
+        await asyncio.wait(lives)
 
 
 @contextmanager

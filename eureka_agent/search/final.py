@@ -18,33 +18,36 @@ from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
 BASELINE_PRIORITY = 1
-"""Baselines fill the slots that candidates leave free."""
+"""Baselines take the slots that no candidate waits for; at its rung a candidate waits for them, without one."""
 
 
 class FinalTrainings:
-    """Trains finalists and baselines, each once per final seed, skipping what the archive or the cache already has."""
+    """Trains finalists and baselines, each once per seed, skipping what the archive or the cache already has."""
 
-    def __init__(
-        self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer, baseline_slots: int
-    ) -> None:
-        """`baseline_slots`: baselines in training at once, so that candidates find slots."""
+    def __init__(self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer) -> None:
         self._run = run
         self._trials = trials
         self._cache = cache
         self._observer = observer
         self._seeds = final_seeds(run.settings.final_seeds)
-        self._baseline_slots = asyncio.Semaphore(baseline_slots)
+        self._baselines_known = asyncio.Event()
 
     async def baselines(self) -> None:
-        """Train the human and the sparse reward, where the task has them."""
+        """Train the human and the sparse reward, where the task has them, from the first of the final seeds."""
         description = self._run.description
         sources = {"human": description.human_reward, "sparse": description.sparse_reward}
         async with asyncio.TaskGroup() as group:
             for name, source in sources.items():
                 if source is not None:
                     write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
-                    for seed in self._seeds:
+                    for seed in final_seeds(self._run.settings.seeds_of_baselines):
                         group.create_task(self._baseline(name, source, seed))
+
+        self._baselines_known.set()
+
+    async def known(self) -> None:
+        """Wait until `baselines` has trained all of them: the archive has what came of each, a failure too."""
+        await self._baselines_known.wait()
 
     async def _baseline(self, name: str, source: str, seed: int) -> None:
         kind: TrainingKind = "human" if name == "human" else "sparse"
@@ -57,8 +60,7 @@ class FinalTrainings:
             self._run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome, cached=True))
             self._tell_if_known(name, kind, seed)
             return
-        async with self._baseline_slots:
-            training = await self._train(name, kind, source, seed, trusted=True)
+        training = await self._train(name, kind, source, seed, trusted=True)
         if training.outcome is not None:
             try:
                 self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)

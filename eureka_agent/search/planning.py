@@ -57,9 +57,9 @@ class _MissingBaselines:
         self._known: dict[tuple[int, int], int] = {}
 
     def __call__(self, settings: SearchSettings) -> int:
-        key = (settings.env_steps, settings.final_seeds)
+        key = (settings.env_steps, settings.seeds_of_baselines)
         if key not in self._known:
             cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
-            seeds = final_seeds(settings.final_seeds)
+            seeds = final_seeds(settings.seeds_of_baselines)
             self._known[key] = sum(cache.find(source, seed) is None for source in self._rewards for seed in seeds)
         return self._known[key]

@@ -2,7 +2,8 @@
 
 Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a rung, and of these only who is behind by more than
 noise. What is compared are the policies of that moment, scored without exploration noise from the same start states: the curves of exploring policies
-tell much less (benchmarks/LOG.md). At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or until it is among
+tell much less (benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread and of what the seed alone does to the task's baselines
+(`search/noise.py`), for which a race waits. At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or until it is among
 the better half whatever the others will be worth: so what is decided depends on the scores alone, never on who trained faster.
 """
 
@@ -24,11 +25,14 @@ LEAST_SPREAD = 0.05
 """Spread, as a part of the median, that is taken for noise where the candidates differ by less."""
 
 
-def behind(values: Mapping[int, float | None], earlier: Sequence[float] = (), margin: float = MARGIN) -> dict[int, str]:
+def behind(
+    values: Mapping[int, float | None], earlier: Sequence[float] = (), margin: float = MARGIN, noise: float = 0.0
+) -> dict[int, str]:
     """Who of the candidates is to be stopped, and why.
 
     `values`: score at the rung by candidate; None where it could not be had, of which nothing is said. `earlier`: scores at the same rung of
-    candidates that were not stopped in earlier generations; they are compared with, and count neither as stopped nor as kept.
+    candidates that were not stopped in earlier generations; they are compared with, and count neither as stopped nor as kept. `noise`: standard deviation
+    between trainings of one reward here, by which a candidate must be behind at the least.
     """
     known = {candidate: value for candidate, value in values.items() if value is not None}
     field = [*known.values(), *earlier]
@@ -37,7 +41,7 @@ def behind(values: Mapping[int, float | None], earlier: Sequence[float] = (), ma
     median = statistics.median(field)
     # 1.4826 times the median distance to the median is the standard deviation of a normal distribution (Hampel 1974)
     spread = max(1.4826 * statistics.median(abs(value - median) for value in field), LEAST_SPREAD * abs(median))
-    bar = median - margin * spread
+    bar = median - max(margin * spread, noise)
     worst = sorted(known, key=lambda candidate: (known[candidate], candidate))[: len(known) // 2]
     return {
         candidate: f"fitness {wording.number(known[candidate])}, clearly behind the median of {wording.number(median)}"
@@ -84,13 +88,19 @@ class Rungs:
 class Race:
     """One generation's race."""
 
-    def __init__(self, candidates: Collection[int], earlier: Sequence[Sequence[float]]) -> None:
-        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of what earlier generations trained to the end."""
+    def __init__(
+        self, candidates: Collection[int], earlier: Sequence[Sequence[float]], *, noise_is_known: bool = True
+    ) -> None:
+        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of what earlier generations trained to the end.
+
+        Where the noise is not known yet, nobody is stopped before `tell_noise`; else there is none.
+        """
         self._racing = set(candidates)
         self._earlier = earlier
         self._scores: list[dict[int, float | None]] = [{} for _ in earlier]
         self._stopped: list[dict[int, str] | None] = [None] * len(earlier)
         """By rung, once all have come to it."""
+        self._noise: Sequence[float] | None = [0.0] * len(earlier) if noise_is_known else None
         self._decided = asyncio.Condition()
 
     async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
@@ -105,6 +115,12 @@ class Race:
     def tell(self, candidate: int, rung: int, score: float | None) -> None:
         """What a candidate was worth at a rung, without waiting: of one that an earlier process trained."""
         self._scores[rung][candidate] = score
+
+    async def tell_noise(self, noise: Sequence[float]) -> None:
+        """The noise at each rung: whoever waits is decided about."""
+        self._noise = noise
+        async with self._decided:
+            self._decide()
 
     async def leave(self, candidate: int) -> None:
         """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
@@ -123,9 +139,11 @@ class Race:
         return worse >= (len(known) + len(self._racing - scores.keys())) // 2
 
     def _decide(self) -> None:
+        if self._noise is None:
+            return
         for rung, scores in enumerate(self._scores):
             if self._stopped[rung] is None and self._racing <= scores.keys():
-                stopped = behind(scores, self._earlier[rung], MARGIN * (rung + 1))
+                stopped = behind(scores, self._earlier[rung], MARGIN * (rung + 1), self._noise[rung])
                 self._stopped[rung] = stopped
                 self._racing -= stopped.keys()
                 self._decided.notify_all()

@@ -1,19 +1,28 @@
-"""What a killed driver leaves behind, and whether a run may go on with what it finds."""
+"""What a killed driver leaves behind, whether a run may go on with what it finds, and what a person changes when it does."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from eureka_agent.archive.run_folder import Run
+import yaml
+
+from eureka_agent.archive.files import write_text
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, now
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
+from eureka_agent.invocation import command
+from eureka_agent.search.summary import CHANGES_FACT, change_text
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
 
 _PREFIX = "eureka-driver-"
+_SCORED = ("evaluation_episodes", "scoring_episodes")
+_SEARCHED = ("env", "task", "sentence", "fitness")
+_ASKED = ("model", "reviewer", "analyst", "temperature", "reply_tokens")
 
 
 def check_resumable(run: Run) -> None:
@@ -27,6 +36,56 @@ def check_resumable(run: Run) -> None:
                 f"the setting {name!r} of {run.name!r} was {began[name]!r} when the run began and is {value!r} now",
                 f"put the old value back into {run.folder / 'settings.yaml'}, or start a new search",
             )
+
+
+def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
+    """The run's settings with those that a person gives when it is resumed. Raises SettingsError for one that must stay as it was."""
+    values = {**run.settings.model_dump(mode="json"), **changes}
+    changed = parse_settings(SearchSettings, values, "the flags")
+    for name in changes:
+        before, value = getattr(run.settings, name), getattr(changed, name)
+        if name not in FREE_SETTINGS and before != value:
+            raise SettingsError(
+                f"--{name.replace('_', '-')} is {before!r} in {run.name!r} and cannot become {value!r}: {_why_fixed(name)}",
+                f"start a new search for it; `{command('resume --help')}` lists what may change",
+            )
+    return changed
+
+
+def _why_fixed(name: str) -> str:
+    if name in TrainingSettings.model_fields:
+        return "its attempts were trained with it, and others could not be compared with them"
+    if name in _SCORED:
+        return "its scores rest on it, and others could not be compared with them"
+    if name in _SEARCHED:
+        return "it is what the run searches"
+    if name in _ASKED:
+        return "its attempts were written or judged so"
+    return "what was designed so far follows from it"
+
+
+def record_changes(run: Run) -> list[str]:
+    """Archive which settings differ from those that the run was last worked on with, by flags or by hand, and write all into its settings.yaml.
+
+    Returns what changed, in words.
+    """
+    known = parse_settings(SearchSettings, run.archive.fact("settings", {}), f"the archive of {run.name!r}")
+    last = known.model_dump(mode="json")
+    history = run.archive.fact(CHANGES_FACT, [])
+    last.update({change["name"]: change["now"] for change in history})
+    settings = run.settings.model_dump(mode="json")
+    changes = [
+        {"time": now(), "name": name, "before": last.get(name), "now": value}
+        for name, value in settings.items()
+        if last.get(name) != value
+    ]
+    if changes:
+        history = [*history, *changes]
+        run.archive.set_fact(CHANGES_FACT, history)
+        told = "".join(f"# {change['time']}: {change_text(change)}\n" for change in history)
+        text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+        write_text(run.folder / SETTINGS_FILE, told + text)
+    return [change_text(change) for change in changes]
 
 
 @contextmanager

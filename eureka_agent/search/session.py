@@ -37,7 +37,7 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.ending import Stopwatch, end_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
-from eureka_agent.search.resumption import check_resumable, driver_scratch
+from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
 from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
@@ -108,13 +108,15 @@ async def start(
     return run
 
 
-async def resume(folder: Path, observer: Observer) -> Run:
-    """Go on with a run from what is missing. It is this user's run from then on: who calls this trusts what the folder asks for.
+async def resume(folder: Path, observer: Observer, changes: Mapping[str, Any] | None = None) -> Run:
+    """Go on with a run from what is missing, with some settings changed. It is this user's run from then on: who calls this trusts what the
+    folder asks for.
 
     Raises EnvironmentLoadError where its environment has changed since, SettingsError where a setting has that its results depend on.
     """
     run = open_run(folder)
     check_resumable(run)
+    run.settings = with_changes(run, changes or {})
     time_limit(run.settings)  # it may be edited
     given = _given_again(run)
     models = None if given is not None else models_of(run.settings, _telling(observer))
@@ -187,6 +189,7 @@ async def _work(
     resumed: bool,
 ) -> None:
     with locked(run.folder):
+        changes = record_changes(run) if resumed else []
         if resumed:
             run.why_unsigned = run.sign()
         keep_in_run(run)
@@ -211,6 +214,8 @@ async def _work(
         if run.why_unsigned:
             text = f"this run is not signed, so later commands take it for a stranger's and ask for --trust: {run.why_unsigned}"
             observer(Notice(text=text, level="warning"))
+        for change in changes:
+            observer(Notice(text=change))
         if not resumed and run.settings.budget is not None:
             observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"]))
         if resumed and run.archive.fact("versions") != versions():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.ranking import ranked
@@ -19,7 +20,14 @@ BUDGET_FACT = "budget"
 """Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
 STOPPED_FACT = "stopped_by_budget"
 """Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was decided, and a `text`."""
-
+GATE_FACT = "gate_loosened"
+"""Where it keeps from which `iteration` and `sample` on the trajectory gate's findings are warnings, and a `text`."""
+ENDED_EARLY_FACT = "ended_early"
+"""Where it keeps why the search ended before its last generation, in words; empty where it did not."""
+CHANGES_FACT = "settings_changes"
+"""Where it keeps which settings changed when the run was resumed: `time`, `name`, and the values `before` and `now`."""
+NOT_AWAITED_FACT = "baselines_not_awaited"
+"""Where it keeps the limit in wall time that was reached before the baselines were there: from then on nothing is decided by them."""
 SPENT_FACT = "budget_for_models_spent"
 """Where it keeps that a request to a model was turned down, under which `limits`, and a `text`."""
 
@@ -58,9 +66,22 @@ def run_report(run: Run) -> RunReport:
         command=tuple(run.archive.fact("command", ())),
         message=run.archive.fact("message", ""),
         budget=budget_texts(run),
+        remarks=remarks(run),
         written_fitness=run.written_fitness,
         fitness_origin=run.fitness_origin,
     )
+
+
+def remarks(run: Run) -> tuple[str, ...]:
+    """What went otherwise than the settings said at first: settings changed by a person, a gate that was loosened, generations that are missing."""
+    changes = [f"when it was resumed, {change_text(change)}" for change in run.archive.fact(CHANGES_FACT, [])]
+    told = (run.archive.fact(GATE_FACT, {}).get("text"), run.archive.fact(ENDED_EARLY_FACT))
+    return (*changes, *(text for text in told if text))
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """`gate changed from True to False`."""
+    return f"{change['name']} changed from {change['before']} to {change['now']}"
 
 
 def budget_texts(run: Run) -> tuple[str, ...]:

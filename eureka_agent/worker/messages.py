@@ -170,6 +170,12 @@ class Cancel(Record):
     job: str
 
 
+class Save(Record):
+    """Save the states of all trainings that have a slot, now. Answered by a `Progress`, a `Saved` for each of them, and `AllSaved`."""
+
+    type: Literal["save"] = "save"
+
+
 class PolicyFile(Record):
     """A policy to be scored."""
 
@@ -199,7 +205,7 @@ class Shutdown(Record):
 
 
 Command = Annotated[
-    FileHeader | Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Evaluate | Shutdown,
+    FileHeader | Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Save | Evaluate | Shutdown,
     Field(discriminator="type"),
 ]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
@@ -267,6 +273,12 @@ class Saved(Record):
     """Safetensors file."""
     iterations: int
     """Made so far: as many points belong to it."""
+
+
+class AllSaved(Record):
+    """The states that a `Save` asked for have been sent."""
+
+    type: Literal["all_saved"] = "all_saved"
 
 
 class Paused(Record):
@@ -340,6 +352,7 @@ Event = Annotated[
     | Prepared
     | Progress
     | Saved
+    | AllSaved
     | Paused
     | Trained
     | TrainingFailed

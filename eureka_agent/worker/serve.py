@@ -23,6 +23,7 @@ from eureka_agent.worker.gpus import check_device, device_types, gpus_for
 from eureka_agent.worker.kernel_files import KERNELS_FOLDER, pack_kernels
 from eureka_agent.worker.messages import (
     KERNELS_FILE,
+    AllSaved,
     Cancel,
     Command,
     DryRun,
@@ -34,6 +35,7 @@ from eureka_agent.worker.messages import (
     Prepare,
     Prepared,
     Proceed,
+    Save,
     ScoreTransitions,
     Shutdown,
     Train,
@@ -139,6 +141,8 @@ class Worker:
             self._population.proceed(command.job)
         if isinstance(command, Cancel):
             self._population.cancel(command.job)
+        if isinstance(command, Save):
+            return [*self._population.save(), AllSaved()]
         if isinstance(command, Train):
             self._ran_generated_code = True
             failure = self._population.submit(command)

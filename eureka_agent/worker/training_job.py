@@ -127,13 +127,20 @@ class Population:
                 ended.append(
                     TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
                 )
-        saved = self._saved(files)
+        due = time.monotonic() - self._last_snapshots >= self._snapshot_s
+        saved = self._saved(files) if due else []
         # a job's points come before its end, and before a state that holds them
         if ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
             yield self._progress()
         yield from files
         yield from saved
         yield from ended
+
+    def save(self) -> list[Event | File]:
+        """The states of all running trainings, with the points that belong to them."""
+        files: list[File] = []
+        saved = self._saved(files)
+        return [self._progress(), *files, *saved]
 
     def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
         """Name of a new file with a policy, which `files` gets."""
@@ -150,8 +157,8 @@ class Population:
         return name
 
     def _saved(self, files: list[File]) -> list[Saved]:
-        """States of all running trainings, when it is time again."""
-        if not self._trainer.restorable or time.monotonic() - self._last_snapshots < self._snapshot_s:
+        """States of all running trainings; none where they cannot be read."""
+        if not self._trainer.restorable:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -33,7 +34,9 @@ ProcessesOf = Callable[[Path], list[int]]
 class Watched:
     """A pool that saves after every iteration, and what it tells."""
 
-    def __init__(self, folder: Path, store: SnapshotStore | None, *, slots: int = 2, workers: int = 1) -> None:
+    def __init__(
+        self, folder: Path, store: SnapshotStore | None, *, slots: int = 2, workers: int = 1, snapshot_s: float = 0.001
+    ) -> None:
         self.points = 0
         self.halfway = asyncio.Event()
         self.resumed: list[tuple[str, int]] = []
@@ -50,7 +53,7 @@ class Watched:
             on_retry=lambda job, reason: self.retried.append(job),
             on_resume=lambda job, points: self.resumed.append((job, len(points))),
             snapshots=store,
-            snapshot_s=0.001,
+            snapshot_s=snapshot_s,
         )
 
     def _progress(self, job: str, points: Sequence[CurvePoint]) -> None:
@@ -135,6 +138,105 @@ async def test_another_process_goes_on_where_the_first_one_was_stopped(
     assert store.find("job") is not None
     store.drop("job")
     assert list((tmp_path / ".snapshots").iterdir()) == []
+
+
+NEVER = 86_400.0
+"""Seconds between two states that no test lives to see."""
+
+
+async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(
+    tmp_path: Path, undisturbed: tuple[object, ...]
+) -> None:
+    first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
+    training = asyncio.create_task(first.pool.train("job", REWARD, 5))
+    async with asyncio.timeout(60):
+        await first.halfway.wait()
+    assert SnapshotStore(tmp_path).find("job") is None
+    made = first.points
+    await first.pool.save(30)
+    training.cancel()
+    await asyncio.wait({training})
+    await first.pool.close()
+
+    second = Watched(tmp_path / "second", SnapshotStore(tmp_path), snapshot_s=NEVER)
+    try:
+        assert numbers(await second.pool.train("job", REWARD, 5)) == undisturbed
+    finally:
+        await second.pool.close()
+    ((_, points),) = second.resumed
+    assert ITERATIONS // 3 <= made <= points < ITERATIONS
+
+
+@pytest.mark.parametrize("stop", ["", "slow"])
+async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
+    tmp_path: Path, undisturbed: tuple[object, ...], stop: str
+) -> None:
+    """Without a slot, and without a step made twice."""
+    asked, never = asyncio.Event(), asyncio.Event()
+    met: list[tuple[int, bool]] = []
+
+    async def at_first(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        asked.set()
+        await never.wait()
+        return ""
+
+    async def at_second(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
+        met.append((points[-1].env_steps, policy is not None and policy.is_file()))
+        return stop
+
+    pauses = (15 * 128,)
+    first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
+    training = asyncio.create_task(first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first))
+    async with asyncio.timeout(60):
+        await asked.wait()
+    await first.pool.save(30)
+    training.cancel()
+    await asyncio.wait({training})
+    await first.pool.close()
+    store = SnapshotStore(tmp_path)
+    second = Watched(tmp_path / "second", store, snapshot_s=NEVER)
+    try:
+        result = await second.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_second)
+        assert met == [(15 * 128, True)]
+        assert second.resumed == [("job", 15)]
+        if stop:
+            assert (result.failure_code, result.failure_reason, len(result.points)) == ("stopped", "slow", 15)
+            assert second.pool._workers == []
+        else:
+            assert numbers(result) == undisturbed
+    finally:
+        await second.pool.close()
+    store.drop("job")
+    assert list((tmp_path / ".snapshots").iterdir()) == []
+
+
+async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was_said(tmp_path: Path) -> None:
+    slow = "import time\ndef compute_reward(pole_upright):\n    time.sleep(3)\n    return pole_upright, {'upright': pole_upright}\n"
+    watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path), snapshot_s=NEVER)
+    training = asyncio.create_task(watched.pool.train("job", slow, 5))
+    try:
+        async with asyncio.timeout(60):
+            while not watched.points:  # after the first iteration the second is under way
+                await asyncio.sleep(0.02)
+        began = time.monotonic()
+        await watched.pool.save(0.2)
+        # nor when somebody stops waiting
+        saving = asyncio.create_task(watched.pool.save(30))
+        while not asks_for_states():
+            await asyncio.sleep(0)
+        saving.cancel()
+        await asyncio.wait({saving})
+        assert not asks_for_states()
+        assert time.monotonic() - began < 2.0
+    finally:
+        training.cancel()
+        await asyncio.wait({training})
+        await watched.pool.close()
+
+
+def asks_for_states() -> bool:
+    """Whether a worker is asked for its states right now."""
+    return any("TrainingWorker.save" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(

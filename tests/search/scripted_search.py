@@ -163,7 +163,6 @@ class ScriptedSearch:
         *,
         fuse: Fuse | None = None,
         observer: Observer | Callable[[Any], None] = lambda event: None,
-        baseline_slots: int = 4,
         deadline: Deadline | None = None,
         strategy: Strategy | None = None,
         analyst: Analyses | None = None,
@@ -175,12 +174,13 @@ class ScriptedSearch:
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
         attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, observer)
         briefing = Briefing(run, strategy or Greedy(), analyst=analyst)
-        self.engine = SearchEngine(run, designer, attempts, briefing, observer, deadline, spent)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
-        self.finals = FinalTrainings(run, self.trials, self.cache, observer, baseline_slots)
+        self.finals = FinalTrainings(run, self.trials, self.cache, observer)
+        self.engine = SearchEngine(run, designer, attempts, briefing, observer, deadline, spent)
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
+        self.engine._baselines = self.finals.known
         async with asyncio.TaskGroup() as group:
             group.create_task(self.finals.baselines())
             group.create_task(_generations(self.engine, self.finals, self.run.settings.finalists))

@@ -117,8 +117,8 @@ SETTINGS = SearchSettings(env="cart", env_steps=1000, num_envs=10, horizon=10, f
 
 
 def missing(settings: SearchSettings) -> int:
-    """The human and the sparse reward from every final seed."""
-    return 2 * settings.final_seeds
+    """The human and the sparse reward from each of their seeds."""
+    return 2 * settings.seeds_of_baselines
 
 
 def planned(text: str, given: tuple[str, ...] = (), *, settings: SearchSettings = SETTINGS, **options: Any) -> Any:
@@ -137,7 +137,6 @@ def size(made: Any) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("33k", (1, 4)),  # 1 x 4: 3.72 + 4 + 15 + 10 = 32.72; 1 x 5 takes 33.65
         ("36.5k", (1, 8)),  # 36.44; 1 x 9 takes 37.37
         ("45k", (1, 16)),  # 14.88 + 4 + 25 = 43.88; 2 x 8 takes 47.88
         ("50k", (2, 9)),  # 2 * 12.37 + 25 = 49.74; 2 x 10 takes 51.6, 3 x 8 takes 59.32
@@ -167,9 +166,9 @@ def test_baselines_that_are_not_wanted_take_no_room() -> None:
 
 
 def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
-    # 1 x 7: 7 + 4 + 15 + 10 = 36; 1 x 8 takes 37
-    assert size(planned("36.5k", restorable=False)) == (1, 7)
-    assert size(planned("36.5k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 7)
+    # 1 x 8: 8 + 4 + 15 + 10 = 37; 1 x 9 takes 38
+    assert size(planned("37.5k", restorable=False)) == (1, 8)
+    assert size(planned("37.5k", settings=SETTINGS.model_copy(update={"racing": False}))) == (1, 8)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +255,13 @@ def test_what_is_given_stays() -> None:
 
 def test_what_is_given_is_not_reduced() -> None:
     # 18.86 trainings with 5 final seeds and 1 finalist (1.86 + 2 + 5 + 10); 15k / 18.86 = 795 env steps, 7 updates
-    made = planned("15k", ("final_seeds",)).settings
+    made = planned("15k", ("baselines", "final_seeds")).settings
     assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 700)
-    made = planned("15k", ("final_seeds", "finalists")).settings
+    made = planned("15k", ("baselines", "final_seeds", "finalists")).settings
     # 1.86 + 2 + 5 * 2 + 10 = 23.86; 15k / 23.86 = 628
     assert (made.final_seeds, made.finalists, made.env_steps) == (5, 3, 600)
     with pytest.raises(SettingsError, match="the smallest search here takes 13k"):  # 12.86 trainings of 1000
-        planned("10k", ("env_steps",))
+        planned("10k", ("baselines", "env_steps"))
 
 
 def test_given_sizes_that_do_not_fit_are_an_error() -> None:
@@ -274,18 +273,52 @@ def test_given_sizes_that_do_not_fit_are_an_error() -> None:
 # ── reductions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize(
+    ("text", "expected", "seeds", "told"),
+    [
+        ("36.5k", (1, 8), 5, ""),  # 7.44 + 4 + 15 + 10 = 36.44
+        ("36k", (1, 9), 4, "; reduced to fit: baseline seeds 5 → 4"),  # 1 x 9: 8.37 + 4 + 15 + 8 = 35.37
+        ("31k", (1, 8), 2, "; reduced to fit: baseline seeds 5 → 2"),  # 30.44
+        ("30k", (1, 11), 0, "; reduced to fit: no baselines"),  # 10.23 + 4 + 15 = 29.23
+        ("25k", (1, 6), 0, "; reduced to fit: no baselines"),  # 5.58 + 4 + 15 = 24.58
+    ],
+)
+def test_baselines_make_room_for_a_generation_of_eight(
+    text: str, expected: tuple[int, int], seeds: int, told: str
+) -> None:
+    made = planned(text)
+    assert size(made) == expected
+    assert (made.settings.baselines, made.settings.seeds_of_baselines if seeds else 0) == (seeds > 0, seeds)
+    assert made.text.endswith(f"env steps{told}")
+    assert (made.settings.final_seeds, made.settings.finalists, made.settings.env_steps) == (5, 3, 1000)
+
+
+def test_baselines_that_cost_nothing_or_are_asked_for_stay() -> None:
+    # from three seeds they are in the cache: 2.79 + 3 + 15 = 20.79, and 1 x 4 takes 22.72
+    def cached(settings: SearchSettings) -> int:
+        return 2 * max(0, settings.seeds_of_baselines - 3)
+
+    made = planned("21k", baselines=cached)
+    assert (size(made), made.settings.baselines, made.settings.baseline_seeds) == ((1, 3), True, 3)
+    made = planned("33k", ("baselines",))  # 1 x 4: 3.72 + 4 + 15 + 10 = 32.72; 1 x 5 takes 33.65
+    assert (size(made), made.settings.seeds_of_baselines) == ((1, 4), 5)
+    of_four = SETTINGS.model_copy(update={"baseline_seeds": 4})
+    made = planned("31k", ("baseline_seeds",), settings=of_four)  # 32.72 less 2
+    assert (size(made), made.settings.seeds_of_baselines) == ((1, 4), 4)
+
+
 def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
     # 1 x 2 takes 1.86 + 2 + 10 + 10 = 23.86 as it is, and 1.86 + 2 + 8 + 8 = 19.86 with 4 final seeds
-    made = planned("20k")
+    made = planned("20k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 4, 3)
     assert made.text.endswith("; reduced to fit: final seeds 5 → 4")
     # 3.86 + 6 + 6 = 15.86 with 3 seeds and 3 or 2 finalists, 12.86 with 1; then 1 x 3 takes 2.79 + 3 + 3 + 6 = 14.79
-    made = planned("15k")
+    made = planned("15k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 3), 3, 1)
     assert made.settings.env_steps == 1000
     assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
     # 10k / 12.86 = 777 env steps: 7 updates
-    made = planned("10k")
+    made = planned("10k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 3, 1)
     assert made.settings.env_steps == 700
     assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1, env steps 1,000 → 700")
@@ -294,11 +327,11 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
 def test_too_small_a_budget_says_what_the_smallest_is() -> None:
     # a quarter of 10 updates, rounded up, is 3: 12.86 * 300 = 3858
     with pytest.raises(SettingsError) as caught:
-        planned("3.8k")
+        planned("3.8k", ("baselines",))
     assert "the budget of 3.8k is too small: the smallest search here takes 3.9k" in caught.value.message
     assert "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)" in caught.value.message
     assert "--budget 3.9k" in caught.value.hint
-    made = planned("3.9k").settings
+    made = planned("3.9k", ("baselines",)).settings
     assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (1, 2, 3, 1, 300)
 
 
@@ -337,7 +370,7 @@ def in_time(text: str, workers: int, **options: Any) -> Any:
     ],
 )
 def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, expected: tuple[int, int]) -> None:
-    made = in_time(text, workers)
+    made = in_time(text, workers, given=("baselines",))
     assert size(made) == expected
     assert f"at the {rate} env steps/s that were measured" in made.text
 
@@ -359,8 +392,8 @@ def test_without_working_ahead_every_phase_waits_for_the_last_training(
 def test_too_short_a_time_says_what_the_shortest_is() -> None:
     # 300 env steps a training, 3 s: (0.93 + 1 + ceil(3 / 2) + ceil(6 / 2)) * 3 / 0.85 + 10 = 34.5 s
     with pytest.raises(SettingsError, match="the budget of 20s is too small: the smallest search here takes 35s"):
-        in_time("20s", 2)
-    assert in_time("35s", 2).settings.env_steps == 300
+        in_time("20s", 2, given=("baselines",))
+    assert in_time("35s", 2, given=("baselines",)).settings.env_steps == 300
 
 
 # ── the end of a wall-time budget ───────────────────────────────────────────────────────────────────────────────────────
@@ -541,23 +574,24 @@ def test_a_budget_that_is_none_is_an_error_before_anything_starts(eureka: Comman
 
 @pytest.mark.slow
 def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
-    flags = ("--env", str(puck), "--budget", "200k")
+    flags = ("--env", str(puck), "--budget", "215k", "--finalists", "2")
     run = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    # 200k are 24.4 trainings of 8192 env steps, 16 whole updates. The checkpoint of the rung is after 12 of them: racing saves 0.25 / 2 * 7 / 15
-    # = 0.058. 1 x 2 takes 1.88 + 2 + 10 + 10 = 23.88, 1 x 3 takes 30.83
+    # 215k are 26.2 trainings of 8192 env steps, 16 whole updates. The checkpoint of the rung is after 12 of them: racing saves 0.25 / 2 * 7 / 15
+    # = 0.058. 1 x 8 takes 7.53 + 4 + 10 = 21.53 and two for each seed of the baselines; 1 x 9 with two of these takes 26.48
     settings = run["settings"]
-    assert (settings["budget"], settings["iterations"], settings["samples"]) == ("200k", 1, 2)
-    assert (settings["final_seeds"], settings["finalists"], settings["env_steps"]) == (5, 3, 8192)
-    assert run["cost"]["env_steps"] <= 200_000
-    text = "the budget of 200k gives 1 generation of 2, about 196k env steps"
+    assert (settings["budget"], settings["iterations"], settings["samples"]) == ("215k", 1, 8)
+    assert (settings["final_seeds"], settings["baseline_seeds"], settings["env_steps"]) == (5, 2, 8192)
+    assert run["cost"]["env_steps"] <= 215_000
+    assert [len(run[name]["seeds"]) for name in ("best", "human", "sparse")] == [5, 2, 2]
+    text = "the budget of 215k gives 1 generation of 8, about 209k env steps; reduced to fit: baseline seeds 5 → 2"
     assert run["budget"] == [text]
     folder = eureka.run_folder()
     assert text[1:] in (folder / "report.md").read_text()
     stored = yaml.safe_load((folder / "settings.yaml").read_text())
-    assert (stored["budget"], stored["iterations"], stored["samples"]) == ("200k", 1, 2)
-    # the baselines are in the cache now: 1 x 4 takes 3.77 + 4 + 15 = 22.77, 1 x 5 takes 23.71, 1 x 6 24.65
+    assert (stored["budget"], stored["iterations"], stored["samples"]) == ("215k", 1, 8)
+    # two seeds of the baselines are in the cache now, so there is room for two more
     second = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    assert (second["settings"]["iterations"], second["settings"]["samples"]) == (1, 5)
+    assert (second["settings"]["samples"], second["settings"]["baseline_seeds"]) == (8, 4)
     too_small = eureka("search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2)
     assert "is too small" in too_small
 

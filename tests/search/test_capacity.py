@@ -5,19 +5,22 @@ from eureka_agent.settings import SearchSettings
 
 
 def test_a_default_search_on_two_cores_fills_its_slots() -> None:
-    # two generations of 8 at times, and half of the 6 baselines beside them: 19 on two workers
+    # a generation of 8 with the 10 baselines beside it: 18 on two workers
+    capacity = plan_capacity(SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=5), places=2)
+    assert (capacity.workers, capacity.slots) == (2, 9)
+    # two generations of 8 at times, and only 6 baselines
     capacity = plan_capacity(SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3), places=2)
-    assert (capacity.workers, capacity.slots, capacity.baseline_slots) == (2, 10, 3)
+    assert (capacity.workers, capacity.slots) == (2, 8)
 
 
 def test_a_search_that_waits_for_its_generations_needs_half_as_many() -> None:
     waiting = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3, work_ahead=False)
-    # a generation has 8 candidates and a quarter of the 6 baselines beside them, 10 trainings; the finals are 9
+    # a generation has 8 candidates, and the 6 baselines beside it; the finals are 9
     capacity = plan_capacity(waiting, places=2)
-    assert (capacity.workers, capacity.slots, capacity.baseline_slots) == (2, 5, 2)
-    # without confirmations there are half as many phases: 8 and 3 are 11, on 2 workers 6 each
-    capacity = plan_capacity(waiting.model_copy(update={"confirm": 0}), places=2)
-    assert (capacity.workers, capacity.slots, capacity.baseline_slots) == (2, 6, 3)
+    assert (capacity.workers, capacity.slots) == (2, 7)
+    # with fewer seeds of the baselines the finals need most
+    capacity = plan_capacity(waiting.model_copy(update={"baseline_seeds": 1, "samples": 4}), places=2)
+    assert (capacity.workers, capacity.slots) == (2, 5)
 
 
 def test_a_single_training_takes_one_worker_with_one_slot() -> None:
@@ -28,4 +31,3 @@ def test_a_single_training_takes_one_worker_with_one_slot() -> None:
 def test_slots_and_workers_set_by_hand_are_kept() -> None:
     capacity = plan_capacity(SearchSettings(iterations=1, samples=64, slots=4, workers=3), places=2)
     assert (capacity.workers, capacity.slots) == (3, 4)
-    assert capacity.baseline_slots == 1

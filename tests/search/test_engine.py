@@ -11,12 +11,35 @@ from scripted_search import BROKEN, IMPORTING, MISSPELT, ScriptedDesigner, Scrip
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EurekaError
-from eureka_agent.records import Operator, Proposal
-from eureka_agent.report.events import IterationEnded, IterationStarted
+from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
+from eureka_agent.report.events import IterationEnded, IterationStarted, Notice
+from eureka_agent.search.assembly import AnalystIfReachable
 from eureka_agent.search.engine import SearchFailedError, first_error
+from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
+
+
+FITNESS: dict[str | tuple[str, int], float | str] = {
+    **{reward(weight): float(weight) for weight in range(1, 7)},
+    reward(100): 6.0,  # human
+    reward(200): 1.0,  # sparse
+}
+
+
+class Unreachable(ScriptedDesigner):
+    """Answers so many requests, and no more."""
+
+    def __init__(self, sources: list[str], answers: int, **options: Any) -> None:
+        super().__init__(sources, **options)
+        self._answers = answers
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        if len(self.requests) == self._answers:
+            raise EurekaError("the model is gone", "look for it")
+        return await super().propose(request)
 
 
 # ── generations in which all fail ───────────────────────────────────────────────────────────────────────────────────────
@@ -273,20 +296,101 @@ async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_sib
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
-async def test_a_designer_that_cannot_go_on_ends_the_search_with_its_own_words(
+async def test_a_designer_that_cannot_go_on_ends_the_search_with_what_is_trained(
     make_run: MakeRun, concurrent: bool
 ) -> None:
-    class Penniless(ScriptedDesigner):
-        async def propose(self, request: DesignRequest) -> Proposal:
-            if len(self.requests) == 2:
-                raise EurekaError("the budget is spent", "raise it")
-            return await super().propose(request)
+    run = make_run(iterations=3, samples=2, finalists=1, final_seeds=1)
+    designer = Unreachable([reward(1), reward(2), reward(3)], 3, concurrent=concurrent)
+    told: list[Any] = []
+    await ScriptedSearch(run, designer, TableTrials(FITNESS), observer=told.append).see_through()
+    assert rows(run) == [
+        ("1-01", "trained", reward(1), 1.0),
+        ("1-02", "trained", reward(2), 2.0),
+        ("2-01", "trained", reward(3), 3.0),  # it was there when the next could not be had
+    ]
+    assert [training.name for training in run.archive.trainings()] == ["2-01", "human", "sparse"]
+    (warning,) = (event.text for event in told if isinstance(event, Notice))
+    assert warning.startswith("the search ended with generation 2: the model is gone; what was trained until then")
+    (remark,) = run_report(run).remarks
+    assert remark == warning
+    # a resumed search asks again, for what is missing
+    again = open_run(run.folder)
+    designer = Unreachable([reward(4), reward(5), reward(6)], 9, concurrent=concurrent)
+    await ScriptedSearch(again, designer, TableTrials(FITNESS)).see_through()
+    assert [row[0] for row in rows(again)] == ["1-01", "1-02", "2-01", "2-02", "3-01", "3-02"]
+    assert {training.name for training in again.archive.trainings()} == {"2-01", "3-02", "human", "sparse"}
+    assert run_report(again).remarks == ()
 
-    run = make_run(iterations=2, samples=2)
-    designer = Penniless([reward(1), reward(2)], concurrent=concurrent)
-    with pytest.raises(EurekaError, match=r"^the budget is spent\n"):
-        await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0, reward(2): 2.0})).engine.search()
-    assert rows(run) == [("1-01", "trained", reward(1), 1.0), ("1-02", "trained", reward(2), 2.0)]
+
+@pytest.mark.parametrize("concurrent", [False, True])
+async def test_a_designer_that_never_could_fails_the_search_with_its_own_words(
+    make_run: MakeRun, concurrent: bool
+) -> None:
+    designer = Unreachable([], 0, concurrent=concurrent)
+    with pytest.raises(EurekaError, match=r"^the model is gone\n"):
+        await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.search()
+
+
+async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(make_run: MakeRun) -> None:
+    class GoneReviewer:
+        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+            raise LanguageModelError("the reviewer is gone", "")
+
+    class NoRevisions(ScriptedDesigner):
+        async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+            raise LanguageModelError("the model is gone", "")
+
+    run = make_run(iterations=2, samples=3, finalists=1, final_seeds=1)
+    designer = NoRevisions([reward(1), IMPORTING, reward(3)], concurrent=True)
+    told: list[Any] = []
+    trials = TableTrials(FITNESS)
+    await ScriptedSearch(run, designer, trials, observer=told.append, reviewer=GoneReviewer()).see_through()
+    assert [row[:2] for row in rows(run)] == [("1-01", "trained"), ("1-02", "rejected"), ("1-03", "trained")]
+    warnings = [event.text for event in told if isinstance(event, Notice)]
+    assert warnings[:-1] == [f"{name} goes on without a review: the reviewer is gone" for name in ("1-01", "1-03")]
+    assert {training.name for training in run.archive.trainings()} == {"1-03", "human", "sparse"}
+
+
+async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
+    class Gone:
+        async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+            raise LanguageModelError("no key", "")
+
+    told: list[Any] = []
+    diagnosis = Diagnosis(fitness=1.0, fitness_values=(), episode_length_values=(), components=(), findings=(), text="")
+    assert await AnalystIfReachable(Gone(), told.append).analyse("1-01", "", diagnosis) == ""
+    assert [event.text for event in told] == ["the designer is told of 1-01 without an analysis: no key"]
+
+
+async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_there_is(make_run: MakeRun) -> None:
+    settings = {"iterations": 3, "samples": 2, "revisions": 0, "retry_rounds": 1, "finalists": 2, "final_seeds": 1}
+    run = make_run(**settings, novelty=False)
+    sources = [reward(1), reward(2), IMPORTING, MISSPELT, IMPORTING, reward(7)]
+    table = {**FITNESS, reward(7): "went NaN"}
+    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).see_through()
+    assert [row[:2] for row in rows(run)] == [
+        ("1-01", "trained"),
+        ("1-02", "trained"),
+        ("2-01", "rejected"),
+        ("2-02", "rejected"),
+        ("2-03", "rejected"),
+        ("2-04", "failed"),
+    ]
+    assert {training.name for training in run.archive.trainings()} == {"1-01", "1-02", "human", "sparse"}
+    (remark,) = run_report(run).remarks
+    assert "generation 2: every proposal of iteration 2 failed, in 2 rounds of 2: A201 " in remark
+    assert "--retry-rounds 2` tries again" in remark
+    # it ends the same when it is resumed, without asking or training anything
+    again = ScriptedSearch(open_run(run.folder), ScriptedDesigner([]), TableTrials({}))
+    await again.see_through()
+    assert (again.designer.requests, again.trials.requests) == ([], [])
+    # a further round, which a person asks for, goes on with it
+    longer = open_run(run.folder)
+    longer.settings = longer.settings.model_copy(update={"retry_rounds": 2})
+    more = ScriptedDesigner([reward(3), reward(4), reward(5), reward(6)])
+    await ScriptedSearch(longer, more, TableTrials(FITNESS)).see_through()
+    assert [row[:2] for row in rows(longer)][6:] == [(name, "trained") for name in ("2-05", "2-06", "3-01", "3-02")]
+    assert run_report(longer).remarks == ()
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,8 @@ from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.errors import EurekaError
+from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.summary import best_attempt
@@ -127,11 +130,21 @@ async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run
     assert later.trials.labels == ["human"]
 
 
-async def test_baselines_leave_slots_to_candidates(make_run: MakeRun) -> None:
-    search = four_proposals(make_run(final_seeds=3), {HUMAN: 6.0, SPARSE: 1.0}, baseline_slots=2)
+async def test_fewer_seeds_of_the_baselines_are_the_first_of_the_finals(make_run: MakeRun) -> None:
+    search = four_proposals(make_run(final_seeds=3, baseline_seeds=2), {HUMAN: 6.0, SPARSE: 1.0})
     await search.finals.baselines()
-    assert len(search.trials.requests) == 6
-    assert search.trials.most_at_once == 2
+    assert Counter(request.seed for request in search.trials.requests) == {FIRST: 2, SECOND: 2}
+
+
+async def test_baselines_are_known_when_all_have_ended_and_give_way_to_candidates(make_run: MakeRun) -> None:
+    search = four_proposals(make_run(final_seeds=2), {HUMAN: 6.0, (HUMAN, SECOND): "went NaN", SPARSE: 1.0})
+    known = asyncio.create_task(search.finals.known())
+    await asyncio.sleep(0)
+    assert not known.done()
+    await search.finals.baselines()
+    await known
+    assert len(search.run.archive.trainings()) == 4
+    assert {request.priority for request in search.trials.requests} == {1}
 
 
 async def test_a_task_without_baselines_trains_none(make_run: MakeRun) -> None:
@@ -206,6 +219,23 @@ async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(make
         await search.finals.finalists(attempts[:1])
     keep_best(run, attempts[0], run.archive.trainings())
     assert (run.folder / "best/policy.safetensors").read_text() == f"policy of 1-02@{attempts[0].seed}"
+
+
+async def test_a_search_that_fails_in_the_end_leaves_its_best(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=4, finalists=0)
+    search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0})
+    await search.engine.search()
+    with pytest.raises(EurekaError, match="the wall went away"), keeping_best(run):
+        raise EurekaError("the wall went away")
+    assert (run.folder / "best/reward.py").read_text() == reward(2)
+    assert (run.folder / "best/policy.safetensors").read_text().startswith("policy of 1-02@")
+
+
+def test_a_search_that_fails_with_nothing_keeps_its_own_words(make_run: MakeRun) -> None:
+    run = make_run()
+    with pytest.raises(EurekaError, match="the wall went away"), keeping_best(run):
+        raise EurekaError("the wall went away")
+    assert not (run.folder / "best").exists()
 
 
 async def test_a_final_killed_between_two_seeds_is_finished_with_the_one_that_is_missing(make_run: MakeRun) -> None:

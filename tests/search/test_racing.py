@@ -34,6 +34,14 @@ def test_small_differences_are_noise() -> None:
     assert behind({0: 10.0, 1: 10.0, 2: 10.0, 3: 9.7}).keys() == {3}
 
 
+def test_who_is_within_the_noise_of_the_seeds_goes_on() -> None:
+    # as in the first test: a bar of 10 − 0.74, which noise of 1.5 lowers to 8.5, and noise of 0.5 leaves where it is
+    values: dict[int, float | None] = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
+    assert behind(values, noise=1.5).keys() == {5}
+    assert behind(values, noise=0.5).keys() == {2, 5}
+    assert behind(values, noise=6.0) == {}
+
+
 def test_negative_fitness_is_compared_as_what_it_is() -> None:
     assert behind({0: -10.0, 1: -11.0, 2: -10.5, 3: -40.0}).keys() == {3}
 
@@ -187,6 +195,18 @@ async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
         second = asyncio.create_task(race.at_rung(0, 1, 20.0))
         assert (await race.at_rung(2, 1, 5.0)).startswith("fitness 5.00")
         assert await second == ""
+
+
+async def test_nobody_is_stopped_before_the_noise_is_known_and_the_better_half_goes_on() -> None:
+    scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
+    race = Race(scores, [[]], noise_is_known=False)
+    tasks = {each: asyncio.create_task(race.at_rung(each, 0, score)) for each, score in scores.items()}
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert [candidate for candidate, task in tasks.items() if task.done()] == [1, 3, 4]
+    await race.tell_noise([1.5])
+    async with asyncio.timeout(10):
+        assert {candidate for candidate, task in tasks.items() if await task} == {5}
 
 
 async def test_earlier_generations_are_compared_with() -> None:

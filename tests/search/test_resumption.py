@@ -11,8 +11,9 @@ import yaml
 from eureka_agent.archive.run_folder import create_run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.resumption import check_resumable, driver_scratch
-from eureka_agent.settings import SearchSettings
+from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
+from eureka_agent.search.summary import run_report
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
 
 @pytest.fixture
@@ -37,6 +38,69 @@ def test_what_makes_an_attempt_may_not_change(folder: Path, name: str, value: ob
     edit(folder, **{name: value})
     with pytest.raises(SettingsError, match=f"the setting '{name}'"):
         check_resumable(open_run(folder))
+
+
+def test_what_a_flag_changes_is_written_down_with_what_it_was(folder: Path) -> None:
+    run = open_run(folder)
+    run.settings = with_changes(run, {"gate": False, "max_cost": "5.00", "iterations": 2})
+    assert record_changes(run) == ["max_cost changed from None to 5.00", "gate changed from True to False"]
+    assert run.sign() == ""
+    again = open_run(folder)
+    assert (again.settings.gate, str(again.settings.max_cost)) == (False, "5.00")
+    assert again.is_own()
+    text = (folder / "settings.yaml").read_text()
+    assert text.startswith("# 20")
+    assert "Z: gate changed from True to False\n" in text or "+00:00: gate changed from True to False\n" in text
+    check_resumable(again)
+    assert record_changes(again) == []
+    # what was before is known after the next change, too
+    again.settings = with_changes(again, {"gate": True})
+    assert record_changes(again) == ["gate changed from False to True"]
+    assert open_run(folder).settings.gate
+    assert (folder / "settings.yaml").read_text().count("# 20") == 3
+    told = run_report(again).remarks
+    assert told[1:] == ("when it was resumed, gate changed from True to False", "when it was resumed, gate changed from False to True")  # fmt: skip
+
+
+def test_what_was_edited_by_hand_is_written_down_too(folder: Path) -> None:
+    edit(folder, iterations=9)
+    assert record_changes(open_run(folder)) == ["iterations changed from 2 to 9"]
+
+
+def test_a_setting_that_is_given_as_it_was_is_no_change(folder: Path) -> None:
+    run = open_run(folder)
+    run.settings = with_changes(run, {"samples": 2, "gate": True})
+    before = (folder / "settings.yaml").read_bytes()
+    assert record_changes(run) == []
+    assert (folder / "settings.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", sorted(SearchSettings.model_fields.keys() - FREE_SETTINGS))
+def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> None:
+    values: dict[str, object] = {
+        "env": "ant",
+        "task": "swingup",
+        "sentence": "other words",
+        "model": ("openai/x",),
+        "reviewer": "off",
+        "analyst": "off",
+        "strategy": "tree",
+        "fitness": "written",
+        "activation": "elu",
+        "hidden_sizes": (8,),
+        "rungs": (0.5,),
+        "tuning": True,
+        "work_ahead": False,
+        "clip_value_loss": False,
+    }
+    values |= {"temperature": 0.5, "reply_tokens": 9, "revisions": 1, "confirm": 1}
+    run = open_run(folder)
+    before = getattr(run.settings, name)
+    if name not in values:
+        values[name] = (before + 0.1) / 2 if isinstance(before, float) else before + 1
+    with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')} is .* and cannot become .*: ") as caught:
+        with_changes(run, {name: values[name]})
+    assert "resume --help" in caught.value.hint
 
 
 def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(

@@ -150,7 +150,7 @@ def workers_of(folder: Path) -> list[int]:
 def test_interrupting_stops_cleanly_and_says_how_to_resume(
     unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
 ) -> None:
-    process = eureka.popen(*small())
+    process = eureka.popen(*small(), "--snapshot-interval", "3600")
     wait_for(lambda: trained_in(eureka.folder / "runs") >= 1 or process.poll() is not None, "trained attempt")
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
@@ -161,6 +161,13 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     assert eureka.json("show", str(folder))["status"] == "stopped"
     wait_for(lambda: not workers_of(eureka.folder), "end of the workers")
     assert (folder / "report.md").is_file()
+    assert "saving the trainings under way" in (folder / "log.txt").read_text()
+    saved = {path.stem for path in (folder / ".snapshots").glob("*.safetensors") if ".policy" not in path.name}
+    assert saved
+    eureka("resume", str(folder))
+    assert table(eureka.json("show", str(folder))) == table(unbroken)
+    log = (folder / "log.txt").read_text()
+    assert all(f"training of {job.partition('@')[0]} goes on at " in log for job in saved)
 
 
 def test_a_second_search_takes_the_baselines_from_the_first(
@@ -193,6 +200,22 @@ def test_a_changed_environment_is_not_resumed(
     eureka("search", "bring the puck to the middle", *flags)
     (copy / "env.py").write_text((copy / "env.py").read_text().replace("0.3 * actions", "0.2 * actions"))
     assert "has changed since the run" in eureka("resume", "latest", status=2)
+
+
+def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(eureka: CommandLine, puck: Path) -> None:
+    flags = ["--iterations", "1", "--samples", "1", "--finalists", "0", "--env-steps", "1024"]
+    eureka("search", "bring the puck to the middle", "--env", str(puck), *flags)
+    errors = eureka("resume", "latest", "--samples", "2", status=2)
+    assert "--samples is 1 in" in errors
+    assert "what was designed so far follows from it" in errors
+    output = eureka("resume", "latest", "--iterations", "2", "--no-gate")
+    assert "iterations changed from 1 to 2" in output
+    assert "gate changed from True to False" in output
+    shown = eureka.json("show", "latest")
+    assert {entry["id"].partition("-")[0] for entry in shown["attempts"]} == {"1", "2"}
+    assert shown["remarks"][0] == "when it was resumed, iterations changed from 1 to 2"
+    # signed again: its own settings bring no question
+    assert "--trust" not in eureka("resume", "latest")
 
 
 def test_a_persons_own_reward_is_trained_and_scored(eureka: CommandLine, puck: Path) -> None:
