@@ -16,13 +16,16 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError, signal_name
+from eureka_agent.invocation import command
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.worker.messages import (
     EVENT,
+    LONGEST_FAULT,
+    LONGEST_HINT,
     MAX_FILE_BYTES,
     MAX_LINE_BYTES,
     Command,
@@ -32,6 +35,7 @@ from eureka_agent.worker.messages import (
     Open,
     Opened,
     Shutdown,
+    one_line,
     plain_text,
 )
 
@@ -67,6 +71,23 @@ def environment_folder(environment: str) -> Path | None:
     folder = Path(os.path.expanduser(environment))  # which leaves a person that nobody knows as it is
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
+
+
+def raised_by(fault: Fault, otherwise: type[EurekaError], opening: bool = False) -> EurekaError:
+    """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to blame, else one of the type given.
+
+    `opening`: there is no reward yet.
+    """
+    if not fault.environment:
+        return otherwise(fault.message, fault.hint)
+    whose = (
+        "the environment fails before any reward is called" if opening else "the environment is at fault, no reward is"
+    )
+    check = command("envs --check PATH")
+    return EnvironmentFaultError(
+        f"{whose}: {one_line(fault.message, LONGEST_FAULT)}",
+        f"{one_line(fault.hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
+    )
 
 
 class _ProtocolViolationError(Exception):
@@ -202,13 +223,14 @@ class WorkerClient:
         device: str = "cpu",
         timeout_s: float = START_SECONDS,
         fitness: WrittenFitness | None = None,
+        rehearse: bool = False,
     ) -> Opened:
-        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given.
+        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given; `rehearse`: and try it out.
 
         Raises EurekaError with the worker's words when they cannot be loaded.
         """
         reference = absolute_reference(environment)
-        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness))
+        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse))
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:
@@ -221,7 +243,7 @@ class WorkerClient:
             return event
         await self.kill()
         if isinstance(event, Fault):
-            raise EurekaError(event.message, event.hint)
+            raise raised_by(event, EurekaError, opening=True)
         raise WorkerDiedError(f"the worker answered 'open' with {event.type!r}", "expected 'opened'")
 
     def ending(self) -> str:

@@ -94,7 +94,8 @@ class Evaluator:
     async def evaluate(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> Evaluation:
         """Episodes of a policy acting without noise; the worst and the best are written to `trajectories` (npz) if that is given.
 
-        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it.
+        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it,
+        EnvironmentFaultError when the environment's own code fails.
         """
         request = _Request(policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future())
         if self._closed:
