@@ -260,6 +260,11 @@ class WorkerClient:
         tail = plain_text(self._handle.last_words())
         return f"{how}\n{tail}" if tail else how
 
+    def stack(self) -> list[str]:
+        """Where the environment's code stands still, a line for each call, the innermost one first; empty where the worker did not write that."""
+        _, found, stack = plain_text(self._handle.last_words()).rpartition("Timeout (")
+        return [line.strip() for line in stack.splitlines() if line.startswith("  File ")] if found else []
+
     async def kill(self) -> None:
         """End it at once, with all its processes."""
         await self._wall.kill(self._handle)

@@ -34,6 +34,7 @@ from eureka_agent.worker.messages import (
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
+_STUCK_HINT = "look for a call into a library that does not end; an environment that is only slow needs a larger --training-timeout"
 _ITERATION_SHARE = 0.75
 """Of the silence that is allowed: what the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
 
@@ -164,10 +165,14 @@ class TrainingWorker:
             if event is not None and await self._take(event, on_slot_free):
                 client.last_sign_of_life = time.monotonic()
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
+                stack = client.stack()
                 await client.kill()
+                if stack:  # written where the environment's code was called, and did not come back
+                    what = f"it gave no sign of life for {timeout_s:g} s and was killed, in {stack[0]}"
+                    raise raised_by(Fault(job=None, message=what, hint=_STUCK_HINT, environment=True), WorkerDiedError)
                 raise WorkerDiedError(
                     f"the worker gave no sign of life for {timeout_s:g} s and was killed",
-                    "the environment may stand still in a library that cannot be interrupted, or be slow: raise --training-timeout",
+                    "free the machine of other work, or raise --training-timeout",
                 )
 
     async def _take(self, event: Event, on_slot_free: Callable[[], None]) -> bool:
