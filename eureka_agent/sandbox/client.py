@@ -16,16 +16,14 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError, signal_name
-from eureka_agent.invocation import command
+from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
+from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.worker.messages import (
     EVENT,
-    LONGEST_FAULT,
-    LONGEST_HINT,
     MAX_FILE_BYTES,
     MAX_LINE_BYTES,
     Command,
@@ -35,7 +33,6 @@ from eureka_agent.worker.messages import (
     Open,
     Opened,
     Shutdown,
-    one_line,
     plain_text,
 )
 
@@ -71,23 +68,6 @@ def environment_folder(environment: str) -> Path | None:
     folder = Path(os.path.expanduser(environment))  # which leaves a person that nobody knows as it is
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
-
-
-def raised_by(fault: Fault, otherwise: type[EurekaError], opening: bool = False) -> EurekaError:
-    """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to blame, else one of the type given.
-
-    `opening`: there is no reward yet.
-    """
-    if not fault.environment:
-        return otherwise(fault.message, fault.hint)
-    whose = (
-        "the environment fails before any reward is called" if opening else "the environment is at fault, no reward is"
-    )
-    check = command("envs --check PATH")
-    return EnvironmentFaultError(
-        f"{whose}: {one_line(fault.message, LONGEST_FAULT)}",
-        f"{one_line(fault.hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
-    )
 
 
 class _ProtocolViolationError(Exception):
@@ -260,10 +240,9 @@ class WorkerClient:
         tail = plain_text(self._handle.last_words())
         return f"{how}\n{tail}" if tail else how
 
-    def stack(self) -> list[str]:
-        """Where the environment's code stands still, a line for each call, the innermost one first; empty where the worker did not write that."""
-        _, found, stack = plain_text(self._handle.last_words()).rpartition("Timeout (")
-        return [line.strip() for line in stack.splitlines() if line.startswith("  File ")] if found else []
+    def last_words(self) -> str:
+        """The end of what it wrote to standard error; nothing of it is trusted."""
+        return self._handle.last_words()
 
     async def kill(self) -> None:
         """End it at once, with all its processes."""

@@ -12,11 +12,12 @@ from pathlib import Path
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
-from eureka_agent.sandbox.client import START_SECONDS, WorkerClient, raised_by
+from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by, stuck
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
     Cancel,
@@ -34,7 +35,6 @@ from eureka_agent.worker.messages import (
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
-_STUCK_HINT = "look for a call into a library that does not end; an environment that is only slow needs a larger --training-timeout"
 _ITERATION_SHARE = 0.75
 """Of the silence that is allowed: what the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
 
@@ -165,11 +165,9 @@ class TrainingWorker:
             if event is not None and await self._take(event, on_slot_free):
                 client.last_sign_of_life = time.monotonic()
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
-                stack = client.stack()
                 await client.kill()
-                if stack:  # written where the environment's code was called, and did not come back
-                    what = f"it gave no sign of life for {timeout_s:g} s and was killed, in {stack[0]}"
-                    raise raised_by(Fault(job=None, message=what, hint=_STUCK_HINT, environment=True), WorkerDiedError)
+                if (error := stuck(client.last_words(), timeout_s)) is not None:
+                    raise error
                 raise WorkerDiedError(
                     f"the worker gave no sign of life for {timeout_s:g} s and was killed",
                     "free the machine of other work, or raise --training-timeout",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import WrittenFitness
-from eureka_agent.sandbox.client import WorkerClient, raised_by
+from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.worker.messages import (
     DryRun,
     DryRunDone,

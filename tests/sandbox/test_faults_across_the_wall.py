@@ -11,11 +11,11 @@ from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lif
 from policy_files import save_random_policy
 
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
-from eureka_agent.sandbox.client import raised_by
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import LONGEST_FAULT, Fault
 

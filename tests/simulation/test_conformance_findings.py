@@ -135,7 +135,7 @@ def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> Non
     ("change", "part", "name"),
     [
         ((RESET, RESET + "        while self.height.max() < 99.0: pass\n"), "while self.height", "can be made"),
-        ((PHYSICS, "        while True: pass\n"), "while True", "variables after a step"),
+        ((PHYSICS, "        while True: pass\n"), "while True", "termination"),
     ],
 )
 def test_a_loop_that_never_ends_is_found_within_the_limit(
