@@ -35,7 +35,7 @@ from eureka_agent.worker.messages import (
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
-_ITERATION_SHARE = 0.75
+_ITERATION_SHARE = 0.7
 """Of the silence that is allowed: what the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
 
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 _REPEAT_SECONDS = 0.5
+_GRACE_SECONDS = 3.0
+"""What a busy machine may take from the end of a limit to the exception, before the process is ended."""
 _LOOKS = 10
 """A patient limit is over after so many looks at the clock."""
 
@@ -54,7 +56,8 @@ def patient_time_limit(seconds: float, dump_file: int | None = None, end_process
 
     with _alarms(look, seconds / _LOOKS, seconds / _LOOKS):
         if dump_file is not None:
-            faulthandler.dump_traceback_later(1.1 * seconds + _REPEAT_SECONDS, file=dump_file, exit=end_process)
+            grace = _GRACE_SECONDS if end_process else _REPEAT_SECONDS
+            faulthandler.dump_traceback_later(seconds + grace, file=dump_file, exit=end_process)
         try:
             yield
         finally:
