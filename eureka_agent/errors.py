@@ -32,6 +32,10 @@ class EnvironmentLoadError(EurekaError):
     """An environment folder, task or reward file that cannot be loaded."""
 
 
+class EnvironmentFaultError(EurekaError):
+    """An environment, or a task's fitness, that fails while it is used: no reward is to blame, and no model is asked to mend one."""
+
+
 class RunFolderError(EurekaError):
     """A folder that is not a run, or a run that cannot be read or written."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,10 @@ from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, pasteable
+from eureka_agent.report.wording import plural
+
+if TYPE_CHECKING:
+    from eureka_agent.simulation.conformance import Observer
 
 
 class NonconformingError(EurekaError):
@@ -23,9 +29,17 @@ class NonconformingError(EurekaError):
 @click.command(cls=Command)
 @click.argument("environment", required=False, shell_complete=completing.environments)
 @click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.1, max=86_400.0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that one check of --check may take.",
+)
 @click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
 @FORMAT
-def envs(environment: str | None, check: str | None, task: str | None, output_format: str) -> None:
+def envs(environment: str | None, check: str | None, time_limit: float, task: str | None, output_format: str) -> None:
     """List the built-in environments, show the variables of ENVIRONMENT, or check one of your own.
 
     \b
@@ -34,7 +48,7 @@ def envs(environment: str | None, check: str | None, task: str | None, output_fo
     eureka envs --check path/to/my_env
     """
     if check is not None:
-        _check(check, task, output_format)
+        _check(check, task, time_limit, output_format)
     elif environment is not None:
         _show(environment, task, output_format)
     else:
@@ -79,39 +93,62 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
     CleanConsole().print(render_environment(description, tuple(loaded.tasks)))
 
 
-def _check(reference: str, task: str | None, output_format: str) -> None:
+def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
     from eureka_agent.simulation.conformance import check_environment
 
+    progress = _progress(output_format == "json")
     with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
-        results = check_environment(reference, task)
-    failed = [result for result in results if not result.passed]
+        results = check_environment(reference, task, limit_s=limit_s, observer=progress)
+    counts = {severity: sum(result.severity == severity for result in results) for severity in ("warning", "error")}
     if output_format == "json":
-        print_json(
-            {
-                "checks": [
-                    {
-                        "name": result.name,
-                        "passed": result.passed,
-                        "expected": result.expected,
-                        "actual": result.actual,
-                        "hint": result.hint,
-                    }
-                    for result in results
-                ]
-            }
-        )
-    else:
-        for result in results:
-            mark = click.style("ok  ", fg="green") if result.passed else click.style("FAIL", fg="red")
-            click.echo(f"{mark} {result.name}")
-            if not result.passed:
-                click.echo(
-                    f"       expected: {result.expected}\n       actual:   {result.actual}\n       hint:     {pasteable(result.hint)}"
-                )
-    if failed:
+        print_json({"checks": [{**asdict(result), "passed": result.passed} for result in results]})
+    found = " and ".join(plural(count, severity) for severity, count in counts.items() if count)
+    if counts["error"]:
         raise NonconformingError(
-            f"{len(failed)} of {len(results)} checks failed on {reference!r}",
-            "mend the first one first: others may follow from it",
+            f"{found} in {plural(len(results), 'check')} of {reference!r}",
+            "mend the first error first: others may follow from it, and what trains is tried when there is none",
         )
     if output_format == "text":
-        click.echo(f"{reference} keeps the contract: {len(results)} checks passed")
+        with_warnings = f", {found}" if found else ""
+        click.echo(f"{reference} keeps the contract: {plural(len(results), 'check')}{with_warnings}")
+
+
+def _progress(silent: bool) -> Observer:
+    """Results as they come, like a linter's; on a terminal also what is under way."""
+    from eureka_agent.llm.text import printable
+    from eureka_agent.simulation.conformance import CheckResult, Observer
+
+    out, on_terminal = sys.stdout, sys.stderr.isatty()
+    colours = {"ok": "green", "warning": "yellow", "error": "red"}
+
+    class Lines(Observer):
+        """Prints each result; `silent`: on standard error alone, what takes time."""
+
+        task = ""
+
+        def begins(self, task: str, name: str, seconds: float) -> None:
+            if task != self.task and not silent:
+                click.secho(f"task {task}", bold=True, file=out)
+                self.task = task
+            if on_terminal:
+                click.echo(f"\r\x1b[K   … {name}", nl=False, err=True)
+            elif seconds:
+                click.echo(f"   … {name} (about {seconds:g} s)", err=True)
+
+        def ends(self, result: CheckResult) -> None:
+            if on_terminal:
+                click.echo("\r\x1b[K", nl=False, err=True)
+            if silent:
+                return
+            said = "" if result.severity == "ok" and result.actual == "as expected" else f": {printable(result.actual)}"
+            click.echo(
+                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])} {result.name}{said}", file=out
+            )
+            if result.severity != "ok":
+                click.echo(
+                    f"        expected: {printable(result.expected)}\n        hint:     {printable(pasteable(result.hint))}",
+                    file=out,
+                )
+            out.flush()
+
+    return Lines()

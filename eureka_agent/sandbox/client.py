@@ -21,6 +21,7 @@ from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
+from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.worker.messages import (
     EVENT,
     MAX_FILE_BYTES,
@@ -202,13 +203,14 @@ class WorkerClient:
         device: str = "cpu",
         timeout_s: float = START_SECONDS,
         fitness: WrittenFitness | None = None,
+        rehearse: bool = False,
     ) -> Opened:
-        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given.
+        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given; `rehearse`: and try it out.
 
         Raises EurekaError with the worker's words when they cannot be loaded.
         """
         reference = absolute_reference(environment)
-        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness))
+        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse))
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:
@@ -221,7 +223,7 @@ class WorkerClient:
             return event
         await self.kill()
         if isinstance(event, Fault):
-            raise EurekaError(event.message, event.hint)
+            raise raised_by(event, EurekaError, opening=True)
         raise WorkerDiedError(f"the worker answered 'open' with {event.type!r}", "expected 'opened'")
 
     def ending(self) -> str:
@@ -237,6 +239,10 @@ class WorkerClient:
             how = f"ended with exit status {status}"
         tail = plain_text(self._handle.last_words())
         return f"{how}\n{tail}" if tail else how
+
+    def last_words(self) -> str:
+        """The end of what it wrote to standard error; nothing of it is trusted."""
+        return self._handle.last_words()
 
     async def kill(self) -> None:
         """End it at once, with all its processes."""

@@ -38,7 +38,7 @@ class DryRunner:
         fitness: WrittenFitness | None = None,
     ) -> None:
         """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`: in place of the task's own metric."""
-        self._worker = WarmWorker(wall, environment, task, scratch_root, limits, fitness)
+        self._worker = WarmWorker(wall, environment, task, scratch_root, limits, fitness, rehearse=True)
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
@@ -56,7 +56,7 @@ class DryRunner:
         return self._worker.opened
 
     async def start(self) -> TaskDescription:
-        """Open the environment. Raises EurekaError with the worker's words when it cannot be loaded."""
+        """Open the environment and try it out. Raises EurekaError with the worker's words when it cannot be loaded, EnvironmentFaultError when it fails."""
         async with self._turn:
             await self._worker.ready()
             return self.description

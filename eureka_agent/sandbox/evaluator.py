@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import Evaluation, WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
@@ -94,7 +94,8 @@ class Evaluator:
     async def evaluate(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> Evaluation:
         """Episodes of a policy acting without noise; the worst and the best are written to `trajectories` (npz) if that is given.
 
-        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it.
+        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it,
+        EnvironmentFaultError when the environment's own code fails.
         """
         request = _Request(policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future())
         if self._closed:
@@ -196,7 +197,7 @@ class Evaluator:
             await self._pass(worker, requests)
         except Exception as error:  # noqa: BLE001  (whoever waits for a score hears of it)
             died = isinstance(error, WorkerDiedError)
-            unclear = isinstance(error, WorkerFaultError) and len(requests) > 1
+            unclear = isinstance(error, (WorkerFaultError, EnvironmentFaultError)) and len(requests) > 1
             again = []
             for request in requests:
                 request.deaths += died

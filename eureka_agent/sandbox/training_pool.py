@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
 from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
@@ -87,7 +87,8 @@ class TrainingPool:
         At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points so far and the policy, says
         "" or why it is to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
 
-        Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all.
+        Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all,
+        EnvironmentFaultError when the environment's own code fails: so will all other trainings.
         A cancelled call gives its slot back.
         """
         result = asyncio.get_running_loop().create_future()
@@ -175,6 +176,9 @@ class TrainingPool:
                 self._workers.remove(worker)
                 worker.lease.give_back()  # before its successor looks for a device: it takes this one
                 self._start_again(worker, error)
+        except EnvironmentFaultError as error:  # whoever trains next would meet it too
+            _raise_to([*worker.jobs.values(), *self._waiting], error)
+            self._waiting.clear()
         except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: whoever waits must hear of it)
             _raise_to(worker.jobs.values(), error)
         finally:

@@ -18,6 +18,7 @@ from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by, stuck
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 from eureka_agent.worker.messages import (
     AllSaved,
@@ -37,6 +38,8 @@ from eureka_agent.worker.messages import (
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
+_ITERATION_SHARE = 0.7
+"""Of the silence that is allowed: what the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +114,20 @@ class TrainingWorker:
         self._client = await WorkerClient.start(setup.wall, setup.scratch_root, limits, setup.environment)
         self._client.patience_s = max(self._client.patience_s, setup.timeout_s)
         await self._client.open(setup.environment, setup.task, device.name_within, fitness=setup.fitness)
-        await self._client.send(Prepare(settings=setup.settings, slots=self.slots, snapshot_s=setup.snapshot_s))
+        await self._client.send(
+            Prepare(
+                settings=setup.settings,
+                slots=self.slots,
+                snapshot_s=setup.snapshot_s,
+                iteration_limit_s=_ITERATION_SHARE * setup.timeout_s,
+            )
+        )
         try:
             event = await self._client.receive(START_SECONDS)
         except TimeoutError:
             raise WorkerDiedError(f"the worker did not prepare a training within {START_SECONDS:g} s", "") from None
         if isinstance(event, Fault):
-            raise EurekaError(event.message, event.hint)
+            raise raised_by(event, EurekaError)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
         self._client.last_sign_of_life = time.monotonic()
@@ -163,7 +173,8 @@ class TrainingWorker:
         await self._all_saved
 
     async def serve(self, on_slot_free: Callable[[], None]) -> None:
-        """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for too long; its jobs are left in `jobs`."""
+        """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for too long, EnvironmentFaultError when no reward is to
+        blame for its end; its jobs are left in `jobs`."""
         assert self._client is not None
         client, timeout_s = self._client, self._setup.timeout_s
         while True:
@@ -175,9 +186,11 @@ class TrainingWorker:
                 client.last_sign_of_life = time.monotonic()
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
+                if (error := stuck(client.last_words(), timeout_s)) is not None:
+                    raise error
                 raise WorkerDiedError(
                     f"the worker gave no sign of life for {timeout_s:g} s and was killed",
-                    "look for an endless loop in the reward, or raise --training-timeout",
+                    "free the machine of other work, or raise --training-timeout",
                 )
 
     async def _take(self, event: Event, on_slot_free: Callable[[], None]) -> bool:
@@ -189,7 +202,7 @@ class TrainingWorker:
         if isinstance(event, AllSaved) and self._all_saved is not None and not self._all_saved.done():
             self._all_saved.set_result(None)
         if isinstance(event, Fault) and event.job is None:
-            raise WorkerDiedError(event.message, event.hint)
+            raise raised_by(event, WorkerDiedError)
         if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)):
             return False
         news = event.job in self.jobs
@@ -200,6 +213,8 @@ class TrainingWorker:
         elif isinstance(event, TrainingFailed):
             self._finish(event.job, None, failure=(event.code, event.reason))
         elif event.job is not None:
+            if event.environment:
+                raise raised_by(event, WorkerDiedError)
             self._finish(event.job, None, failure=("fault", event.message))
         on_slot_free()
         return news

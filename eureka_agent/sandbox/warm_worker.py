@@ -10,6 +10,7 @@ from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.worker.messages import (
     DryRun,
     DryRunDone,
@@ -33,8 +34,10 @@ class WarmWorker:
         scratch_root: Path,
         limits: Limits | None,
         fitness: WrittenFitness | None = None,
+        rehearse: bool = False,
     ) -> None:
-        """`fitness`: in place of the task's own metric."""
+        """`fitness`: in place of the task's own metric. `rehearse`: see whether the environment works before it is ready."""
+        self._rehearse = rehearse
         self._wall = wall
         self._environment = environment
         self._task = task
@@ -52,7 +55,9 @@ class WarmWorker:
         await self.drop()
         self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits, self._environment)
         try:
-            self.opened = await self._client.open(self._environment, self._task, fitness=self._fitness)
+            self.opened = await self._client.open(
+                self._environment, self._task, fitness=self._fitness, rehearse=self._rehearse
+            )
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()
             raise
@@ -64,7 +69,8 @@ class WarmWorker:
         """Send a command to the live worker and wait for its answer. `client`: the one that was given the files that the command names, and
         no other; None: any.
 
-        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault.
+        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault,
+        EnvironmentFaultError when that is the environment's.
         The worker is dropped when it dies, and when the caller gives up.
         """
         client = client or await self.ready()
@@ -77,7 +83,7 @@ class WarmWorker:
                 if isinstance(event, (DryRunDone, Scored, Evaluated)) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
-                    raise WorkerFaultError(event.message, event.hint)
+                    raise raised_by(event, WorkerFaultError)
         except TimeoutError:
             await self.drop()
             raise WorkerDiedError(

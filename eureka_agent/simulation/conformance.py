@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
+
+import torch
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation import conformance_checks as checks
 from eureka_agent.simulation import conformance_devices as devices
 from eureka_agent.simulation import conformance_rows as rows
-from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
-from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.simulation import conformance_source as source
+from eureka_agent.simulation import conformance_states as states
+from eureka_agent.simulation import conformance_training as training
+from eureka_agent.simulation.conformance_checks import Nonconforming, Note, Remark, Subject
+from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
-_LOADS = "loads"
-_DESCRIBED = "task"
-_MADE = "can be made"
+LIMIT_SECONDS = 60.0
+"""What one check may take."""
+ROLLOUT_SECONDS = 4.0
+"""What whole episodes of random actions, and a brief training, take each."""
+_STANDARD_ERROR = 2
 
-_CHECKS: tuple[tuple[str, Callable[[Subject], None]], ...] = (
+Finding = Remark | Note
+Check = Callable[[Subject], Iterable[Finding] | None]
+
+_OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
+    ("names", source.hooks),
     ("observations after a reset", checks.observations_after_reset),
+    ("observation columns", states.written_columns),
     ("variables after a reset", checks.variables_after_reset),
     ("termination", checks.termination),
     ("variables after a step", checks.variables_after_step),
@@ -31,65 +46,182 @@ _CHECKS: tuple[tuple[str, Callable[[Subject], None]], ...] = (
     ("same seed, same trajectory", checks.same_seed),
     ("rows are independent", rows.row_independence),
     ("rows are taken up again", rows.restored_rows),
+    ("state in tensors", states.state_in_tensors),
     ("resets on a GPU", devices.masked_resets),
     ("steps on a GPU", devices.no_values),
+    ("physics", training.mujoco_speed),
+)
+_OF_A_TASK: tuple[tuple[str, Check], ...] = (
     ("fitness", checks.fitness),
     ("human reward", checks.human_reward),
     ("sparse reward", checks.sparse_reward),
+    ("baselines", source.baselines),
+    ("torch alone", source.numpy_in_rewards),
 )
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's outcome."""
+    """One check's outcome; a check with several warnings has one of each."""
 
     name: str
-    passed: bool
+    severity: Literal["ok", "warning", "error"]
     expected: str
     actual: str
     hint: str = ""
+    task: str = ""
+    """Empty for what all tasks have in common."""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """False for an error; a warning breaks no contract."""
+        return self.severity != "error"
 
 
-def check_environment(reference: str, task: str | None = None) -> list[CheckResult]:
-    """Results of all checks on an environment and one of its tasks (None: the default one), in order.
+class Observer:
+    """Told of what is being checked. Does nothing by itself."""
 
-    Whatever is wrong with the environment becomes a failed result, never an exception. When it cannot be loaded or made, the checks
-    after that are left out.
+    def begins(self, task: str, name: str, seconds: float) -> None:
+        """A check begins that takes about so many seconds (0: an instant)."""
+
+    def ends(self, result: CheckResult) -> None:
+        """A result is there."""
+
+
+def check_environment(
+    reference: str,
+    task: str | None = None,
+    *,
+    limit_s: float = LIMIT_SECONDS,
+    rollout_s: float = ROLLOUT_SECONDS,
+    observer: Observer | None = None,
+) -> list[CheckResult]:
+    """Results of all checks on an environment and one of its tasks (None: every one), in order.
+
+    Whatever is wrong with the environment becomes a failed result, never an exception; a check that does not end within `limit_s` seconds is one, and
+    the last. When it cannot be loaded or made, the checks after that are left out, and with an error those that train.
     """
-    subjects: list[Subject] = []
-
-    def load() -> None:
-        loaded = load_environment(reference)
-        subjects.append(Subject(loaded, loaded.task(task)[1]))
-
-    results = [_result(_LOADS, "env.py and every task can be imported", load, None)]
-    if not subjects:
-        return results
-    subject = subjects[0]
-    results.append(_result(_MADE, f"{checks.ROWS} rows can be made and reset", lambda: subject.make().close(), subject))
-    if not results[-1].passed:
-        return results
-    for name, check in _CHECKS:
-        expected = " ".join((check.__doc__ or "").split())
-        results.append(_result(name, expected, partial(check, subject), subject))
-    if all(result.passed for result in results):
-        expected = "the task's settings can be read"
-        results.append(_result(_DESCRIBED, expected, lambda: _described(subject, task), subject))
-    return results
+    torch.set_num_threads(1)  # as workers do
+    return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
 
 
-def _described(subject: Subject, task: str | None) -> None:
+class _Checking:
+    """The checks of one environment, as they are made."""
+
+    def __init__(self, reference: str, limit_s: float, rollout_s: float, observer: Observer) -> None:
+        self._reference = reference
+        self._limit_s = limit_s
+        self._rollout_s = rollout_s
+        self._observer = observer
+        self._loaded: LoadedEnvironment | None = None
+        self._failed = False
+        self._stuck = False
+        """A check did not end: so would others not."""
+
+    def results(self, task: str | None) -> Iterator[CheckResult]:
+        """All results, each as soon as it is there."""
+        yield from self._check("", "loads", "env.py and every task can be imported", partial(self._load, task))
+        if self._loaded is None or self._failed:
+            return
+        known: list[object] = []
+        for name in self._loaded.tasks if task is None else (task,):
+            subject = Subject(self._loaded, self._loaded.tasks[name])
+            if subject.task.options not in known:  # another set-up is another environment
+                expected = f"{checks.ROWS} rows can be made and reset"
+                results = list(self._check(name, "can be made", expected, partial(_make, subject)))
+                yield from results
+                if self._stuck:
+                    return
+                if not results[-1].passed:
+                    continue
+                yield from self._run(name, _OF_AN_ENVIRONMENT, subject)
+            known.append(subject.task.options)
+            yield from self._run(name, _OF_A_TASK, subject)
+            if self._stuck:
+                return
+            yield from self._check(name, "task", "the task's settings can be read", partial(_describe, subject, name))
+            if not self._failed:
+                yield from self._run(name, self._rollouts(), subject)
+
+    def _load(self, task: str | None) -> None:
+        loaded = load_environment(self._reference)
+        loaded.task(task)
+        self._loaded = loaded
+
+    def _rollouts(self) -> tuple[tuple[str, Check], ...]:
+        """The checks that take time, and what they saw."""
+        seen, seconds = states.Seen(), self._rollout_s
+        return (
+            ("whole episodes", partial(states.long_episodes, seen=seen, seconds=seconds)),
+            ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
+            ("moving observations", partial(states.moving_columns, seen=seen)),
+            ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
+            ("stable physics", partial(states.stable_physics, seen=seen)),
+        )
+
+    def _run(self, task: str, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:
+        for name, check in chosen:
+            if self._stuck:
+                return
+            expected = " ".join((getattr(check, "func", check).__doc__ or "").split())
+            takes = check.keywords.get("seconds", 0.0) if isinstance(check, partial) else 0.0
+            yield from self._check(task, name, expected, partial(check, subject), takes)
+
+    def _check(
+        self, task: str, name: str, expected: str, check: Callable[[], Iterable[Finding] | None], takes: float = 0.0
+    ) -> Iterator[CheckResult]:
+        self._observer.begins(task, name, takes)
+        began = time.monotonic()
+        for result in self._findings(name, expected, check):
+            dated = CheckResult(
+                result.name,
+                result.severity,
+                result.expected,
+                result.actual,
+                result.hint,
+                task,
+                time.monotonic() - began,
+            )
+            self._failed = self._failed or not dated.passed
+            self._observer.ends(dated)
+            yield dated
+
+    def _findings(self, name: str, expected: str, check: Callable[[], Iterable[Finding] | None]) -> list[CheckResult]:
+        try:
+            with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
+                found = list(check() or ())
+        except Nonconforming as finding:
+            return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
+        except EurekaError as error:
+            return [CheckResult(name, "error", expected, error.message, error.hint)]
+        except TimeLimitError as error:
+            self._stuck = True
+            actual = f"{self._place(error)}it did not end within {error.seconds:g} s"
+            return [
+                CheckResult(name, "error", expected, actual, "look for a loop that never ends, or raise --time-limit")
+            ]
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (one check on someone's code: whatever it raises is the result)
+            return [
+                CheckResult(
+                    name, "error", expected, f"{self._place(error)}{describe_error(error)}", "correct this line"
+                )
+            ]
+        warnings = [
+            CheckResult(name, "warning", each.expected, each.actual, each.hint)
+            for each in found
+            if isinstance(each, Remark)
+        ]
+        notes = "; ".join(each for each in found if isinstance(each, Note))
+        return warnings or [CheckResult(name, "ok", expected, notes or "as expected")]
+
+    def _place(self, error: BaseException) -> str:
+        return error_place(error, self._loaded.folder if self._loaded is not None else None)
+
+
+def _make(subject: Subject) -> None:
+    subject.make().close()
+
+
+def _describe(subject: Subject, task: str) -> None:
     describe(subject.loaded, task)
-
-
-def _result(name: str, expected: str, check: Callable[[], None], subject: Subject | None) -> CheckResult:
-    try:
-        check()
-    except Nonconforming as finding:
-        return CheckResult(name, False, finding.expected, finding.actual, finding.hint)
-    except EurekaError as error:
-        return CheckResult(name, False, expected, error.message, error.hint)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (one check on someone's code: whatever it raises is the result)
-        place = error_place(error, subject.loaded.folder if subject is not None else None)
-        return CheckResult(name, False, expected, f"{place}{describe_error(error)}", "correct this line")
-    return CheckResult(name, True, expected, "as expected")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +14,10 @@ from torch import Tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Task
+from eureka_agent.simulation.vec_task import VecTask, undeclared_cause
+from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 ROWS = 8
@@ -31,6 +33,19 @@ class Nonconforming(Exception):
     def __init__(self, expected: str, actual: str, hint: str) -> None:
         super().__init__(expected)
         self.expected, self.actual, self.hint = expected, actual, hint
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A warning: what breaks no contract, but is seldom meant."""
+
+    expected: str
+    actual: str
+    hint: str
+
+
+class Note(str):
+    """What a check found that is as it should be."""
 
 
 @dataclass
@@ -55,6 +70,12 @@ class Subject:
             return list(run(environment, random_actions(ROWS, environment.num_actions, count, seed=0)))
         finally:
             environment.close()
+
+    def sound_steps(self) -> list[RecordedStep]:
+        """Those before the first one in which a value is no number: what is made of that is no fault of a reward's."""
+        return list(
+            takewhile(lambda step: all(bool(value.isfinite().all()) for value in step.values.values()), self.steps())
+        )
 
 
 # ── shapes and values ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,19 +108,11 @@ def termination(subject: Subject) -> None:
     for name, rows in (ended if isinstance(ended, dict) else {"compute_termination's result": ended}).items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
     transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
-    for name, rows in {
-        "terminated": transition.terminated,
-        "truncated": transition.truncated,
-        **transition.causes,
-    }.items():
+    for name, rows in {"terminated": transition.terminated, "truncated": transition.truncated}.items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
-    unknown = sorted(set(transition.causes) - set(environment.termination_causes))
-    if unknown:
-        raise Nonconforming(
-            f"causes among termination_causes {environment.termination_causes!r}",
-            f"compute_termination gave {unknown!r}",
-            "name every cause in the class's termination_causes",
-        )
+    undeclared = set(transition.causes) - set(environment.termination_causes)
+    if undeclared:
+        raise undeclared_cause(type(environment), transition.causes)
 
 
 def time_limit(subject: Subject) -> None:
@@ -119,7 +132,7 @@ def time_limit(subject: Subject) -> None:
 def finite_values(subject: Subject) -> None:
     """Nothing turns NaN or infinite under random actions."""
     for index, step in enumerate(subject.steps()):
-        _check_finite(step, f"in step {index} of random actions")
+        _check_finite(subject, step, f"in step {index} of random actions")
 
 
 def extreme_actions(subject: Subject) -> None:
@@ -135,7 +148,7 @@ def extreme_actions(subject: Subject) -> None:
     }.items():
         environment.reset()
         for index, step in enumerate(run(environment, actions)):
-            _check_finite(step, f"in step {index} of actions {name}")
+            _check_finite(subject, step, f"in step {index} of actions {name}")
 
 
 def value_ranges(subject: Subject) -> None:
@@ -208,7 +221,7 @@ def same_seed(subject: Subject) -> None:
 def fitness(subject: Subject) -> None:
     """The fitness takes known variables and constants and gives one finite number per row."""
     function = subject.fitness()
-    for step in subject.steps():
+    for step in subject.sound_steps():
         _check_tensor("fitness", function(step.values), (ROWS,), None)
 
 
@@ -223,7 +236,7 @@ def sparse_reward(subject: Subject) -> None:
     if reward is None:
         return
     function = subject.fitness()
-    for index, step in enumerate(subject.steps()):
+    for index, step in enumerate(subject.sound_steps()):
         total, expected = reward(step.values)[0], function(step.values)
         if not torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
             worst = int((total - expected).abs().argmax())
@@ -244,7 +257,7 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
         reward = RewardFunction.from_source(
             source, found.all_variables(), True, constants=found.constants, quaternion_order=found.quaternion_order
         )
-        for step in subject.steps():
+        for step in subject.sound_steps():
             total, components = reward(step.values)
             for name, value in {"total": total, **components}.items():
                 _check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
@@ -289,11 +302,19 @@ def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtyp
         raise Nonconforming(f"{name} finite", f"{_first_odd(value)} in it", "guard divisions, roots and logarithms")
 
 
-def _check_finite(step: RecordedStep, when: str) -> None:
-    for name, value in {"observations": step.observations, **step.values}.items():
-        if not bool(torch.isfinite(value).all()):
+def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
+    """With the step's own variables alone: what a `previous_` one is was looked at one step before."""
+    values = {name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)}
+    for name, value in {**values, OBSERVATIONS: step.observations}.items():
+        odd = ~torch.isfinite(value)
+        if bool(odd.any()):
+            first = odd.nonzero()[0].tolist()
+            column = f", column {first[1]}," if len(first) > 1 else ""
+            place = place_of_value(subject.loaded.environment_class, name, first[1] if len(first) > 1 else 0)
             raise Nonconforming(
-                f"{name} finite", f"{_first_odd(value)} {when}", "guard divisions, and limit velocities in the physics"
+                f"{name} finite",
+                f"{place}{name}{column} is {_first_odd(value)} {when} (row {first[0]})",
+                "guard divisions, and limit velocities in the physics",
             )
 
 

@@ -10,13 +10,23 @@ import mujoco
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
+
+
+class _Sensors(dict[str, Tensor]):
+    """Sensor values by name."""
+
+    def __missing__(self, name: str) -> Tensor:
+        raise EnvironmentLoadError(
+            f"the MJCF has no <sensor> named {name!r}; it has: {', '.join(sorted(self)) or 'none'}",
+            did_you_mean(name, self) if self else f'add it to the MJCF\'s <sensor>, with name="{name}"',
+        )
 
 
 class MujocoTask(VecTask):
@@ -73,7 +83,7 @@ class MujocoTask(VecTask):
 
     def _name_sensors(self) -> dict[str, Tensor]:
         """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else (num_envs, entries)."""
-        views = {}
+        views = _Sensors()
         for index in range(self.model.nsensor):
             start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
             values = self._sensor_values[:, start : start + entries]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -80,3 +81,11 @@ def error_place(error: BaseException, folder: Path | None) -> str:
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+
+
+def place_of_function(function: Callable[..., object]) -> str:
+    """`"<file>, line <n>: "` where a function is defined; empty where it has no source."""
+    try:
+        return f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}: "
+    except (OSError, TypeError):
+        return ""

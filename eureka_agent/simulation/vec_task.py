@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.random import RowRandom
+from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 
 TIME_OUT = "time_out"
@@ -26,6 +27,16 @@ TIME_OUT = "time_out"
 def padded(rows: int, multiple: int) -> int:
     """Rows that are taken up by so many in use: the next ones begin at a multiple of `VecTask.row_multiple`."""
     return -(-rows // multiple) * multiple
+
+
+def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLoadError:
+    """The error for causes of which one is not declared."""
+    declared = cls.termination_causes
+    unknown = next(cause for cause in causes if cause not in declared)
+    return EnvironmentLoadError(
+        f"{place_of_function(cls.compute_termination)}compute_termination gave the cause {unknown!r}, which is not in termination_causes {declared!r}",
+        f"name every cause in the class's termination_causes; {did_you_mean(str(unknown), declared)}",
+    )
 
 
 class Variables(Mapping[str, Tensor]):
@@ -186,6 +197,8 @@ class VecTask(ABC):
         self.progress_buf += 1
         ended = self.compute_termination()
         causes = ended if isinstance(ended, dict) else {self.termination_causes[0]: ended}
+        if not causes.keys() <= set(self.termination_causes):
+            raise undeclared_cause(type(self), causes)
         terminated = torch.stack(list(causes.values())).any(dim=0) if len(causes) > 1 else next(iter(causes.values()))
         truncated = self.compute_truncation() & ~terminated
         self.terminated_buf = terminated

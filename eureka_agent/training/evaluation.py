@@ -21,8 +21,16 @@ from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.environment_faults import (
+    OBSERVATIONS,
+    check_rows,
+    environment_code,
+    fitness_fault,
+    is_unsound,
+)
 from eureka_agent.training.episodes import RunningFitness
 from eureka_agent.training.policy import Policy, clipped_gaussian_mean
+from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
 """By name: every variable, `observations` (what the policy saw), `actions` and `fitness`; the first dimension is the step."""
@@ -44,18 +52,23 @@ class PolicyRequest:
     """Whether the trajectories `"worst"` and `"best"` are wanted."""
 
 
-def evaluate_policies(environment: VecTask, task: Task, requests: Sequence[PolicyRequest]) -> list[Score]:
+def evaluate_policies(
+    environment: VecTask, task: Task, requests: Sequence[PolicyRequest], limit_s: float | None = None
+) -> list[Score]:
     """Exactly the episodes asked for of each policy, all at once. A policy's score does not depend on the others, to the bit.
 
     The environment has as many rows as the requests padded to `row_multiple`; rows that are in nobody's use, or whose episode is over,
     need not be simulated. Those whose trajectories are wanted should come first: what is behind them is not kept. Raises
-    EnvironmentLoadError for a policy of another environment.
+    EnvironmentLoadError for a policy of another environment, EnvironmentFaultError where the environment's or the task's own code fails, or takes longer
+    than `limit_s` seconds.
     """
     rows = [padded(request.episodes, environment.row_multiple) for request in requests]
     if environment.num_envs != sum(rows):
         raise ValueError(f"these policies need {sum(rows)} rows, found {environment.num_envs}")
     shares = [_Share(request, sum(rows[:index])) for index, request in enumerate(requests)]
-    return _Pass(environment, task, shares).run()
+    scoring = _Pass(environment, task, shares)
+    with environment_code(type(environment), limit_s, "an evaluation in the environment"):
+        return scoring.run()
 
 
 def evaluate_policy(
@@ -137,6 +150,9 @@ class _Pass:
         self._running = RunningFitness((environment.num_envs,), task.fitness_reduction, environment.device)
         self._result = torch.zeros(environment.num_envs, device=environment.device)
         self._recorded_rows = max((share.rows.stop for share in shares if share.request.record), default=0)
+        self._spoiled = torch.zeros(environment.num_envs, dtype=torch.bool, device=environment.device)
+        """Rows whose policy gave an action that is NaN: their states are no fault of the environment's."""
+        self._task = task
         self._records: list[dict[str, Tensor]] = []
         self._recorded_fitness: list[Tensor] = []
 
@@ -161,9 +177,12 @@ class _Pass:
             observations = environment.obs_buf
             if self._recorded_rows:
                 self._records.append({"observations": observations[: self._recorded_rows].clone()})
-            transition = environment.advance(actors.act(observations, acting))
+            actions = actors.act(observations, acting)
+            self._spoiled |= actions.isnan().any(dim=-1)
+            transition = environment.advance(actions)
             step += 1
             states.append(self._copies(transition.variables))
+            self._check({**states[-1], OBSERVATIONS: transition.observations}, step)
             if self._recorded_rows:
                 for name, value in transition.variables.items():
                     self._records[-1][name] = value[: self._recorded_rows].clone()
@@ -175,6 +194,18 @@ class _Pass:
             if len(states) > _STEPS_AT_ONCE or not acting:
                 self._add_fitness(states, step)
                 states = states[-1:]
+
+    def _check(self, values: Mapping[str, Tensor], step: int) -> None:
+        """Raise EnvironmentFaultError where a state of an episode under way is no number, and its policy's actions are."""
+        skipped = self._environment.skipped_rows
+        unsound = torch.stack([is_unsound(value) for value in values.values()]).any(dim=0) & ~self._spoiled
+        if skipped is not None:
+            unsound &= ~skipped
+        if bool(unsound.any()):
+            row = unsound.nonzero()[:1, 0]
+            when = f"in step {step} of an episode (of an evaluation, without noise)"
+            state = {name: value[row] for name, value in values.items()}
+            check_rows(type(self._environment), state, lambda _: when, self._environment.actions[row])
 
     def _copies(self, variables: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {name: variables[name].clone() for name in self._read}
@@ -214,6 +245,7 @@ class _Pass:
                 first = 0 if name.startswith(PREVIOUS_PREFIX) else 1
                 values[name] = stacked[variable_of(name)][first : first + taken, share.rows].flatten(0, 1)
             fitness[:taken, share.rows] = self._fitness_function(values).view(taken, -1)
+            self._check_fitness(fitness[:taken, share.rows], share, end - steps)
         so_far = torch.empty_like(fitness)
         for step in range(steps):
             self._running.add(fitness[step])
@@ -223,6 +255,20 @@ class _Pass:
         self._result[rows] = so_far[last, rows]
         if self._recorded_rows:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
+
+    def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
+        """Raise EnvironmentFaultError where the task's own fitness of a step before its episode's end is no number, and its states are.
+
+        `fitness`: of the steps from `begin` on, shape (steps, episodes)."""
+        broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
+        if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
+            return
+        lengths = torch.from_numpy(
+            np.where(self._under_way[share.rows], np.iinfo(np.int64).max, self._lengths[share.rows])
+        )
+        steps = torch.arange(begin, begin + len(fitness)).unsqueeze(1)
+        if bool((broken.cpu() & (steps < lengths)).any()):
+            raise fitness_fault(self._task)
 
     def _evaluation(self, share: _Share) -> Evaluation:
         columns = zip(

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.networks import MemberNetworks
@@ -41,6 +40,8 @@ class Rollout:
     """Shape: (members, steps, num_envs), bool."""
     causes: dict[str, Tensor]
     """Termination causes and the time-out. Shape of each: (members, steps, num_envs), bool."""
+    progress: Tensor
+    """Control steps that each episode had behind it before the first step. Shape: (members, num_envs), int64."""
     arguments: dict[str, Tensor]
     """What rewards and fitness read, by argument name. Shape of each: (members, steps, num_envs, *variable.shape)."""
 
@@ -113,6 +114,7 @@ class RolloutCollector:
         """One iteration of the leading `members`; records `arguments`, which are variables or `previous_<variable>`."""
         environment, rows = self._environment, members * self._num_envs
         self._prepare(arguments)
+        progress = self._by_member(environment.progress_buf, members).clone()
         mean = statistics.mean[:members].unsqueeze(1)
         inverse_deviation = statistics.deviation()[:members].reciprocal().unsqueeze(1)
         scaled_noise = self.noise[:members] * networks.log_std.exp()[:, None, None]
@@ -154,7 +156,7 @@ class RolloutCollector:
                     views[step + 1].copy_(self._by_member(variables[name], members))
             self.seconds["physics"] += time.perf_counter() - acted
             self.seconds["policy"] += acted - began
-        return self._rollout(members, scaled_noise, arguments)
+        return self._rollout(members, scaled_noise, progress, arguments)
 
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
         """The leading members' part of something that has a row for every environment, as (members, num_envs) in place of its rows."""
@@ -190,17 +192,11 @@ class RolloutCollector:
     def _flags_of(self, transition: Transition) -> Tensor:
         """Terminated, truncated, and the termination causes in their order. Shape: (2 + causes, rows), bool."""
         names, causes = self._environment.termination_causes, transition.causes
-        for name in causes:
-            if name not in names:
-                raise EnvironmentLoadError(
-                    f"compute_termination gave the cause {name!r}, which is not in termination_causes",
-                    did_you_mean(name, names),
-                )
         absent = torch.zeros_like(transition.terminated) if len(causes) < len(names) else transition.terminated
         flags = (causes.get(name, absent) for name in names)
         return torch.stack((transition.terminated, transition.truncated, *flags))
 
-    def _rollout(self, members: int, scaled_noise: Tensor, arguments: Collection[str]) -> Rollout:
+    def _rollout(self, members: int, scaled_noise: Tensor, progress: Tensor, arguments: Collection[str]) -> Rollout:
         last = self._by_member(self._environment.obs_buf, members).clone()
         action_means = self._action_means[:members]
         terminated, truncated, *causes = self._flags[:, :members]
@@ -215,6 +211,7 @@ class RolloutCollector:
             terminated=terminated,
             truncated=truncated,
             causes={**dict(zip(self._environment.termination_causes, causes, strict=True)), TIME_OUT: truncated},
+            progress=progress,
             arguments={
                 name: self._previous[variable_of(name)][:members, :-1]
                 if name.startswith(PREVIOUS_PREFIX)

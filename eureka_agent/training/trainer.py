@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,13 +21,15 @@ from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.curves import curve_points
+from eureka_agent.training.environment_faults import environment_code, fitness_fault
 from eureka_agent.training.episodes import EpisodeTracker
 from eureka_agent.training.population import Population
 from eureka_agent.training.reward import Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
+from eureka_agent.training.rollout_states import spoiled_members
 from eureka_agent.training.snapshot import Snapshot, TrainingRecord
 from eureka_agent.training.time_limit import TimeLimitError
-from eureka_agent.training.written_fitness import fitness_in_parts
+from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
 
 REWARD_TIMEOUT = 5.0
 """Seconds that one call of a reward may take."""
@@ -159,8 +162,9 @@ class Trainer:
         slots: int,
         device: str = "cpu",
         reward_timeout: float = REWARD_TIMEOUT,
+        iteration_limit: float | None = None,
     ) -> None:
-        """`make_environment` gets the number of rows and makes them on `device`."""
+        """`make_environment` gets the number of rows and makes them on `device`. `iteration_limit`: seconds that the steps of one iteration may take."""
         check_minibatches(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
@@ -170,10 +174,13 @@ class Trainer:
             other = make_environment(1 if self._environment.num_envs > 1 else 2)
             self._environment.tell_rows_from_constants(other)
             other.close()
+        self._task = task
         self._fitness = FitnessFunction(task, self._environment.all_variables(), self._environment.constants)
         self._population = Population(self._environment, settings, slots)
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)
+        self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
+        self._iteration_limit = iteration_limit
         self._queue: deque[_Job] = deque()
         self._members: dict[int, _Member] = {}
         self._paused: dict[str, _Job] = {}
@@ -259,9 +266,13 @@ class Trainer:
 
     @torch.inference_mode()  # nothing here asks autograd, whose bookkeeping would cost a few percent
     def iterate(self) -> list[TrainerEvent]:
-        """One PPO iteration of all running trainings; what came of it, in the order of the slots."""
+        """One PPO iteration of all running trainings; what came of it, in the order of the slots.
+
+        Raises EnvironmentFaultError for what is no reward's fault: the environment's code raises, does not come back, or leaves numbers.
+        """
         began = time.perf_counter()
-        self._fill_slots()
+        with self._environment_code():
+            self._fill_slots()
         if not self._members:
             return []
         measured_before, waited_before = self._measured(), self.timers["reward"]
@@ -270,10 +281,14 @@ class Trainer:
         arguments = {*self._fitness.arguments}.union(
             *(member.job.reward.arguments for member in self._members.values())
         )
-        rollout = self._population.collect(self._members, width, arguments)
+        with self._environment_code():
+            rollout = self._population.collect(self._members, width, arguments)
         for part in ("physics", "policy"):
             self.timers[part] = self._population.collector.seconds[part]
+        trained = {slot: member.env_steps for slot, member in self._members.items()}
+        spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
         rewards, components, failures = self._timed("reward", lambda: self._rewards(rollout))
+        failures |= dict.fromkeys(spoiled, _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}"))
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
         report = self._timed("update", lambda: self._population.learn(self._members, rollout, rewards))
@@ -370,19 +385,24 @@ class Trainer:
         return rewards, components, failures
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
-        """Fitness per step. Shape: (members, steps, num_envs). A member whose physics is beyond numbers fails."""
+        """Fitness per step. Shape: (members, steps, num_envs). A member on whose states a written fitness fails, fails.
+
+        Raises EnvironmentFaultError where the task's own does."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
         # Members together would meet other places of SIMD registers than by themselves, where some functions round differently.
         parts = members if math.prod(shape) % self._environment.row_multiple else 1
-        fitness, reasons = fitness_in_parts(self._fitness, values, parts, members)
+        with environment_code(type(self._environment)):
+            fitness, reasons = fitness_in_parts(self._fitness, values, parts, members)
         fitness = fitness.view(rollout.terminated.shape)
         for slot, reason in reasons.items():
             if slot in self._members:
                 failures.setdefault(slot, _Failure("fitness", reason))
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
-            if slot in self._members and not sound:
+            if slot in self._members and slot not in failures and not sound:
+                if not self._written:  # its states are sound
+                    raise fitness_fault(self._task)
                 failures.setdefault(slot, _Failure("not-a-number", "the task's fitness became NaN or infinite"))
         return fitness
 
@@ -413,6 +433,10 @@ class Trainer:
             self._paused[name] = _Job(name, member.job.reward, member.job.seed, snapshot, left)
             self._free(slot)
         return events
+
+    def _environment_code(self) -> AbstractContextManager[None]:
+        """Around what the environment's own code does in an iteration."""
+        return environment_code(type(self._environment), self._iteration_limit, "an iteration of the environment")
 
     def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:
         began = time.perf_counter()

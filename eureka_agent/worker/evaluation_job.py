@@ -20,6 +20,8 @@ from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, Policy
 
 MOST_ROWS = 512
 """Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
+PASS_SECONDS = 450.0
+"""What one pass may take: less than the driver waits for it (`sandbox/evaluator.py`), so that the worker can say where it stands still."""
 MOST_RECORDED_BYTES = 256 << 20
 """What the trajectories of one pass may take before the best and the worst of each policy are picked out."""
 
@@ -47,7 +49,7 @@ def evaluate(
         rows = sum(padded(request.episodes, loaded.environment_class.row_multiple) for request in among)
         environment = loaded.make(task, rows, device=device)
         try:
-            results = evaluate_policies(environment, task, among)
+            results = evaluate_policies(environment, task, among, PASS_SECONDS)
         finally:
             environment.close()
         for file, (evaluation, trajectories) in zip(files, results, strict=True):

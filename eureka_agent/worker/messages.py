@@ -39,6 +39,8 @@ LONGEST_FINDING = 240
 """Characters of a finding's message: an exception's has room in it, a page of memory has not."""
 LONGEST_HINT = 400
 """Longest hint, which may list the shapes of a reward's arguments."""
+LONGEST_FAULT = 1000
+"""Longest message about an environment's fault: a path, a line and what was raised there."""
 LONGEST_TEXT = 8000
 """Characters of any text that a person, a report or another model's prompt is to get from a worker."""
 
@@ -56,8 +58,8 @@ def plain_text(text: str) -> str:
     )[: 2 * LONGEST_TEXT]
 
 
-def _short(text: str, limit: int) -> str:
-    """The same in one line of at most `limit` characters."""
+def one_line(text: str, limit: int) -> str:
+    """The same as `plain_text` in one line of at most `limit` characters."""
     line = plain_text(" ".join(text.split()))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -71,14 +73,14 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     shown = sorted(findings, key=lambda each: each.severity != "error")[:MOST_SHOWN_FINDINGS]
     return tuple(
         each.model_copy(
-            update={"message": _short(each.message, LONGEST_FINDING), "hint": _short(each.hint, LONGEST_HINT)}
+            update={"message": one_line(each.message, LONGEST_FINDING), "hint": one_line(each.hint, LONGEST_HINT)}
         )
         for each in (findings if len(findings) == len(shown) else shown)
     )
 
 
 Text = Annotated[str, AfterValidator(plain_text)]
-ShortText = Annotated[str, AfterValidator(lambda text: _short(text, LONGEST_FINDING))]
+ShortText = Annotated[str, AfterValidator(lambda text: one_line(text, LONGEST_FINDING))]
 Findings = Annotated[tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)]
 
 
@@ -104,6 +106,8 @@ class Open(Record):
     """What it trains and evaluates on, as torch names it in the worker; dry runs are made on the CPU."""
     fitness: WrittenFitness | None = None
     """In place of the task's own metric."""
+    rehearse: bool = False
+    """Record the states of dry runs now, and go on for an episode: what is wrong with the environment is then known before anything is paid."""
 
 
 class DryRun(Record):
@@ -138,6 +142,8 @@ class Prepare(Record):
     slots: int
     snapshot_s: float
     """Time between two saved states of a training."""
+    iteration_limit_s: float | None = None
+    """What the steps of one iteration may take: less than the driver waits for a sign of life, so that the worker can say where it stands still."""
     kernels: bool = False
     """Send the kernels that were compiled for it, as the file `KERNELS_FILE`, before the answer."""
 
@@ -342,6 +348,8 @@ class Fault(Record):
     job: str | None
     message: Text
     hint: Text = ""
+    environment: bool = False
+    """Whether it is due to the environment's own code: no reward is to blame, and no further one will do better."""
 
 
 Event = Annotated[

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
+from eureka_agent.training.environment_faults import RAISED_HINT, environment_code
 from eureka_agent.training.written_fitness import with_written_fitness
 from eureka_agent.worker.channel import Channel, File, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
@@ -43,9 +44,11 @@ from eureka_agent.worker.messages import (
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
-from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
+from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions, rehearse
 from eureka_agent.worker.training_job import Population
 
+MAKING_SECONDS = 120.0
+"""What making an environment of few rows may take."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
 
@@ -99,7 +102,7 @@ class Worker:
         try:
             return list(population.iterate())
         except EurekaError as error:
-            return [Fault(job=None, message=error.message, hint=error.hint)]
+            return [_fault(None, error)]
         except Exception as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
             return [self._defect("training", None, error)]
 
@@ -109,7 +112,7 @@ class Worker:
         try:
             return self._act(command)
         except EurekaError as error:
-            return [Fault(job=job, message=error.message, hint=error.hint)]
+            return [_fault(job, error, opening=isinstance(command, Open))]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
             return [self._defect(f"the command {command.type!r}", job, error)]
 
@@ -117,8 +120,10 @@ class Worker:
         """A fault for what nobody foresaw, with the place in the environment's folder where it is from there."""
         traceback.print_exc(file=sys.stderr)
         place = error_place(error, None if self._loaded is None else self._loaded.folder)
-        hint = "correct the environment" if place else "this is a defect of the program: please report it"
-        return Fault(job=job, message=f"{what} failed: {place}{describe_error(error)}", hint=hint)
+        hint = RAISED_HINT if place else "this is a defect of the program: please report it"
+        return Fault(
+            job=job, message=f"{what} failed: {place}{describe_error(error)}", hint=hint, environment=bool(place)
+        )
 
     def _act(self, command: Command) -> Sequence[Event | File]:
         if isinstance(command, Open):
@@ -155,20 +160,27 @@ class Worker:
         if command.fitness is not None:
             loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)
         name, task = loaded.task(command.task)
-        self._loaded, self._task, self._device = loaded, task, command.device
         found = loaded.environment_class
-        return Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
+        opened = Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
+        if command.rehearse:
+            self._dry_runners(loaded, task, rehearsed=True)
+        self._loaded, self._task, self._device = loaded, task, command.device
+        return opened
 
     def _fitness_process(self, source: str, variables: Sequence[Variable], **vocabulary: Any) -> RemoteReward:
         """A written fitness is generated code as well."""
         return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS, **vocabulary)
 
-    def _dry_runners(self, loaded: LoadedEnvironment, task: Task) -> tuple[DryRunner, Scorer]:
+    def _dry_runners(self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False) -> tuple[DryRunner, Scorer]:
         if self._dry_runner is None or self._scorer is None:
-            variables = loaded.environment_class.all_variables()
-            environment = loaded.make(task, RECORDED_ENVIRONMENTS)
+            found = loaded.environment_class
+            variables = found.all_variables()
+            with environment_code(found, MAKING_SECONDS, "making the environment"):
+                environment = found.create(RECORDED_ENVIRONMENTS, "cpu", 0, task.options)
             try:
                 recorded = record_transitions(environment, variables)
+                if rehearsed:
+                    rehearse(environment, None if loaded.written is not None else task, recorded)
             finally:
                 environment.close()
             self._dry_runner = DryRunner(recorded, loaded.environment_class, self._channel.descriptors())
@@ -195,6 +207,13 @@ class Worker:
             self._scratch,
             command.snapshot_s,
             self._nursery,
+            command.iteration_limit_s,
         )
         kernels = [File(KERNELS_FILE, pack_kernels(self._scratch / KERNELS_FOLDER))] if command.kernels else []
         return [*kernels, Prepared()]
+
+
+def _fault(job: str | None, error: EurekaError, opening: bool = False) -> Fault:
+    """The event for an error that a person can act on. `opening`: an environment that cannot be loaded is no surprise then."""
+    environment = isinstance(error, EnvironmentFaultError if opening else (EnvironmentFaultError, EnvironmentLoadError))
+    return Fault(job=job, message=error.message, hint=error.hint, environment=environment)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.errors import EnvironmentFaultError
+from eureka_agent.simulation.vec_task import VecTask, undeclared_cause
+from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.environment_faults import (
+    OBSERVATIONS,
+    check_rows,
+    environment_code,
+    fitness_fault,
+    place_of_value,
+)
 
 RECORDED_ENVIRONMENTS = 8
 RECORDED_STEPS = 40
+REHEARSAL_SECONDS = 0.5
+CALL_SECONDS = 30.0
+"""What one step or one reset of so few environments may take, on a busy machine."""
 
 _PLAUSIBLE = 10.0
 _PLAUSIBLE_BY_UNIT = {
@@ -66,22 +80,86 @@ def record_transitions(environment: VecTask, variables: Sequence[Variable], seed
 
     Every few steps one row is reset by hand, so that first steps of episodes are among them. Shape of each: (transitions, *variable.shape),
     float32 on the CPU. The environment should have `RECORDED_ENVIRONMENTS` rows.
+
+    The states are looked at before any reward is. Raises EnvironmentFaultError where the environment's code raises, does not come back, or gives
+    something else than the declared variables, as numbers.
     """
     generator = torch.Generator().manual_seed(seed)
-    environment.reset()
+    with _one_call(environment, "a reset"):
+        environment.reset()
+        before = _checked(environment, environment.read_variables(), "right after a reset")
     recorded: dict[str, list[Tensor]] = {}
-    before = _snapshot(environment.read_variables())
     for step in range(RECORDED_STEPS):
-        actions = 2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
-        after = _snapshot(environment.advance(actions.to(environment.device)).variables)
+        with _one_call(environment, "a step"):
+            after = _advance(environment, generator)
         for variable in variables:
             recorded.setdefault(variable.name, []).append(after[variable.name])
             recorded.setdefault(PREVIOUS_PREFIX + variable.name, []).append(before[variable.name])
         if step % 5 == 4:
             environment.reset_buf[(step // 5) % environment.num_envs] = True
-        environment.reset_done()
-        before = _snapshot(environment.read_variables())
+        with _one_call(environment, "a reset"):
+            environment.reset_done()
+            before = _checked(environment, environment.read_variables(), "right after a reset")
     return {name: torch.cat(values) for name, values in recorded.items()}
+
+
+def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Tensor]) -> None:
+    """Try the task's own fitness (None: it has none) on the recorded states, and go on from there for as long as an episode is, or for
+    `REHEARSAL_SECONDS`: what fails late is found before it costs anything.
+
+    Raises EnvironmentFaultError.
+    """
+    if task is not None:
+        with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
+            fitness = FitnessFunction(task, environment.all_variables(), environment.constants)(recorded)
+        if not bool(fitness.isfinite().all()):
+            raise fitness_fault(task)
+    generator = torch.Generator().manual_seed(1)
+    deadline = time.monotonic() + REHEARSAL_SECONDS
+    for _ in range(environment.max_episode_length):
+        if time.monotonic() >= deadline:
+            return
+        with _one_call(environment, "a step"):
+            _advance(environment, generator)
+            environment.reset_done()
+
+
+def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
+    return environment_code(type(environment), CALL_SECONDS, f"{doing} of {environment.num_envs} environments")
+
+
+def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
+    """The variables after a step of random actions."""
+    actions = 2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
+    transition = environment.advance(actions.to(environment.device))
+    undeclared = set(transition.causes) - set(environment.termination_causes)
+    if undeclared:
+        raise undeclared_cause(type(environment), transition.causes)
+    return _checked(environment, transition.variables, "")
+
+
+def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) -> dict[str, Tensor]:
+    """Copies of the variables, which are the declared ones, of the declared shapes, and numbers. Raises EnvironmentFaultError."""
+    cls, rows = type(environment), environment.num_envs
+    expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
+    found = {name: tuple(value.shape) for name, value in values.items()}
+    expected[OBSERVATIONS], found[OBSERVATIONS] = (
+        (rows, environment.num_observations),
+        tuple(environment.obs_buf.shape),
+    )
+    for name in (*expected, *found):
+        if expected.get(name) != found.get(name):
+            place = place_of_value(cls, name, 0)
+            raise EnvironmentFaultError(
+                f"{place}{name!r} has the shape {found.get(name)}, expected {expected.get(name)} (None: not there)",
+                "compute_variables gives exactly the declared variables; the batch is the first dimension",
+            )
+
+    def when(row: int) -> str:
+        return moment or f"in step {int(environment.progress_buf[row])} of an episode of random actions"
+
+    check_rows(cls, {**values, OBSERVATIONS: environment.obs_buf}, when, environment.actions)
+    return _snapshot(values)
 
 
 def extreme_states(

@@ -38,6 +38,7 @@ class Population:
         folder: Path,
         snapshot_s: float,
         nursery: Nursery,
+        iteration_limit_s: float | None = None,
     ) -> None:
         """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an environment that cannot be made."""
         self._environment_class = loaded.environment_class
@@ -50,7 +51,12 @@ class Population:
         self._last_progress = self._last_snapshots = time.monotonic()
         self._files_made = 0
         self._trainer = Trainer(
-            lambda num_envs: loaded.make(task, num_envs, device=device), task, settings, slots, device
+            lambda num_envs: loaded.make(task, num_envs, device=device),
+            task,
+            settings,
+            slots,
+            device,
+            iteration_limit=iteration_limit_s,
         )
 
     @property

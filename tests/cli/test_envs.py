@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
 from eureka_agent.resources import resource_folder
 
@@ -32,3 +33,49 @@ def test_what_an_environment_prints_does_not_break_the_json(chatty: Path, argume
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)
     assert "hello from env.py" in result.stderr
+
+
+def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", "--check", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder.parent)
+
+
+def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:
+    """Of two tasks both are checked; what fails is told with file and line, and what is missing is a warning."""
+    folder = write_lift(tmp_path / "lift", rewards={"human": REWARD})
+    (folder / "tasks" / "down.py").write_text(TASK.replace("return height", "return -hieght"))
+    result = check(folder)
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert [line for line in lines if line.startswith("task ")] == ["task down", "task up"]
+    found = [line for line in lines if line.startswith(("warning", "error"))]
+    assert found[0].startswith(f"error   fitness: {folder / 'tasks' / 'down.py'}, line 5: NameError: name 'hieght'")
+    assert found[1] == found[2]
+    assert found[1].startswith("warning baselines: there is none: reports cannot say")
+    assert len(found) == 3
+    assert "        hint:     correct this line" in lines
+    assert result.stderr.startswith("error: 2 warnings and 1 error in ")
+    assert "Traceback" not in result.stderr
+
+
+def test_the_check_ends_where_the_environment_does_not(tmp_path: Path) -> None:
+    folder = write_lift(tmp_path / "lift", (RESET, f"{RESET}        while True: pass\n"))
+    result = check(folder, "--time-limit", "3", "--format", "json")
+    assert result.returncode == 1
+    results = json.loads(result.stdout)
+    assert [(each["name"], each["severity"], each["passed"]) for each in results[:2]] == [
+        ("loads", "ok", True),
+        ("can be made", "error", False),
+    ]
+    line = line_of((folder / "env.py").read_text(), "while True")
+    assert results[1]["actual"] == f"{folder / 'env.py'}, line {line}: it did not end within 3 s"
+
+
+def test_the_check_ends_where_a_library_does_not(tmp_path: Path) -> None:
+    """No signal interrupts this call: the process says where it stands and ends."""
+    folder = write_lift(tmp_path / "lift", (RESET, f"{RESET}        sum(range(10**13))\n"))
+    result = check(folder, "--time-limit", "3")
+    assert result.returncode == 1
+    assert "ok      loads" in result.stdout
+    line = line_of((folder / "env.py").read_text(), "sum(range")
+    assert f'File "{folder / "env.py"}", line {line} in reset_idx' in result.stderr

@@ -74,7 +74,7 @@ def rows(arguments: dict[str, Any], chosen: Tensor) -> dict[str, Any]:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_the_environments_keep_to_what_an_environment_is(environment: str) -> None:
-    results = check_environment(str(environment_folder(environment)))
+    results = check_environment(str(environment_folder(environment)), rollout_s=0.2)
     assert results
     assert [result for result in results if not result.passed] == []
 

@@ -16,9 +16,11 @@ TASKS = [(entry.name, task) for entry in list_environments() for task in entry.t
 
 @pytest.mark.parametrize(("name", "task"), TASKS)
 def test_conforms(name: str, task: str) -> None:
-    results = check_environment(name, task)
-    assert [result for result in results if not result.passed] == []
-    assert len(results) == 20
+    results = check_environment(name, task, rollout_s=0.5)
+    # what swings a pole up is seldom found by chance
+    assert [result for result in results if result.severity != "ok" and result.name != "fitness tells apart"] == []
+    assert all(result.passed for result in results)
+    assert len(results) == 31
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

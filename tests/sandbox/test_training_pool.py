@@ -157,59 +157,6 @@ async def test_what_a_reward_prints_does_not_reach_the_protocol(pool: TrainingPo
     assert result.retries == 0
 
 
-BREAKS = """
-import torch
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
-
-class Breaks(VecTask):
-    \"\"\"Its physics give up after a while.\"\"\"
-    variables = (Variable("height", (), "m", "world", "height"),)
-    num_observations, num_actions, max_episode_length, control_dt = 1, 1, 1000, 0.1
-
-    def __init__(self, num_envs, device="cpu", seed=0):
-        super().__init__(num_envs, device, seed)
-        self.steps = 0
-
-    def pre_physics_step(self, actions):
-        self.steps += 1
-        if self.steps > 50:
-            raise RuntimeError("the physics gave up")
-
-    def compute_observations(self):
-        self.obs_buf[:, 0] = self.actions[:, 0]
-
-    def compute_variables(self):
-        return {"height": self.obs_buf[:, 0]}
-
-    def reset_idx(self, env_ids):
-        pass
-"""
-TASK = """
-from eureka_agent.task import Task
-
-def fitness(height):
-    return height
-
-task = Task(sentence="rise", fitness=fitness, fitness_doc="height")
-"""
-
-
-async def test_an_environment_that_raises_in_mid_training_is_named_without_a_traceback(tmp_path: Path) -> None:
-    folder = tmp_path / "breaks"
-    (folder / "tasks").mkdir(parents=True)
-    (folder / "env.py").write_text(BREAKS)
-    (folder / "tasks" / "rise.py").write_text(TASK)
-    pool = TrainingPool(ProcessWall(), str(folder), None, SETTINGS, 1, 1, tmp_path / "scratch")
-    try:
-        result = await pool.train("a", "def compute_reward(height):\n    return height, {'height': height}\n", 0)
-    finally:
-        await pool.close()
-    assert result.failure_code == "worker-died"
-    assert f"{folder / 'env.py'}, line 18: RuntimeError: the physics gave up" in result.failure_reason
-    assert "Traceback" not in result.failure_reason
-
-
 async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: TrainingPool, good_reward: str) -> None:
     ended: list[str] = []
 

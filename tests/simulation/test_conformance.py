@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.simulation.conformance import CheckResult, check_environment
+from eureka_agent.simulation import conformance
+from eureka_agent.simulation.conformance import CheckResult
 from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
 from eureka_agent.simulation.conformance_devices import masked_resets
 from eureka_agent.simulation.loading import load_environment
@@ -18,14 +19,20 @@ ENV, TASK, HUMAN = "env.py", "tasks/go.py", "rewards/human.py"
 DRAW = "self.random.uniform(env_ids, 1, -1.0, 1.0)[:, 0]"
 
 
+def check_environment(reference: str, task: str | None = None, limit_s: float = 60.0) -> list[CheckResult]:
+    """All checks, those that take time no longer than needed."""
+    return conformance.check_environment(reference, task, limit_s=limit_s, rollout_s=0.1)
+
+
 def failures(results: list[CheckResult]) -> dict[str, CheckResult]:
     return {result.name: result for result in results if not result.passed}
 
 
 def test_a_good_folder_passes_every_check(write_folder: WriteFolder) -> None:
     results = check_environment(str(write_folder()))
-    assert failures(results) == {}
-    assert len({result.name for result in results}) == len(results) == 20
+    assert {result.severity for result in results} == {"ok"}
+    assert len({result.name for result in results}) == len(results) == 31
+    assert {result.task for result in results if result.name != "loads"} == {"go"}
 
 
 HIDDEN_STATE = [
@@ -80,7 +87,7 @@ BROKEN = {
     "undeclared cause": (
         [(ENV, "return self.position.abs() > self.limit", 'return {"lost": self.position.abs() > self.limit}')],
         "termination",
-        "['lost']",
+        "env.py, line 44: compute_termination gave the cause 'lost'",
     ),
     "no time limit": (
         [

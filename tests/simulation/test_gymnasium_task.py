@@ -192,7 +192,7 @@ def test_a_folder_names_parts_of_the_observation(write_folder: WriteFolder) -> N
     reward = "def compute_reward(spin):\n    return -spin.abs(), {'spin': -spin.abs()}\n"
     files = {"env.py": FOLDER, "tasks/go.py": task, "rewards/human.py": reward, "rewards/sparse.py": reward}
     folder = write_folder(files=files)
-    assert [result for result in check_environment(str(folder)) if not result.passed] == []
+    assert [result for result in check_environment(str(folder), rollout_s=0.2) if not result.passed] == []
     loaded = load_environment(str(folder))
     assert (loaded.environment_class.max_episode_length, loaded.environment_class.control_dt) == (100, 0.05)
     assert describe(loaded).doc == "A pendulum with names."

@@ -202,5 +202,5 @@ def test_it_keeps_the_contract_as_a_folder(write_folder: Callable[..., Path]) ->
     reward = "def compute_reward(native_reward):\n    return native_reward, {'native_reward': native_reward}\n"
     source = Path(__file__).read_text().split("def made(")[0]
     files = {"env.py": source, "tasks/go.py": task, "rewards/human.py": reward, "rewards/sparse.py": reward}
-    results = check_environment(str(write_folder(files=files)))
+    results = check_environment(str(write_folder(files=files)), rollout_s=0.2)
     assert [result for result in results if not result.passed] == []

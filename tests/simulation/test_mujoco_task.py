@@ -13,6 +13,8 @@ import pytest
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.conformance_checks import Subject
+from eureka_agent.simulation.conformance_training import mujoco_speed
 from eureka_agent.simulation.loading import load_environment
 
 WriteFolder = Callable[..., Path]
@@ -229,3 +231,24 @@ def test_mistakes_in_the_class(make: Callable[..., Any], mistake: str) -> None:
 def test_a_broken_model_is_named(make: Callable[..., Any]) -> None:
     with pytest.raises(EnvironmentLoadError, match=r"MuJoCo cannot load .*model\.xml.*"):
         make(model="<mujoco><worldbody><body></mujoco>")
+
+
+def test_a_sensor_that_is_not_there_is_named_with_those_that_are(make: Callable[..., Any]) -> None:
+    with pytest.raises(
+        EnvironmentLoadError, match="no <sensor> named 'agnle'; it has: angle, tip, tip_velocity"
+    ) as caught:
+        make(change=('"angle": self.sensors["angle"]', '"angle": self.sensors["agnle"]')).read_variables()
+    assert caught.value.hint == "did you mean 'angle'?"
+
+
+@pytest.mark.parametrize(("integrator", "advised"), [("implicitfast", False), ("RK4", True)])
+def test_the_check_tells_a_model_s_integrator_and_timestep(
+    write_folder: WriteFolder, integrator: str, advised: bool
+) -> None:
+    loaded = load_environment(
+        str(write_folder(files={"env.py": ENV, "model.xml": MJCF.replace("implicitfast", integrator)}))
+    )
+    (said,) = mujoco_speed(Subject(loaded, loaded.task(None)[1]))
+    expected = f"integrator {integrator.upper()}, timestep 0.005 s, 4 physics steps in a control step of 0.02 s"
+    assert said.startswith(expected)
+    assert ("implicitfast" in said) == advised

@@ -1,0 +1,129 @@
+"""The checks of `eureka envs --check` that read what was written: names that nobody calls, and baselines that are missing or not of torch."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Literal
+
+from eureka_agent.simulation.conformance_checks import Nonconforming, Remark, Subject
+from eureka_agent.simulation.user_modules import place_of_function
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.environment_faults import own_classes
+
+_CALLED_FROM_OUTSIDE = frozenset(
+    (
+        "advance",
+        "create",
+        "all_variables",
+        "read_variables",
+        "reset",
+        "reset_done",
+        "reset_rows",
+        "reset_masked",
+        "step",
+    )
+)
+"""Of a base class's methods those that others call; the rest is there to be overridden."""
+_SIMILAR = 0.84
+"""Of names from here on (`difflib`), one is taken for the other, misspelt."""
+
+
+def hooks(subject: Subject) -> None:
+    """Every method and class attribute that is named almost as one that a subclass may write has that name."""
+    cls = subject.loaded.environment_class
+    own = own_classes(cls)
+    bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
+    written = {name: value for each in reversed(own) for name, value in vars(each).items() if name[0] != "_"}
+    read = {name for each in own for name in _read_names(each)}
+    for is_method in (True, False):
+        known = {name for base in bases for name in _to_be_written(base, is_method)}
+        for name, value in written.items():
+            if inspect.isfunction(value) != is_method or name in known | read:
+                continue
+            close = difflib.get_close_matches(name, known - set(written), n=1, cutoff=_SIMILAR)
+            if close:
+                place = place_of_function(value) if is_method else ""
+                raise Nonconforming(
+                    f"{close[0]}, as the base class calls it",
+                    f"{place}{cls.__name__} has {name!r}, which overrides nothing and which nothing reads",
+                    f"rename it to {close[0]!r}, or to something less alike",
+                )
+
+
+def baselines(subject: Subject) -> Iterator[Remark]:
+    """There is an expert's and a sparse reward to compare with."""
+    lost = {
+        "human": "reports compare with no reward of an expert's, and the search is measured against the sparse one alone",
+        "sparse": "reports cannot say what training on the metric itself gives",
+    }
+    for kind, what in lost.items():
+        if subject.loaded.reward_source(subject.task, _kind(kind)) is None:
+            hint = f"write {getattr(subject.task, f'{kind}_reward')}, with a compute_reward in it"
+            yield Remark(f"a {kind} reward", f"there is none: {what}", hint)
+
+
+def numpy_in_rewards(subject: Subject) -> Iterator[Remark]:
+    """Fitness and rewards compute with torch alone."""
+    sources = {kind: subject.loaded.reward_source(subject.task, _kind(kind)) for kind in ("human", "sparse")}
+    try:
+        sources["fitness"] = textwrap.dedent(inspect.getsource(subject.task.fitness))
+        module = inspect.getmodule(subject.task.fitness)
+        names = {name for name, value in vars(module).items() if inspect.ismodule(value)} if module else set()
+        numpy_names = {name for name in names if getattr(module, name).__name__.partition(".")[0] == "numpy"}
+    except (OSError, TypeError):  # it has no source
+        numpy_names = set()
+    for kind, source in sources.items():
+        line = None if source is None else _line_of_numpy(source, numpy_names if kind == "fitness" else set())
+        if line is not None:
+            what = "the fitness" if kind == "fitness" else f"{getattr(subject.task, f'{kind}_reward')}, line {line},"
+            yield Remark(
+                f"{kind} computed with torch alone",
+                f"{what} uses numpy, which leaves the device and fails on a GPU",
+                "torch has the same function: torch.exp for np.exp, torch.clamp for np.clip",
+            )
+
+
+def _kind(kind: str) -> Literal["human", "sparse"]:
+    return "human" if kind == "human" else "sparse"
+
+
+def _line_of_numpy(source: str, known: set[str]) -> int | None:
+    """The first line that imports numpy, or reads one of the names `known` for it."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # another check tells of it
+        return None
+    for node in ast.walk(tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if any(module.partition(".")[0] == "numpy" for module in modules):
+            return int(getattr(node, "lineno", 1))
+        if isinstance(node, ast.Name) and node.id in known:
+            return node.lineno
+    return None
+
+
+def _to_be_written(base: type, is_method: bool) -> set[str]:
+    """Names of a base class's methods that others are to override, or of its class attributes."""
+    found = {name for name, value in vars(base).items() if inspect.isfunction(value) == is_method}
+    found |= set() if is_method else set(inspect.get_annotations(base))
+    return {name for name in found if name[0] != "_"} - _CALLED_FROM_OUTSIDE
+
+
+def _read_names(cls: type) -> set[str]:
+    """Names that its methods read as an attribute of anything."""
+    return {
+        node.attr for node in ast.walk(_tree(cls)) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def _tree(cls: type) -> ast.AST:
+    """Its source, parsed; nothing where there is none."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module(body=[], type_ignores=[])

@@ -1,0 +1,183 @@
+"""The checks of `eureka envs --check` on where a state lies and what is seen of it: columns, attributes, whole episodes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Remark, Subject
+from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
+from eureka_agent.simulation.rollouts import random_actions, run
+from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
+
+_EPISODES = 2
+_HELD_STEPS = 25
+_STEPS = 40
+_BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random", "resets_by_mask"))
+
+
+@dataclass
+class Seen:
+    """What rollouts of a task came across."""
+
+    steps: int = 0
+    ended: int = 0
+    """Episodes that something else than their length ended."""
+    unstable: int = 0
+    """Simulations that MuJoCo started anew by itself."""
+    trained_fitness: float = 0.0
+    """Largest magnitude of an episode's fitness in a brief training."""
+    low: dict[str, Tensor] = field(default_factory=dict)
+    high: dict[str, Tensor] = field(default_factory=dict)
+    """Smallest and largest value of each observation's column, and of the fitness."""
+
+    def add(self, transition: Transition) -> None:
+        """Take in a step of all rows."""
+        self.steps += len(transition.terminated)
+        self.ended += int(transition.terminated.sum())
+        if UNSTABLE_PHYSICS in transition.causes:
+            self.unstable += int(transition.causes[UNSTABLE_PHYSICS].sum())
+        self.add_values(OBSERVATIONS, transition.observations)
+
+    def add_values(self, name: str, values: Tensor) -> None:
+        """Take in values, whose first dimension is the batch."""
+        low, high = values.amin(dim=0), values.amax(dim=0)
+        self.low[name] = torch.minimum(self.low.get(name, low), low)
+        self.high[name] = torch.maximum(self.high.get(name, high), high)
+
+
+def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
+    """Nothing turns NaN, infinite or huge in whole episodes of random actions, half of them held for a while."""
+    environment = subject.make()
+    fitness = subject.fitness()
+    steps = _EPISODES * environment.max_episode_length
+    generator = torch.Generator().manual_seed(8)
+    deadline = time.monotonic() + seconds
+    before = {name: value.clone() for name, value in environment.read_variables().items()}
+    held = torch.zeros(ROWS, environment.num_actions)
+
+    def when(row: int) -> str:
+        return f"in step {int(environment.progress_buf[row])} of an episode of random actions"
+
+    try:
+        for step in range(steps):
+            if step % _HELD_STEPS == 0:
+                if time.monotonic() >= deadline:
+                    break
+                held = torch.randn(held.shape, generator=generator).sign()
+            actions = torch.randn(held.shape, generator=generator)
+            actions[ROWS // 2 :] = held[ROWS // 2 :]
+            transition = environment.advance(actions)
+            values = {name: value.clone() for name, value in transition.variables.items()}
+            check_rows(type(environment), {**values, OBSERVATIONS: transition.observations}, when, environment.actions)
+            seen.add(transition)
+            seen.add_values(
+                "fitness", fitness({**values, **{f"previous_{name}": each for name, each in before.items()}})
+            )
+            environment.reset_done()
+            before = {name: value.clone() for name, value in environment.read_variables().items()}
+    finally:
+        environment.close()
+
+
+def written_columns(subject: Subject) -> None:
+    """compute_observations writes every column of obs_buf."""
+    environment = subject.make()
+    buffer = environment.obs_buf
+    environment.obs_buf.fill_(torch.nan)
+    environment.compute_observations()
+    if environment.obs_buf is buffer:
+        missing = environment.obs_buf.isnan().all(dim=0).nonzero().flatten().tolist()
+        if missing:
+            raise Nonconforming(
+                f"{environment.num_observations} columns, as num_observations says",
+                f"never written: {_columns(missing)}",
+                "write them, or make num_observations smaller: policies see them as 0",
+            )
+
+
+def moving_columns(subject: Subject, seen: Seen) -> Iterator[Remark]:
+    """Every observation's column takes more than one value."""
+    if OBSERVATIONS not in seen.low:
+        return
+    low, high = seen.low[OBSERVATIONS], seen.high[OBSERVATIONS]
+    still = (low == high).nonzero().flatten().tolist()
+    if still:
+        values = ", ".join(f"{float(low[column]):.4g}" for column in still[:8])
+        yield Remark(
+            "columns that change",
+            f"{_columns(still)} always {values} in {seen.steps:,} steps of random and trained actions",
+            "a column that never changes teaches nothing: see whether it is computed",
+        )
+
+
+def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
+    """MuJoCo need not start a simulation anew, as it does where a state became NaN or huge."""
+    if seen.unstable:
+        yield Remark(
+            "no simulation that breaks",
+            f"{seen.unstable} in {seen.steps:,} steps of random and trained actions; the episodes end by {UNSTABLE_PHYSICS!r}",
+            "a smaller timestep, more armature or damping in the joints, and smaller forces keep the model stable",
+        )
+
+
+def state_in_tensors(subject: Subject) -> Iterator[Remark]:
+    """What changes from step to step lies in tensors with one row for each environment, where a training is saved and goes on from."""
+    environment = subject.make()
+    if not environment.restorable:
+        return
+    environment.tell_rows_from_constants(subject.make(ROWS + 1))
+    before = _attributes(environment)
+    for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS, seed=9)):
+        pass
+    after = _attributes(environment)
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    if changed:
+        names = ", ".join(f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8])
+        yield Remark(
+            "nothing else changes while it is stepped",
+            f"{names}: not saved with a row, nor given back to it",
+            "keep one tensor row for each environment, add it to row_tensors(), or write `restorable = False` in the class",
+        )
+
+
+def _attributes(environment: VecTask) -> dict[str, object]:
+    """What can be compared of the attributes that no row's state has in it."""
+    rows = {
+        **environment.row_tensors(),
+        **VecTask.row_tensors(environment),
+    }  # a subclass may give them under other names
+    return {
+        name: _comparable(value)
+        for name, value in vars(environment).items()
+        if name not in rows and name not in _BASE_ATTRIBUTES and not name.startswith("__")
+    }
+
+
+def _comparable(value: object, depth: int = 4) -> object:
+    """A plain value that is equal where the content is; an object's identity where it holds anything else."""
+    if isinstance(value, Tensor):
+        # views of a row's state, such as named sensors, are that state
+        rows = value._base is not None or value.is_inference()
+        return "tensor" if rows else (tuple(value.shape), value.tolist())
+    if isinstance(value, numpy.ndarray):
+        return (value.shape, value.tolist()) if value.base is None and value.dtype != object else "array"
+    if depth and isinstance(value, (list, tuple, deque)):
+        return [_comparable(each, depth - 1) for each in value]
+    if depth and isinstance(value, dict):
+        return {repr(key): _comparable(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, (bool, int, float, str, bytes, type(None), set, frozenset, numpy.generic)):
+        return repr(value)
+    return type(value).__name__
+
+
+def _columns(columns: list[int]) -> str:
+    shown = ", ".join(map(str, columns[:12])) + ("…" if len(columns) > 12 else "")
+    return f"column{'s' if len(columns) > 1 else ''} {shown}"

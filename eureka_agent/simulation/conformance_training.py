@@ -1,0 +1,188 @@
+"""The checks of `eureka envs --check` that train briefly: states that random actions never reach, what tells policies apart, and how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import mujoco
+import torch
+from torch import Tensor
+
+from eureka_agent.settings import TrainingSettings, parse_settings
+from eureka_agent.simulation.conformance_checks import Nonconforming, Note, Remark, Subject
+from eureka_agent.simulation.conformance_states import Seen
+from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, substeps
+from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.reward import Result, Reward, RewardFunction
+from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
+
+_JOB = "check"
+_LEAST_ITERATIONS = 2
+_MOST_ENV_STEPS = 50_000
+_MANY_SUBSTEPS = 10
+_MADE_UP_ROWS = 512
+
+
+class _FitnessAsReward:
+    """A task's own fitness in the place of a reward, where there is none."""
+
+    def __init__(self, fitness: FitnessFunction) -> None:
+        self._fitness = fitness
+        self.arguments = fitness.arguments
+
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
+        def call() -> Result:
+            total = self._fitness(values)
+            return total, {"fitness": total}
+
+        return call
+
+
+def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Note]:
+    """A short training runs, and nothing turns NaN, infinite or huge in the states that it reaches."""
+    settings, wanted = _settings(subject)
+    kind, reward = _reward(subject)
+    environments: list[VecTask] = []
+
+    def make(rows: int) -> VecTask:
+        environment = subject.make(rows)
+        _note_steps(environment, seen)
+        environments.append(environment)
+        return environment
+
+    trainer = Trainer(make, subject.task, settings, 1, iteration_limit=None)
+    trainer.submit(_JOB, reward, 0)
+    began = measured = time.monotonic()
+    iterations, env_steps, first_steps = 0, 0, 0
+    failure = ""
+    try:
+        while trainer.busy and (iterations < _LEAST_ITERATIONS or time.monotonic() - began < seconds):
+            for event in trainer.iterate():
+                if isinstance(event, MemberProgress):
+                    env_steps = event.point.env_steps
+                    seen.trained_fitness = max(seen.trained_fitness, abs(event.point.fitness or 0.0))
+                elif isinstance(event, MemberFailed):
+                    failure = event.reason
+            iterations += 1
+            if iterations == 1:
+                measured, first_steps = time.monotonic(), env_steps
+    finally:
+        for environment in environments:
+            environment.close()
+    if failure:
+        raise Nonconforming(
+            f"a training on the {kind} that goes on",
+            f"it failed: {failure}",
+            "correct the reward, or what it reads",
+        )
+    rate = (env_steps - first_steps) / max(time.monotonic() - measured, 1e-9)
+    share = trainer.timers["physics"] / max(sum(trainer.timers.values()), 1e-9)
+    yield Note(f"{env_steps:,} env steps, on the {kind}")
+    yield Note(
+        f"{_rounded(rate)} env steps/s of one training on one core, of which the environment takes {share:.0%}: "
+        f"the task's {wanted:,} env steps take about {_duration(wanted / rate)}"
+    )
+
+
+def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
+    """The fitness is not the same whatever happens."""
+    if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
+        return
+    value, where = float(seen.low["fitness"]), f"in all {seen.steps:,} steps of random and trained actions"
+    if (value and seen.ended) or (
+        not value and seen.trained_fitness
+    ):  # it is how long an episode lasts, or was reached
+        return
+    if _ignores_its_arguments(subject):
+        raise Nonconforming(
+            "a fitness that depends on the state",
+            f"{value:.4g} {where}, and whatever its arguments are",
+            "compute it from them",
+        )
+    yield Remark(
+        "a fitness that differs between policies",
+        f"{value:.4g} {where}",
+        "where no chance policy ever earns any of it, scores cannot tell rewards apart: see whether it can be reached, or give it a slope",
+    )
+
+
+def mujoco_speed(subject: Subject) -> Iterator[Note]:
+    """The model's integrator and timestep leave time to train."""
+    cls = subject.loaded.environment_class
+    if not issubclass(cls, MujocoTask):
+        return
+    model = load_model(cls)
+    integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
+    count = substeps(cls, model)
+    text = f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a control step of {cls.control_dt:g} s"
+    slow = integrator == "RK4" or count > _MANY_SUBSTEPS
+    more = (
+        '; integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a stock walker ran '
+        "5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
+    )
+    yield Note(text + more * slow)
+
+
+def _settings(subject: Subject) -> tuple[TrainingSettings, int]:
+    """Those of a short training as the task asks for it, and the env steps of a whole one."""
+    budget = subject.task.training
+    values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
+    settings = parse_settings(TrainingSettings, values, "the task's training budget")
+    return settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)}), budget.env_steps
+
+
+def _reward(subject: Subject) -> tuple[str, Reward]:
+    """A reward to train on, and its name."""
+    found = subject.loaded.environment_class
+    kinds = ("human", "sparse")
+    for kind in kinds:
+        source = subject.loaded.reward_source(subject.task, "human" if kind == "human" else "sparse")
+        if source is not None:
+            reward = RewardFunction.from_source(
+                source, found.all_variables(), True, constants=found.constants, quaternion_order=found.quaternion_order
+            )
+            return f"{kind} reward", reward
+    return "fitness itself", _FitnessAsReward(subject.fitness())
+
+
+def _note_steps(environment: VecTask, seen: Seen) -> None:
+    """Have `seen` take in each step of an environment."""
+    advance = environment.advance
+
+    def noted(actions: Tensor) -> Transition:
+        transition = advance(actions)
+        seen.add(transition)
+        return transition
+
+    environment.advance = noted  # type: ignore[method-assign]
+
+
+def _ignores_its_arguments(subject: Subject) -> bool:
+    """Whether the fitness is the same for made-up values, small and large, as well."""
+    fitness = subject.fitness()
+    recorded = subject.steps(2)[-1].values
+    generator = torch.Generator().manual_seed(10)
+    values = [
+        fitness(
+            {
+                name: scale * torch.randn(_MADE_UP_ROWS, *recorded[name].shape[1:], generator=generator)
+                for name in fitness.arguments
+            }
+        )
+        for scale in (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
+    ]
+    return bool((torch.cat(values) == values[0][0]).all())
+
+
+def _rounded(number: float) -> str:
+    """Two digits, with commas."""
+    digits = max(0, len(str(int(number))) - 2)
+    return f"{round(number, -digits):,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,207 @@
+"""Telling an environment's faults from a reward's: what its code raises, where it stands still, and states that are no numbers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import site
+import sysconfig
+import textwrap
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from torch import Tensor
+
+import eureka_agent
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
+from eureka_agent.simulation.user_modules import describe_error, place_of_function
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
+
+LARGEST = 1e18
+"""From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will soon be infinite."""
+OBSERVATIONS = "observations"
+STANDARD_ERROR = 2
+RAISED_HINT = "mend this line of the environment"
+_VALUE_HINT = "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
+_ENDLESS_HINT = (
+    "look for a loop whose condition never comes true; an environment that is only slow needs a longer limit"
+)
+_OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
+_PACKAGE = Path(eureka_agent.__file__).parent
+_SIMULATION = _PACKAGE / "simulation"
+_INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
+_FOREIGN = (eureka_agent.__name__, "abc", "builtins")
+"""Packages whose classes no person wrote for an environment."""
+
+
+@contextmanager
+def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: str = "") -> Iterator[None]:
+    """Turn what an environment's own code raises in the block into an EnvironmentFaultError with its file and line.
+
+    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long then, in words. What this program raises
+    passes as it is, and so does a lack of memory, which may be the machine's.
+    """
+    try:
+        if limit_s is None:
+            yield
+        else:
+            with patient_time_limit(limit_s, STANDARD_ERROR):
+                yield
+    except TimeLimitError as error:
+        what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
+        raise EnvironmentFaultError(f"{_place(error, cls)}{what}", _ENDLESS_HINT) from None
+    except EnvironmentLoadError as error:
+        raise EnvironmentFaultError(f"{_place(error, cls)}{error.message}", error.hint) from None
+    except (EnvironmentFaultError, MemoryError):
+        raise
+    except Exception as error:
+        if _OUT_OF_MEMORY.search(str(error)) or not _is_to_blame(error, cls):
+            raise
+        place = _place(error, cls) or f"{cls.__name__}: "
+        raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None
+
+
+def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
+    """Whether it was raised in somebody's code that is not ours, or by a base class that calls such code."""
+    return bool(_authors_frames(error, cls)) or any(_is_in(frame, [_SIMULATION]) for frame in _frames(error))
+
+
+def _place(error: BaseException, cls: type[VecTask]) -> str:
+    """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files, else of the library's that it calls."""
+    libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
+    found = (_authors_frames(error, cls) or libraries)[-1:]
+    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in found)
+
+
+def _authors_frames(error: BaseException, cls: type[VecTask]) -> list[traceback.FrameSummary]:
+    """Frames in the folder of the environment; where there are none, in other files that are neither ours nor an installed library's."""
+    frames, homes = _frames(error), own_folders(cls)
+    return [frame for frame in frames if _is_in(frame, homes)] or [
+        frame for frame in frames if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
+    ]
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return list(traceback.extract_tb(error.__traceback__))
+
+
+def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
+    return any(Path(frame.filename).is_relative_to(folder) for folder in folders)
+
+
+def own_folders(cls: type[VecTask]) -> list[Path]:
+    """Folders of the files that the person's part of the class is written in."""
+    return [Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None]
+
+
+def own_classes(cls: type[VecTask]) -> list[type]:
+    """The class and those of its bases that are no part of this package, the class first."""
+    return [each for each in cls.__mro__ if each.__module__.partition(".")[0] not in _FOREIGN]
+
+
+def _source_file(cls: type) -> str | None:
+    try:
+        return inspect.getsourcefile(cls)
+    except TypeError:  # made without a file
+        return None
+
+
+# ── states that are no numbers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
+    """Places where a value is NaN, infinite or at least `LARGEST`. Shape: the first `dimensions` of `value`'s, bool."""
+    unsound = (value.abs() < LARGEST).logical_not_()  # also where it is NaN
+    return unsound.flatten(dimensions).any(dim=-1) if value.dim() > dimensions else unsound
+
+
+def state_fault(
+    cls: type[VecTask], name: str, value: Tensor, when: str, actions: Sequence[float] | None = None
+) -> EnvironmentFaultError:
+    """The error for one row's value that is unsound. `name`: a variable's, or `OBSERVATIONS`; `when`: in words; `actions`: those that led there."""
+    flat = value.detach().flatten()
+    column = int(is_unsound(flat.unsqueeze(-1)).nonzero()[0])
+    variable = name.removeprefix(PREVIOUS_PREFIX)
+    what = "observation" if name == OBSERVATIONS else f"variable {variable!r}"
+    where = f", column {column}" if value.dim() else ""
+    place = place_of_value(cls, name, column)
+    action = f" under the action {[round(each, 3) for each in actions][:12]!r}" if actions is not None else ""
+    return EnvironmentFaultError(
+        f"{place}the {what}{where} is {float(flat[column]):.4g} {when}{action}",
+        f"{_VALUE_HINT}: no reward, no fitness and no policy can use such a state",
+    )
+
+
+def check_rows(cls: type[VecTask], values: Mapping[str, Tensor], when: Callable[[int], str], actions: Tensor) -> None:
+    """Raise the EnvironmentFaultError of the first row whose state is unsound.
+
+    `values`: variables and `OBSERVATIONS` by name, shape of each (rows, …); `when`: of a row, in words; `actions`: shape (rows, num_actions).
+    """
+    for name, value in values.items():
+        unsound = is_unsound(value)
+        if bool(unsound.any()):
+            row = int(unsound.nonzero()[0])
+            raise state_fault(cls, name, value[row], when(row), actions[row].tolist())
+
+
+def place_of_value(cls: type[VecTask], name: str, column: int) -> str:
+    """`"<file>, line <n>: "` of the line that gives a variable or an observation's column, as far as the source tells; else of its method."""
+    observation = name == OBSERVATIONS
+    found = _method(cls, "compute_observations" if observation else "compute_variables")
+    if found is None:
+        return ""
+    file, first, tree = found
+    if observation:
+        lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assign) and _writes(node, column)]
+    else:
+        wanted = name.removeprefix(PREVIOUS_PREFIX)
+        lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == wanted]
+    return f"{file}, line {first + (lines[-1] if lines else 1) - 1}: "
+
+
+def fitness_fault(task: Task) -> EnvironmentFaultError:
+    """The error for a task's own fitness that is no number where the states are."""
+    return EnvironmentFaultError(
+        f"{place_of_function(task.fitness)}the task's fitness became NaN or infinite on states that are numbers",
+        "make the fitness finite for every state that the environment can reach: guard divisions, roots and logarithms",
+    )
+
+
+def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None:
+    """File, first line and syntax tree of a method that the person wrote."""
+    owner = next((each for each in own_classes(cls) if name in vars(each)), None)
+    if owner is None:
+        return None
+    try:
+        lines, first = inspect.getsourcelines(vars(owner)[name])
+        return str(inspect.getsourcefile(owner)), first, ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _writes(node: ast.Assign, column: int) -> bool:
+    """Whether it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand there."""
+    for target in node.targets:
+        if not (
+            isinstance(target, ast.Subscript)
+            and isinstance(target.value, ast.Attribute)
+            and target.value.attr == "obs_buf"
+            and isinstance(target.slice, ast.Tuple)
+        ):
+            continue
+        index = target.slice.elts[-1]
+        if isinstance(index, ast.Constant) and index.value == column:
+            return True
+        if isinstance(index, ast.Slice):
+            low, high = (
+                end.value if isinstance(end, ast.Constant) and isinstance(end.value, int) else other
+                for end, other in ((index.lower, 0), (index.upper, column + 1))
+            )
+            if low <= column < high:
+                return True
+    return False

@@ -1,0 +1,184 @@
+"""What `eureka envs --check` finds beyond the contract: misspelt hooks, forgotten columns, hidden state, metrics that tell nothing, endless loops."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from faulty_environments import MADE, PHYSICS, RESET, REWARD, TASK, line_of, write_lift
+
+from eureka_agent.simulation.conformance import CheckResult, Observer, check_environment
+
+BASELINES = {"human": REWARD, "sparse": 'def compute_reward(height):\n    return height, {"height": height}\n'}
+
+
+def check(folder: Path) -> dict[str, CheckResult]:
+    """What is not as it should be, by the check's name."""
+    results = check_environment(str(folder), rollout_s=0.1)
+    assert len({(result.task, result.name) for result in results}) >= len(results) - 1
+    return {result.name: result for result in results if result.severity != "ok"}
+
+
+def test_nothing_is_found_in_a_whole_environment(tmp_path: Path) -> None:
+    assert check(write_lift(tmp_path / "lift", rewards=BASELINES)) == {}
+
+
+FOUND = {
+    "a misspelt hook": (
+        (("def compute_termination(", "def compute_terminations("),),
+        ("names", "error", "Lift has 'compute_terminations', which overrides nothing"),
+    ),
+    "a misspelt attribute": (
+        (('termination_causes = ("hit_the_roof",)', 'termination_cause = ("hit_the_roof",)'),),
+        ("names", "error", "Lift has 'termination_cause', which overrides nothing"),
+    ),
+    "a column never written": (
+        (("num_observations = 2", "num_observations = 4"),),
+        ("observation columns", "error", "never written: columns 2, 3"),
+    ),
+    "a column that is always the same": (
+        (("self.obs_buf[:, 1] = self.velocity", "self.obs_buf[:, 1] = 0.5"),),
+        ("moving observations", "warning", "column 1 always 0.5 in"),
+    ),
+    "a number that counts steps": (
+        ((MADE, f"{MADE}        self.seconds = 0.0\n"), (PHYSICS, f"{PHYSICS}        self.seconds += 0.1\n")),
+        ("state in tensors", "warning", "self.seconds (float): not saved with a row"),
+    ),
+    "a list": (
+        (
+            (MADE, f"{MADE}        self.last = [0.0] * num_envs\n"),
+            (PHYSICS, f"{PHYSICS}        self.last = self.height.tolist()\n"),
+        ),
+        ("state in tensors", "warning", "self.last (list)"),
+    ),
+    "a dictionary of tensors": (
+        (
+            (MADE, f"{MADE}        self.last = {{}}\n"),
+            (PHYSICS, f"{PHYSICS}        self.last['height'] = self.height.clone()\n"),
+        ),
+        ("state in tensors", "warning", "self.last (dict)"),
+    ),
+    "physics that MuJoCo gives up": (
+        (("hit_the_roof", "unstable_physics"), ("self.height > 5.0", "self.height > 0.9")),
+        ("stable physics", "warning", "the episodes end by 'unstable_physics'"),
+    ),
+    "a state that only a training reaches": (  # it has more rows than the checks before it
+        ((PHYSICS, f"{PHYSICS}        self.height[10:] = torch.nan\n"),),
+        ("a brief training", "error", "the variable 'height' is nan in step"),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FOUND)
+def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
+    changes, (name, severity, actual) = FOUND[fault]
+    found = check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES))
+    assert next(iter(found)) == name
+    assert found[name].severity == severity
+    assert actual in found[name].actual
+    assert found[name].hint
+    assert found[name].passed == (severity == "warning")
+
+
+def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) -> None:
+    helper = '        return {"hit_the_roof": self.compute_terminations()}\n\n    def compute_terminations(self):\n        return self.height > 5.0\n'
+    folder = write_lift(
+        tmp_path / "lift", ('        return {"hit_the_roof": self.height > 5.0}\n', helper), rewards=BASELINES
+    )
+    assert check(folder) == {}
+
+
+def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(tmp_path: Path) -> None:
+    changes = (*FOUND["a list"][0], ("num_actions = 1", "num_actions = 1\n    restorable = False"))
+    assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
+
+
+@pytest.mark.parametrize(
+    ("fitness", "severity", "actual"),
+    [
+        ("0.0 * height + 3.0", "error", "3 in all "),
+        ("(height > 1e6).float()", "warning", "0 in all "),
+    ],
+)
+def test_a_fitness_that_is_always_the_same_is_found(tmp_path: Path, fitness: str, severity: str, actual: str) -> None:
+    task = TASK.replace("return height", f"return {fitness}")
+    sparse = f'def compute_reward(height):\n    total = {fitness}\n    return total, {{"total": total}}\n'
+    found = check(write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": sparse}))
+    assert list(found) == ["fitness tells apart"]
+    assert found["fitness tells apart"].severity == severity
+    assert found["fitness tells apart"].actual.startswith(actual)
+
+
+def test_a_fitness_that_counts_steps_tells_apart_where_episodes_end_early(tmp_path: Path) -> None:
+    """A point for each step is the usual metric of balancing."""
+    task = TASK.replace("return height", "return 0.0 * height + 1.0")
+    one = 'def compute_reward(height):\n    total = 0.0 * height + 1.0\n    return total, {"total": total}\n'
+    folder = write_lift(
+        tmp_path / "lift", ("self.height > 5.0", "self.height > 0.9"), task=task, rewards={"human": one, "sparse": one}
+    )
+    assert check(folder) == {}
+
+
+def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> None:
+    source = (
+        'import numpy as np\n\n\ndef compute_reward(height):\n    return height * np.float32(1.0), {"height": height}\n'
+    )
+    found = check(write_lift(tmp_path / "lift", rewards={"human": source}))
+    assert list(found) == ["baselines", "torch alone"]
+    assert found["baselines"].expected == "a sparse reward"
+    assert "write rewards/sparse.py" in found["baselines"].hint
+    assert found["torch alone"].actual.startswith("rewards/human.py, line 1, uses numpy")
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "name"),
+    [
+        ((RESET, RESET + "        while self.height.max() < 99.0: pass\n"), "while self.height", "can be made"),
+        ((PHYSICS, "        while True: pass\n"), "while True", "termination"),
+    ],
+)
+def test_a_loop_that_never_ends_is_found_within_the_limit(
+    tmp_path: Path, change: tuple[str, str], part: str, name: str
+) -> None:
+    folder = write_lift(tmp_path / "lift", change, rewards=BASELINES)
+    results = check_environment(str(folder), limit_s=2.0)
+    assert [result.name for result in results if not result.passed] == [name] == [results[-1].name]
+    line = line_of((folder / "env.py").read_text(), part)
+    assert results[-1].actual == f"{folder / 'env.py'}, line {line}: it did not end within 2 s"
+    assert "--time-limit" in results[-1].hint
+
+
+SECOND_TASK = TASK.replace("go up", "go down").replace("return height", "return -hieght")
+
+
+def test_every_task_is_checked_and_an_environment_once_for_each_set_up(tmp_path: Path) -> None:
+    folder = write_lift(tmp_path / "lift", rewards=BASELINES)
+    (folder / "tasks" / "again.py").write_text(TASK)
+    (folder / "tasks" / "down.py").write_text(SECOND_TASK)
+    begun: list[tuple[str, str]] = []
+
+    class Noting(Observer):
+        def begins(self, task: str, name: str, seconds: float) -> None:
+            begun.append((task, name))
+
+    results = check_environment(str(folder), rollout_s=0.1, observer=Noting())
+    assert [(each.task, each.name) for each in results if not each.passed] == [
+        ("down", name) for name in ("fitness", "sparse reward")
+    ]
+    assert [task for task, name in begun if name == "resets"] == ["again"]
+    assert [task for task, name in begun if name == "fitness"] == ["again", "down", "up"]
+    assert {each.task for each in check_environment(str(folder), "up", rollout_s=0.1)} == {"", "up"}
+
+
+def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
+    results = check_environment(str(write_lift(tmp_path / "lift", rewards=BASELINES)), rollout_s=0.1)
+    (said,) = (result.actual for result in results if result.name == "a brief training")
+    found = re.search(
+        r"; ([\d,]+) env steps/s of one training on one core, .* the task's 200,000 env steps take about (\d+) (s|minutes)",
+        said,
+    )
+    assert found is not None
+    rate, count, unit = int(found[1].replace(",", "")), int(found[2]), {"s": 1, "minutes": 60}[found[3]]
+    # two digits of the rate, and whole seconds or minutes
+    assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)
