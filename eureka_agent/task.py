@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from eureka_agent.errors import EnvironmentLoadError
 
@@ -43,11 +44,8 @@ class Variable:
 
     def __post_init__(self) -> None:
         _check_argument_name("variable", self.name)
-        if self.range is not None and not all(map(math.isfinite, self.range)):
-            raise EnvironmentLoadError(
-                f"the range of variable {self.name!r} is {self.range!r}, expected two finite numbers",
-                "leave the range out where the physics has no bound",
-            )
+        if self.range is not None:
+            check_range(f"the range of variable {self.name!r}", self.range)
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,32 @@ class Constant:
 
     def __post_init__(self) -> None:
         _check_argument_name("constant", self.name)
-        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not math.isfinite(self.value):
+        if not is_finite(self.value):
             raise EnvironmentLoadError(
                 f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
                 "what is no single number is a Variable",
             )
+
+
+def check_range(what: str, range: Any) -> None:
+    """Raises EnvironmentLoadError where `range` is not two finite numbers, the smaller one first."""
+    ends = range if isinstance(range, (tuple, list)) else ()
+    if len(ends) != 2 or not all(map(is_finite, ends)):
+        raise EnvironmentLoadError(
+            f"{what} is {range!r}, expected two finite numbers", "leave the range out where the physics has no bound"
+        )
+    if ends[0] >= ends[1]:
+        raise EnvironmentLoadError(
+            f"{what} is {range!r}, expected the smallest value and then a larger one",
+            "swap the two ends"
+            if ends[0] > ends[1]
+            else "a value that never changes is a Constant; else widen the range",
+        )
+
+
+def is_finite(value: object) -> bool:
+    """True for a number that is neither infinite nor NaN. A bool is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_argument_name(kind: str, name: str) -> None:
@@ -89,6 +108,15 @@ class TrainingBudget:
     """Parallel environments of one training."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `eureka_agent.settings.TrainingSettings` that this task sets, by name."""
+
+    def __post_init__(self) -> None:
+        for name in ("env_steps", "num_envs"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise EnvironmentLoadError(
+                    f"{name} of a TrainingBudget is {value!r}, expected a whole number from 1 on",
+                    "write a number without a decimal point: 200_000",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,4 +147,17 @@ class Task:
         if not re.search(r"\w", self.sentence):
             raise EnvironmentLoadError(
                 f"a task needs a sentence, found {self.sentence!r}", "say in words what is wanted"
+            )
+        if self.fitness_reduction not in get_args(FitnessReduction):
+            raise EnvironmentLoadError(
+                f"a task's fitness_reduction is {self.fitness_reduction!r}",
+                f"expected one of {', '.join(map(repr, get_args(FitnessReduction)))}",
+            )
+        # infinite is a way to say that no episode counts as solved, as None is
+        if self.success_fitness is not None and not (
+            is_finite(self.success_fitness) or self.success_fitness == math.inf
+        ):
+            raise EnvironmentLoadError(
+                f"a task's success_fitness is {self.success_fitness!r}, expected a number",
+                "write None where no episode counts as solved",
             )

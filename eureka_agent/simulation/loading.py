@@ -33,6 +33,7 @@ from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
 GYMNASIUM_PREFIX = "gymnasium:"
 
 _WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
+_NAMES = ("termination_causes", "device_types", "gpu_modules")
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,17 @@ def _check_class(cls: type[VecTask]) -> None:
                 f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
                 f"set it in the class: `{name} = …`",
             )
+    for name in _NAMES:
+        value = getattr(cls, name)
+        if not isinstance(value, tuple | list) or not all(isinstance(entry, str) for entry in value):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.{name} is {value!r}, expected a tuple of names", f"with one name too: `{name} = (…,)`"
+            )
+    if not cls.termination_causes:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.termination_causes is empty, expected one name at least",
+            "leave it out where nothing ends an episode early",
+        )
     seen = {"actions", "terminated"}
     for variable in cls.variables:
         if not isinstance(variable, Variable):

@@ -14,6 +14,7 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
@@ -42,6 +43,12 @@ class MujocoTask(VecTask):
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match the class."""
         self.model = load_model(type(self))
+        for name in ("position_noise", "velocity_noise"):
+            spread = getattr(self, name)
+            if not is_finite(spread) or spread < 0.0:
+                raise EnvironmentLoadError(
+                    f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on", "0 is no noise"
+                )
         super().__init__(num_envs, device, seed)
         self.frame_skip = substeps(type(self), self.model)
         self.physics = self._make_physics()
