@@ -51,7 +51,7 @@ class LoadedEnvironment:
     fingerprint: str
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
-    """Sources of the baselines of an environment without a folder, by kind."""
+    """Sources of the baselines of the environment's own task, by kind, where it has no files of them."""
     written: WrittenFitness | None = None
     """What stands in place of the tasks' own metric: see `eureka_agent.training.written_fitness`."""
 
@@ -87,7 +87,7 @@ class LoadedEnvironment:
         if path.is_file():
             return _read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
-            return None
+            return self.generated_rewards.get(kind)
         raise EnvironmentLoadError(
             f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}", "correct the path"
         )
@@ -100,11 +100,14 @@ def load_environment(reference: str) -> LoadedEnvironment:
     folder = _find_folder(reference)
     package = import_folder(folder)
     module = import_file(package, folder, folder / ENVIRONMENT_FILE)
-    environment_class = _environment_class(module)
     with user_code(folder, "reading the environment's class"):
+        environment_class = _environment_class(module, folder)
         _check_class(environment_class)
-    tasks = _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
-    return LoadedEnvironment(reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder))
+    tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
+    tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
+    return LoadedEnvironment(
+        reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder), rewards
+    )
 
 
 def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
@@ -182,7 +185,7 @@ def _find_folder(reference: str) -> Path:
     return folder.resolve()
 
 
-def _environment_class(module: ModuleType) -> type[VecTask]:
+def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
     path = module.__file__
     chosen = getattr(module, "ENVIRONMENT", None)
     if chosen is not None:
@@ -198,12 +201,18 @@ def _environment_class(module: ModuleType) -> type[VecTask]:
     ]
     if len(own) == 1:
         return own[0]
+    make = getattr(module, "make", None)
+    if not own and callable(make):
+        from eureka_agent.simulation.gymnasium_task import made_class
+
+        doc = inspect.getdoc(make) or module.__doc__
+        return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc)
     found = ", ".join(cls.__name__ for cls in own) or "none"
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",
         "write `ENVIRONMENT = <class>` below them"
         if own
-        else "derive the environment from VecTask, MujocoTask or GymnasiumTask",
+        else "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()` for Gymnasium's",
     )
 
 
@@ -270,6 +279,13 @@ def _check_class(cls: type[VecTask]) -> None:
         )
 
 
+def _tasks_of_file(module: ModuleType, cls: type[VecTask]) -> tuple[dict[str, Task], dict[str, str]]:
+    """The `task` of a Gymnasium environment's env.py, else the environment's own one with its baselines."""
+    tasks, rewards = cls.own_tasks()
+    task = getattr(module, "task", None)
+    return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
+
+
 def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:
     files = task_files(folder)
     if not files:
@@ -307,21 +323,17 @@ def _folder_fingerprint(folder: Path) -> str:
 
 def _load_gymnasium(reference: str) -> LoadedEnvironment:
     # imported on demand: Gymnasium takes a moment, and its plug-ins may take long
-    from eureka_agent.simulation.gymnasium_task import (
-        NATIVE_REWARD_SOURCE,
-        TASK_NAME,
-        environment_class,
-        fingerprint,
-        native_task,
-    )
+    from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
     gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)
+    cls = environment_class(gymnasium_id)
+    tasks, rewards = cls.own_tasks()
     return LoadedEnvironment(
         reference=reference,
         name=gymnasium_id,
         folder=None,
-        environment_class=environment_class(gymnasium_id),
-        tasks={TASK_NAME: native_task(gymnasium_id)},
-        fingerprint=fingerprint(gymnasium_id),
-        generated_rewards={"sparse": NATIVE_REWARD_SOURCE},
+        environment_class=cls,
+        tasks=tasks,
+        fingerprint=fingerprint(cls),
+        generated_rewards=rewards,
     )

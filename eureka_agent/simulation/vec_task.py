@@ -17,7 +17,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.random import RowRandom
-from eureka_agent.task import Constant, QuaternionOrder, Variable
+from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
 
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
@@ -156,6 +156,11 @@ class VecTask(ABC):
                 "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
             ) from None
         return cls(num_envs, device, seed, **options)
+
+    @classmethod
+    def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
+        """Tasks of an environment that comes without a folder of them, and sources of their baselines by kind."""
+        return {}, {}
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:

@@ -392,6 +392,36 @@ async def test_a_worker_opens_dry_runs_and_trains(
     assert talk.handle.group is None or not any(folder.exists() for folder in talk.handle.group.folders)
 
 
+async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_is_told(
+    started: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "my_cartpoles.py").write_text(
+        textwrap.dedent("""
+        import gymnasium
+        from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+
+        class Loose(CartPoleEnv):
+            def step(self, action):
+                return super().step(1 // 0)
+
+
+        gymnasium.register("Mine-v0", entry_point=CartPoleEnv, max_episode_steps=50)
+        gymnasium.register("Loose-v0", entry_point=Loose, max_episode_steps=50)
+        """)
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    talk = await started()
+    opened = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native")
+    assert opened["type"] == "opened"
+    assert opened["description"]["max_episode_length"] == 50
+    fault = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native")
+    assert fault["type"] == "fault"
+    assert "the package 'my_cartpoles' failed" in fault["message"]
+    assert f"{tmp_path}/modules/my_cartpoles.py, line 8: ZeroDivisionError" in fault["message"]
+
+
 def hostile_environment(folder: Path, body: str) -> Path:
     folder.mkdir()
     (folder / "env.py").write_text(HOSTILE.format(body=textwrap.dedent(body)))
