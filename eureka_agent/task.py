@@ -1,4 +1,4 @@
-"""The words an environment folder is written in: `Variable`, `Task`, `TrainingBudget`. No torch is imported here."""
+"""The words an environment folder is written in: `Variable`, `Constant`, `Channel`, `Task`, `TrainingBudget`. No torch is imported here."""
 
 from __future__ import annotations
 
@@ -67,6 +67,44 @@ class Constant:
                 f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
                 "what is no single number is a Variable",
             )
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Neighbouring numbers of the observation or the action that belong together: told to whoever runs the policy elsewhere."""
+
+    name: str
+    """Of the quantity; where it is a variable too, the variable's."""
+    entries: tuple[str, ...] = ()
+    """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one number."""
+    unit: str = "1"
+    """SI unit, `"1"` for dimensionless."""
+    frame: str = "-"
+    """As a Variable's."""
+    doc: str = ""
+    """One line."""
+    scale: float = 1.0
+    """The observation holds the quantity times this."""
+    range: tuple[float, float] | None = None
+    """Of an action: what -1 and 1 command, and what lies between them in proportion."""
+
+    def __post_init__(self) -> None:
+        if not self.name or isinstance(self.entries, str) or not all(isinstance(each, str) for each in self.entries):
+            raise EnvironmentLoadError(
+                f"the channel {self.name!r} has the entries {self.entries!r}, expected a name and a tuple of names",
+                "write () for a single number",
+            )
+        if not is_finite(self.scale) or self.scale == 0:
+            raise EnvironmentLoadError(
+                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number other than 0", "1.0 is none"
+            )
+        if self.range is not None:
+            check_range(f"the range of channel {self.name!r}", self.range)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return len(self.entries) or 1
 
 
 def check_range(what: str, range: Any) -> None:

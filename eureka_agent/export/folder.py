@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
@@ -13,6 +14,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
+from eureka_agent.export.policy_description import as_json, policy_description
 from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.wording import words
@@ -46,8 +48,9 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     """
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
-    policies, missing = _policies(policy)
-    texts = text_files(exported, missing.get(ONNX))
+    described = _described(exported, policy)
+    policies, missing = _policies(policy, as_json(described))
+    texts = text_files(exported, described, missing.get(ONNX))
     # the README first: by it a folder half written is known as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
     for name in (*missing, *{HELPERS_FILE}.difference(texts)):
@@ -91,16 +94,23 @@ def _state(attempt: Attempt) -> str:
     return words(attempt.stage.value) + reason
 
 
-def _policies(policy: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The policy's files by name, and why one is missing."""
-    from eureka_agent.export.policy_files import missing_onnx_packages, onnx_model, torchscript
+def _described(exported: Exported, policy: Path) -> dict[str, Any]:
+    from eureka_agent.export.policy_files import statistics
 
-    files, missing = {TORCHSCRIPT: torchscript(policy)}, {}
+    names = {"run": exported.report.run_name, "attempt": exported.attempt.id, "task": exported.report.sentence}
+    return policy_description(exported.description, statistics(policy), names)
+
+
+def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The policy's files by name, and why one is missing."""
+    from eureka_agent.export.policy_files import DESCRIPTION, missing_onnx_packages, onnx_model, torchscript
+
+    files, missing = {TORCHSCRIPT: torchscript(policy, description), DESCRIPTION: description.encode()}, {}
     lacking = missing_onnx_packages()
     if lacking:
         missing[ONNX] = f"it needs {' and '.join(lacking)}: pip install {' '.join(lacking)}, then export again"
     else:
-        files[ONNX] = onnx_model(policy)
+        files[ONNX] = onnx_model(policy, description)
     return files, missing
 
 

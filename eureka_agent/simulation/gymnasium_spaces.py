@@ -13,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.task import PREVIOUS_PREFIX, Variable
+from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 
 _WRAP_HINT = (
     "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that {}; "
@@ -118,6 +118,52 @@ def limits(space: spaces.Space) -> tuple[float, float] | None:
     else:
         low, high = 0.0, 1.0
     return (low, high) if numpy.isfinite((low, high)).all() and low < high else None
+
+
+def observation_channels(space: spaces.Space, named: Sequence[Variable] = ()) -> tuple[Channel, ...]:
+    """The numbers of `flatten` in their order. `named`: variables that describe entries of a Dict."""
+    described = {variable.name: variable for variable in named}
+    channels = []
+    for path, leaf in _leaves(space):
+        if isinstance(leaf, spaces.Tuple):
+            return ()  # its parts have no names
+        name = _name(path) if path else "observation"
+        unit, frame, doc = "?", "?", f"entry {'.'.join(map(str, path))!r} of the observation" if path else ""
+        if name in described:
+            unit, frame, doc = described[name].unit, described[name].frame, described[name].doc
+        if isinstance(leaf, spaces.Discrete):
+            entries = tuple(f"is_{leaf.start + index}" for index in range(int(leaf.n)))
+            doc = f"{doc}; 1 at the value, else 0"
+        elif isinstance(leaf, spaces.MultiDiscrete):
+            sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
+            entries = tuple(
+                f"{place}_is_{first + index}" for place, (n, first) in enumerate(sizes) for index in range(n)
+            )
+            doc = f"{doc}; 1 at each value, else 0"
+        else:
+            entries = (
+                ()
+                if leaf.shape == ()
+                else tuple(",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ())))
+            )
+        channels.append(Channel(name, entries, unit, frame, doc))
+    return tuple(channels)
+
+
+def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
+    """What the entries of a policy's action do, for a Box or a Discrete space."""
+    if isinstance(space, spaces.Discrete):
+        choices = tuple(f"{space.start + index}" for index in range(int(space.n)))
+        return (Channel("choice", choices, doc="the action with the largest number is taken"),)
+    assert isinstance(space, spaces.Box)
+    channels = []
+    for index in numpy.ndindex(space.shape):
+        low, high = float(space.low[index]), float(space.high[index])
+        bounded = bool(numpy.isfinite((low, high)).all()) and low < high
+        doc = "" if bounded else "without bounds: taken as it is"
+        name = f"action[{','.join(map(str, index))}]"
+        channels.append(Channel(name, unit="?", doc=doc, range=(low, high) if bounded else None))
+    return tuple(channels)
 
 
 def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:

@@ -19,11 +19,13 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_spaces import (
     Entry,
+    action_channels,
     check_observations,
     entry_values,
     flatten,
     limits,
     named_entries,
+    observation_channels,
 )
 from eureka_agent.simulation.user_modules import MISSING_MODULE_HINT, environment_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -310,6 +312,10 @@ def _probe(task: type[GymnasiumTask]) -> None:
         *(Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step") for key in task.info_keys),
         NATIVE_REWARD,
     )
+    if "observation_channels" not in own:
+        task.observation_channels = observation_channels(environment.observation_space, named)
+    if "action_channels" not in own:
+        task.action_channels = action_channels(actions)
     if own.get("__doc__") is None:
         task.__doc__ = _description(physics, registered.id if registered is not None else task.__name__)
     task._source = _source(physics)

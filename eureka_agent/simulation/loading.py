@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ import torch
 
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
+from eureka_agent.records import ChannelSpec, ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.catalogue import (
@@ -28,7 +28,7 @@ from eureka_agent.simulation.catalogue import (
 )
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
+from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
@@ -131,6 +131,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         ),
         constants=tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in cls.constants),
         quaternion_order=cls.quaternion_order,
+        observation_channels=_channel_specs(cls.observation_channels),
+        action_channels=_channel_specs(cls.channels_of_action()),
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
         control_dt=cls.control_dt,
@@ -145,6 +147,10 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         restorable=loaded.environment_class.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
+
+
+def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:
+    return tuple(ChannelSpec.model_validate(channel, from_attributes=True) for channel in channels)
 
 
 def _reachable(success_fitness: float | None) -> float | None:
@@ -272,10 +278,28 @@ def _check_class(cls: type[VecTask]) -> None:
                 "rename it",
             )
         seen.add(constant.name)
+    for name, size in (("observation_channels", cls.num_observations), ("action_channels", cls.num_actions)):
+        _check_channels(cls, name, size)
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
             "'xyzw', Isaac Gym's, has the real part last",
+        )
+
+
+def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
+    """Raises EnvironmentLoadError where channels are declared that are not all of them."""
+    channels = getattr(cls, name)
+    for channel in channels:
+        if not isinstance(channel, Channel):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.{name} holds {channel!r}, expected Channel(…)", "see eureka_agent.task.Channel"
+            )
+    declared = sum(channel.size for channel in channels)
+    if channels and declared != size:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.{name} names {declared} numbers, expected {size}",
+            "name all of them in their order, or leave it out",
         )
 
 

@@ -14,7 +14,7 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import is_finite
+from eureka_agent.task import Channel, is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
@@ -63,6 +63,20 @@ class MujocoTask(VecTask):
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
         self._noisy_positions = _runs(_single_coordinates(self.model))
+
+    @classmethod
+    def channels_of_action(cls) -> tuple[Channel, ...]:
+        """`action_channels`, else the actuators of the MJCF with their control ranges. Raises EnvironmentLoadError."""
+        if cls.action_channels:
+            return cls.action_channels
+        model = load_model(cls)
+        channels = []
+        for index in range(model.nu):
+            low, high = map(float, model.actuator_ctrlrange[index])
+            limits = (low, high) if model.actuator_ctrllimited[index] and low < high else None
+            name = model.actuator(index).name or f"actuator_{index}"
+            channels.append(Channel(name, unit="?", doc="control of this actuator of the MJCF", range=limits))
+        return tuple(channels)
 
     def _make_physics(self) -> Physics:
         kind = self.device.type

@@ -1,0 +1,91 @@
+"""A policy's inputs and outputs column by column, for whoever has the exported folder and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eureka_agent.records import ChannelSpec, TaskDescription
+
+FORMAT = "eureka-policy-1"
+_CLIP = 10.0
+"""Normalised observations are kept within ±this by the policy."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of the observations that the policy was trained on, one number a column."""
+
+    mean: Sequence[float]
+    deviation: Sequence[float]
+
+
+def policy_description(description: TaskDescription, statistics: Statistics, names: dict[str, str]) -> dict[str, Any]:
+    """The content of policy.json. `names`: what says which policy it is (run, attempt, task)."""
+    observation = [
+        {**column, "mean": mean, "deviation": deviation}
+        for column, mean, deviation in zip(
+            _columns(description.observation_channels, description.num_observations, "observation"),
+            statistics.mean,
+            statistics.deviation,
+            strict=True,
+        )
+    ]
+    action = list(_columns(description.action_channels, description.num_actions, "action"))
+    for column, low, high in zip(action, *_bounds(description), strict=True):
+        del column["scale"]
+        column["low"], column["high"] = low, high
+    return {
+        "format": FORMAT,
+        **names,
+        "control_dt_s": description.control_dt,
+        "episode_steps": description.max_episode_length,
+        "quaternion_order": description.quaternion_order,
+        "observation": {
+            "input": "observation",
+            "shape": ["batch", description.num_observations],
+            "dtype": "float32",
+            "value": "quantity * scale, in the column's unit and frame",
+            "normalisation": f"the policy itself computes clip((value - mean) / deviation, -{_CLIP:g}, {_CLIP:g})",
+            "named": bool(description.observation_channels),
+            "columns": observation,
+        },
+        "action": {
+            "output": "action",
+            "shape": ["batch", description.num_actions],
+            "dtype": "float32",
+            "value": "-1 to 1; where a column has low and high: command = low + (value + 1) / 2 * (high - low)",
+            "named": bool(description.action_channels),
+            "columns": action,
+        },
+    }
+
+
+def as_json(description: dict[str, Any]) -> str:
+    """Readable and machine-readable."""
+    return json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _columns(channels: Sequence[ChannelSpec], count: int, fallback: str) -> Iterator[dict[str, Any]]:
+    """One for each number: those of the channels, or without names where there are none."""
+    if not channels:
+        channels = tuple(ChannelSpec(name=f"{fallback}[{index}]", unit="?", frame="?") for index in range(count))
+    columns = [(channel, entry) for channel in channels for entry in channel.entries or ("",)]
+    for index, (channel, entry) in enumerate(columns):
+        yield {
+            "index": index,
+            "name": f"{channel.name}.{entry}" if entry else channel.name,
+            "unit": channel.unit,
+            "frame": channel.frame,
+            "doc": channel.doc,
+            "scale": channel.scale,
+        }
+
+
+def _bounds(description: TaskDescription) -> tuple[list[float | None], list[float | None]]:
+    """What -1 and 1 command, for each number of the action; None where that is not known."""
+    ranges = [each.range for each in description.action_channels for _ in each.entries or ("",)]
+    ranges = ranges or [None] * description.num_actions
+    return [each and each[0] for each in ranges], [each and each[1] for each in ranges]
