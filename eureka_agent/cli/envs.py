@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import click
 
+from eureka_agent.cli.new_environment import KINDS, new_environment
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
 
@@ -20,17 +22,26 @@ class NonconformingError(EurekaError):
 @click.command()
 @click.argument("environment", required=False)
 @click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
+@click.option(
+    "--new", metavar="FOLDER", type=click.Path(path_type=Path), help="Write a template of your own to FOLDER."
+)
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of template that --new writes.")
 @click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
 @FORMAT
-def envs(environment: str | None, check: str | None, task: str | None, output_format: str) -> None:
-    """List the built-in environments, show the variables of ENVIRONMENT, or check one of your own.
+def envs(
+    environment: str | None, check: str | None, new: Path | None, kind: str | None, task: str | None, output_format: str
+) -> None:
+    """List the built-in environments, show the variables of ENVIRONMENT, check one of your own, or begin a new one.
 
     \b
     eureka envs
     eureka envs ant
     eureka envs --check path/to/my_env
+    eureka envs --new path/to/my_env --kind torch
     """
-    if check is not None:
+    if new is not None:
+        new_environment(new, kind, output_format)
+    elif check is not None:
         _check(check, task, output_format)
     elif environment is not None:
         _show(environment, task, output_format)
@@ -56,7 +67,7 @@ def _list(output_format: str) -> None:
     console = CleanConsole()
     console.print(table)
     console.print(
-        "\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5. Details: eureka envs NAME",
+        "\nYour own: --env path/to/folder (--new begins one). Gymnasium's: --env gymnasium:Hopper-v5. Details: eureka envs NAME",
         highlight=False,
     )
 
