@@ -24,19 +24,25 @@ class Statistics:
 
 def policy_description(description: TaskDescription, statistics: Statistics, names: dict[str, str]) -> dict[str, Any]:
     """The content of policy.json. `names`: what says which policy it is (run, attempt, task)."""
+    sizes = len(statistics.mean), description.num_actions
+    # an archive may hold whatever a worker sent: names that do not fit are none
+    inputs, outputs = (
+        channels if sum(len(each.entries) or 1 for each in channels) == size else ()
+        for channels, size in zip((description.observation_channels, description.action_channels), sizes, strict=True)
+    )
     observation = [
         {**column, "mean": mean, "deviation": deviation}
         for column, mean, deviation in zip(
-            _columns(description.observation_channels, description.num_observations, "observation"),
-            statistics.mean,
-            statistics.deviation,
-            strict=True,
+            _columns(inputs, sizes[0], "observation"), statistics.mean, statistics.deviation, strict=True
         )
     ]
-    action = list(_columns(description.action_channels, description.num_actions, "action"))
-    for column, low, high in zip(action, *_bounds(description), strict=True):
+    ranges = [each.range for each in outputs for _ in each.entries or ("",)] or [None] * sizes[1]
+    action = [
+        {**column, "low": bounds and bounds[0], "high": bounds and bounds[1]}
+        for column, bounds in zip(_columns(outputs, sizes[1], "action"), ranges, strict=True)
+    ]
+    for column in action:
         del column["scale"]
-        column["low"], column["high"] = low, high
     return {
         "format": FORMAT,
         **names,
@@ -45,19 +51,19 @@ def policy_description(description: TaskDescription, statistics: Statistics, nam
         "quaternion_order": description.quaternion_order,
         "observation": {
             "input": "observation",
-            "shape": ["batch", description.num_observations],
+            "shape": ["batch", sizes[0]],
             "dtype": "float32",
             "value": "quantity * scale, in the column's unit and frame",
             "normalisation": f"the policy itself computes clip((value - mean) / deviation, -{_CLIP:g}, {_CLIP:g})",
-            "named": bool(description.observation_channels),
+            "named": bool(inputs),
             "columns": observation,
         },
         "action": {
             "output": "action",
-            "shape": ["batch", description.num_actions],
+            "shape": ["batch", sizes[1]],
             "dtype": "float32",
             "value": "-1 to 1; where a column has low and high: command = low + (value + 1) / 2 * (high - low)",
-            "named": bool(description.action_channels),
+            "named": bool(outputs),
             "columns": action,
         },
     }
@@ -82,10 +88,3 @@ def _columns(channels: Sequence[ChannelSpec], count: int, fallback: str) -> Iter
             "doc": channel.doc,
             "scale": channel.scale,
         }
-
-
-def _bounds(description: TaskDescription) -> tuple[list[float | None], list[float | None]]:
-    """What -1 and 1 command, for each number of the action; None where that is not known."""
-    ranges = [each.range for each in description.action_channels for _ in each.entries or ("",)]
-    ranges = ranges or [None] * description.num_actions
-    return [each and each[0] for each in ranges], [each and each[1] for each in ranges]

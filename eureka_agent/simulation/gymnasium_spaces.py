@@ -20,6 +20,8 @@ _WRAP_HINT = (
     "see docs/your-own-environment.md"
 )
 _IMAGE_DIMENSIONS = 3
+_MOST_NAMED = 4096
+"""Numbers of an observation beyond which nobody reads a name for each."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,11 @@ class Entry:
 def check_observations(label: str, space: spaces.Space) -> None:
     """Raises EnvironmentLoadError for observations that a policy of perceptron layers cannot take."""
     for path, leaf in _leaves(space):
-        what = f"the entry {'.'.join(map(str, path))!r} of {label}'s observation" if path else f"{label}'s observation"
+        what = (
+            f"the entry {'.'.join(map(str, path))!r} of the observation of {label}"
+            if path
+            else f"the observation of {label}"
+        )
         if isinstance(leaf, spaces.Tuple) and path:
             raise EnvironmentLoadError(
                 f"{what} is a {leaf}, whose parts have no names", _WRAP_HINT.format("makes a Dict of it")
@@ -66,14 +72,14 @@ def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]
         found = _variable(path, leaf)
         if found.name in entries:
             raise EnvironmentLoadError(
-                f"two entries of {label}'s observation would be the variable {found.name!r}",
+                f"two entries of the observation of {label} would be the variable {found.name!r}",
                 _WRAP_HINT.format("gives its keys other names"),
             )
         size = int(numpy.prod(found.shape))
         given = words.pop(found.name, None)
         if given is not None and given.shape != found.shape:
             raise EnvironmentLoadError(
-                f"the variable {given.name!r} has the shape {given.shape!r}, but {label}'s entry has {found.shape!r}",
+                f"the variable {given.name!r} has the shape {given.shape!r}, but the entry of {label} has {found.shape!r}",
                 "correct the Variable's shape",
             )
         variable = found if given is None else replace(given, range=given.range or found.range)
@@ -82,7 +88,7 @@ def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]
     if words:
         name = next(iter(words))
         raise EnvironmentLoadError(
-            f"the variable {name!r} describes no entry of {label}'s observation",
+            f"the variable {name!r} describes no entry of the observation of {label}",
             did_you_mean(name, entries)
             if entries
             else "entries have names in a Dict space; name parts of a vector with named_observations",
@@ -120,34 +126,52 @@ def limits(space: spaces.Space) -> tuple[float, float] | None:
     return (low, high) if numpy.isfinite((low, high)).all() and low < high else None
 
 
-def observation_channels(space: spaces.Space, named: Sequence[Variable] = ()) -> tuple[Channel, ...]:
-    """The numbers of `flatten` in their order. `named`: variables that describe entries of a Dict."""
-    described = {variable.name: variable for variable in named}
+def observation_channels(
+    space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
+) -> tuple[Channel, ...]:
+    """The numbers of `flatten` in their order; none where neither keys nor `parts` (of the vector) name any.
+
+    `entries`: variables that describe entries of a Dict.
+    """
+    if spaces.flatdim(space) > _MOST_NAMED:
+        return ()
+    if parts or not isinstance(space, spaces.Dict):
+        return _vector_channels(spaces.flatdim(space), parts)
+    described = {variable.name: variable for variable in entries}
     channels = []
     for path, leaf in _leaves(space):
-        if isinstance(leaf, spaces.Tuple):
-            return ()  # its parts have no names
-        name = _name(path) if path else "observation"
-        unit, frame, doc = "?", "?", f"entry {'.'.join(map(str, path))!r} of the observation" if path else ""
+        name = _name(path)
+        unit, frame, doc = "?", "?", f"entry {'.'.join(map(str, path))!r} of the observation"
         if name in described:
             unit, frame, doc = described[name].unit, described[name].frame, described[name].doc
         if isinstance(leaf, spaces.Discrete):
-            entries = tuple(f"is_{leaf.start + index}" for index in range(int(leaf.n)))
+            numbers = tuple(f"is_{leaf.start + index}" for index in range(int(leaf.n)))
             doc = f"{doc}; 1 at the value, else 0"
         elif isinstance(leaf, spaces.MultiDiscrete):
             sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
-            entries = tuple(
+            numbers = tuple(
                 f"{place}_is_{first + index}" for place, (n, first) in enumerate(sizes) for index in range(n)
             )
             doc = f"{doc}; 1 at each value, else 0"
         else:
-            entries = (
+            numbers = (
                 ()
                 if leaf.shape == ()
                 else tuple(",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ())))
             )
-        channels.append(Channel(name, entries, unit, frame, doc))
+        channels.append(Channel(name, numbers, unit, frame, doc))
     return tuple(channels)
+
+
+def _vector_channels(size: int, parts: Sequence[tuple[Variable, int | slice]]) -> tuple[Channel, ...]:
+    """A channel for each number of a vector, some of which are parts of variables."""
+    columns = [Channel(f"observation[{index}]", unit="?", frame="?") for index in range(size)]
+    for variable, place in parts:
+        indices = range(size)[place] if isinstance(place, slice) else (range(size)[place],)
+        for number, index in enumerate(indices):
+            name = variable.name if isinstance(place, int) else f"{variable.name}[{number}]"
+            columns[index] = Channel(name, (), variable.unit, variable.frame, variable.doc)
+    return tuple(columns) if parts else ()
 
 
 def action_channels(space: spaces.Space) -> tuple[Channel, ...]:

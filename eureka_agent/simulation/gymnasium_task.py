@@ -125,7 +125,7 @@ class GymnasiumTask(VecTask):
     @classmethod
     def label(cls) -> str:
         """The environment's name in messages."""
-        return repr(cls.gymnasium_id) if cls.gymnasium_id else f"the environment of {cls.__name__}"
+        return repr(cls.gymnasium_id) if cls.gymnasium_id else f"the environment {cls.__name__!r}"
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
@@ -313,7 +313,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
         NATIVE_REWARD,
     )
     if "observation_channels" not in own:
-        task.observation_channels = observation_channels(environment.observation_space, named)
+        task.observation_channels = observation_channels(environment.observation_space, named, task.named_observations)
     if "action_channels" not in own:
         task.action_channels = action_channels(actions)
     if own.get("__doc__") is None:

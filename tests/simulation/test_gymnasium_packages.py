@@ -123,6 +123,26 @@ def test_entries_of_a_dict_are_variables(package: Path) -> None:
     assert values["doors"][0].tolist() == [1.0, 1.0]
     assert values["keys"][2].tolist() == [1.0, 3.0]
     assert values["observed_actions"].tolist() == [0.5] * 3
+    # the same in what an export tells of the policy's input: shapes of the space, in the order in which Gymnasium flattens it
+    channels = describe(loaded).observation_channels
+    sizes = {each.name: len(each.entries) or 1 for each in channels}
+    flat = gymnasium.spaces.flatten(
+        environment.environments[0].observation_space, environment.environments[0].unwrapped.look()
+    )
+    assert environment.obs_buf[0].tolist() == flat.tolist()
+    assert sizes == {
+        "observation": 2,
+        "goal_position": 4,
+        "goal_colour_code": 3,
+        "doors": 2,
+        "keys": 6,
+        "observed_actions": 1,
+    }
+    (colour,) = [each for each in channels if each.name == "goal_colour_code"]
+    assert colour.entries == ("is_1", "is_2", "is_3")
+    columns = [f"{each.name}.{entry}" for each in channels for entry in each.entries or ("",)]
+    assert flat[columns.index("goal_colour_code.is_2")] == 1.0
+    assert flat[columns.index("keys.1_is_3")] == 1.0
     assert [result for result in check_environment("gymnasium:mouse_package.mazes:Maze-v0") if not result.passed] == []
 
 
@@ -238,12 +258,12 @@ def test_an_id_that_cannot_be_made_is_told(package: Path, reference: str, messag
 
 
 REFUSED = {
-    "image": ("spaces.Box(0, 255, (96, 96, 3), np.uint8)", r"observation is an image of shape \(96, 96, 3\)"),
+    "image": ("spaces.Box(0, 255, (96, 96, 3), np.uint8)", r"is an image of shape \(96, 96, 3\)"),
     "grey image": ("spaces.Box(0, 255, (8, 8), np.uint8)", r"is an image of shape \(8, 8\)"),
     "image in a Dict": ("spaces.Dict(view=spaces.Box(0, 1, (3, 8, 8)))", r"the entry 'view' of .* is an image"),
     "text": ("spaces.Dict(mission=spaces.Text(5))", "the entry 'mission' of .* expected numbers of a fixed size"),
     "Tuple": ("spaces.Dict(a=spaces.Tuple([spaces.Discrete(2)]))", "the entry 'a' of .* whose parts have no names"),
-    "sequence": ("spaces.Sequence(spaces.Discrete(2))", "observation is a Sequence"),
+    "sequence": ("spaces.Sequence(spaces.Discrete(2))", "the observation of .* is a Sequence"),
     "two of a name": (
         "spaces.Dict({'a_b': spaces.Discrete(2), 'a': spaces.Dict(b=spaces.Discrete(2))})",
         "two entries of .* would be the variable 'a_b'",
@@ -281,7 +301,7 @@ def make():
     [
         ("    return gymnasium.wrappers", "    gymnasium.wrappers", "returned None, expected a gymnasium.Env"),
         ('Variable("doors"', 'Variable("dors"', "'dors' describes no entry"),
-        ('"doors", (2,)', '"doors", (3,)', r"'doors' has the shape \(3,\), but .* entry has \(2,\)"),
+        ('"doors", (2,)', '"doors", (3,)', r"'doors' has the shape \(3,\), but the entry of .* has \(2,\)"),
         ("    maze =", "    1 / 0\n    maze =", r"own code failed .*env\.py, line 11: ZeroDivisionError"),
     ],
 )

@@ -199,6 +199,8 @@ def test_a_folder_names_parts_of_the_observation(write_folder: WriteFolder) -> N
     values = loaded.make(loaded.task(None)[1], 2).read_variables()
     assert torch.equal(values["tip"], values["observation"][:, :2])
     assert torch.equal(values["spin"], values["observation"][:, 2])
+    channels = [(each.name, each.unit) for each in describe(loaded).observation_channels]
+    assert channels == [("tip[0]", "m"), ("tip[1]", "m"), ("spin", "rad/s")]
 
 
 def test_what_cannot_be_adapted_is_told() -> None:
