@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import inspect
 import math
@@ -27,7 +28,7 @@ from eureka_agent.simulation.gymnasium_spaces import (
     named_entries,
     observation_channels,
 )
-from eureka_agent.simulation.user_modules import MISSING_MODULE_HINT, environment_code
+from eureka_agent.simulation.user_modules import environment_code, missing_module_hint
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable, is_finite
 
@@ -50,6 +51,8 @@ def compute_reward(native_reward):
 '''
 
 _DEFAULT_EPISODE_LENGTH = 1000
+_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+_IMAGEIO_HINT = "install it: pip install 'eureka-agent[gymnasium]', in a checkout ./setup.sh gymnasium"
 _SEED_BITS = 24
 _PROBE_SEED = 0
 _PROBE_STEPS = 250
@@ -257,21 +260,36 @@ def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.En
         with environment_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
             environment = task.make_environment(**{**task.gymnasium_options, **options})
     except gymnasium.error.Error as error:
-        raise EnvironmentLoadError(
-            f"Gymnasium cannot make {label}: {error}",
-            'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"',
+        raise _unregistered(task) or EnvironmentLoadError(
+            f"Gymnasium cannot make {label}: {error}", _LIST_HINT
         ) from None
     except ImportError as error:
-        raise EnvironmentLoadError(
-            f"Gymnasium cannot make {label}: {error}",
-            "pip install 'eureka-agent[gymnasium]'" if error.name == "imageio" else MISSING_MODULE_HINT,
-        ) from None
+        hint = _IMAGEIO_HINT if error.name == "imageio" else missing_module_hint()
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
+    if (unregistered := _unregistered(task)) is not None:
+        raise unregistered  # `make` takes a name without its version, too
     if not isinstance(environment, gymnasium.Env):
         raise EnvironmentLoadError(
             f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
             "end it with `return environment`",
         )
     return environment
+
+
+def _is_by_id(task: type[GymnasiumTask]) -> bool:
+    """True where the id alone says what is made."""
+    makers = [base for base in task.__mro__ if "make_environment" in vars(base)]
+    return makers[0] is GymnasiumTask
+
+
+def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
+    """The error where the class's id is none that Gymnasium knows, once its module is imported."""
+    module, colon, name = task.gymnasium_id.rpartition(":")
+    if not _is_by_id(task) or name in gymnasium.registry:
+        return None
+    close = difflib.get_close_matches(name, gymnasium.registry, n=1)
+    hint = f"did you mean 'gymnasium:{module}{colon}{close[0]}'?" if close else _LIST_HINT
+    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
 
 
 def _probe(task: type[GymnasiumTask]) -> None:
@@ -323,7 +341,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
 
 def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec | None:
     """The specification with the time limit and the threshold of success, which `_make` may have left out."""
-    if task.gymnasium_id and "make_environment" not in vars(task):
+    if _is_by_id(task):
         return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
     return environment.spec
 

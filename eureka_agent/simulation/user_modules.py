@@ -12,13 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.invocation import command
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
-MISSING_MODULE_HINT = (
-    "install it, or name the folder of a module of your own in PYTHONPATH; "
-    "behind --sandbox docker a package must be in the image too: eureka sandbox build --requirements FILE"
-)
 _LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of what another one gave them."""
 
@@ -55,8 +52,17 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         missing = isinstance(error, ModuleNotFoundError)
         raise EnvironmentLoadError(
             f"{place}{describe_error(error)} (while {doing})",
-            MISSING_MODULE_HINT if missing else "correct the file; `eureka envs --check PATH` tests all of it",
+            missing_module_hint() if missing else f"correct the file; `{command('envs --check PATH')}` tests all of it",
         ) from None
+
+
+def missing_module_hint() -> str:
+    """The next step where a module cannot be imported in a worker."""
+    build = command("sandbox build --requirements FILE")
+    return (
+        "install it, or name the folder of a module of your own in PYTHONPATH; "
+        f"behind --sandbox docker a package must be in the image too: {build}"
+    )
 
 
 @contextmanager

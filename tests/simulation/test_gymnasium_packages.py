@@ -242,7 +242,12 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
     ("reference", "message", "hint"),
     [
         ("gymnasium:no_such_package.mazes:Maze-v0", "No module named 'no_such_package'", "PYTHONPATH"),
-        ("gymnasium:mouse_package.mazes:Mase-v0", "'mouse_package.mazes:Mase-v0'.*Maze", "pprint_registry"),
+        (
+            "gymnasium:mouse_package.mazes:Mase-v0",
+            "Gymnasium has no environment 'mouse_package.mazes:Mase-v0'",
+            "did you mean 'gymnasium:mouse_package.mazes:Maze-v0'?",
+        ),
+        ("gymnasium:mouse_package.mazes:Zzzzzzz", "no environment 'mouse_package.mazes:Zzzzzzz'", "pprint_registry"),
         (
             "gymnasium:broken_package:Maze-v0",
             r"the package 'broken_package' failed .*broken_package\.py, line 2: KeyError: 1",
