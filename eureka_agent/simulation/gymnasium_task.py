@@ -107,6 +107,7 @@ class GymnasiumTask(VecTask):
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any) -> None:
         super().__init__(num_envs, device, seed)
         self.environments = [_make(type(self), options) for _ in range(num_envs)]
+        self._check_sizes(self.environments[0], options)
         space = self.environments[0].action_space
         self._discrete = isinstance(space, spaces.Discrete)
         if isinstance(space, spaces.Discrete):
@@ -124,6 +125,20 @@ class GymnasiumTask(VecTask):
         self._truncated = numpy.zeros(num_envs, dtype=bool)
         self._not_finite = numpy.zeros(num_envs, dtype=bool)
         self._next_actions: list[Any] = []
+
+    def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
+        """Raises EnvironmentLoadError where a task's options make another environment of it."""
+        actions = environment.action_space
+        found = (
+            spaces.flatdim(environment.observation_space),
+            int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions),
+        )
+        if found != (self.num_observations, self.num_actions):
+            raise EnvironmentLoadError(
+                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and {found[1]} actions, "
+                f"expected {self.num_observations} and {self.num_actions} as without them",
+                "write what changes an environment's sizes into a folder of its own",
+            )
 
     @classmethod
     def label(cls) -> str:
@@ -173,6 +188,11 @@ class GymnasiumTask(VecTask):
 
     def _store(self, row: int, observation: Any, info: Mapping[str, Any]) -> None:
         flat = flatten(self.environments[row].observation_space, observation)
+        if len(flat) != self.num_observations:
+            raise EnvironmentLoadError(
+                f"{self.label()} observed {len(flat)} numbers, but its observation_space has {self.num_observations}",
+                "correct the environment: `gymnasium.utils.env_checker.check_env` finds more of this kind",
+            )
         self._not_finite[row] = not (numpy.isfinite(flat).all() and math.isfinite(self._rewards[row]))
         if self._not_finite[row]:
             flat = numpy.nan_to_num(flat, posinf=0.0, neginf=0.0)

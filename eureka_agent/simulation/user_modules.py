@@ -95,7 +95,9 @@ def _owner(error: BaseException, package: str) -> tuple[str, str]:
     behind = frames[calls[-1] + 1 :] if calls else frames
     of_package = [frame for frame in behind if frame[0] == package and package not in _LIBRARIES]
     of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | _LIBRARIES]
-    return (of_package or of_others or behind or frames)[-1]
+    if not behind:  # what it gave is not what it had said that it gives
+        return package, frames[-1][1]
+    return (of_package or of_others or behind)[-1]
 
 
 def describe_error(error: BaseException) -> str:
