@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import inspect
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,13 +16,21 @@ from gymnasium import spaces
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.gymnasium_reading import (
+    ENDS,
+    description,
+    numeric_keys,
+    observation_variable,
+    random_episodes,
+    source,
+    words,
+)
 from eureka_agent.simulation.gymnasium_spaces import (
     Entry,
     action_channels,
     check_observations,
     entry_values,
     flatten,
-    limits,
     named_entries,
     observation_channels,
 )
@@ -54,12 +60,6 @@ _DEFAULT_EPISODE_LENGTH = 1000
 _LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 _IMAGEIO_HINT = "install it: pip install 'eureka-agent[gymnasium]', in a checkout ./setup.sh gymnasium"
 _SEED_BITS = 24
-_PROBE_SEED = 0
-_PROBE_STEPS = 250
-"""Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest environments."""
-_PROBE_EPISODES = 10
-_ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
-_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
 class GymnasiumTask(VecTask):
@@ -86,7 +86,7 @@ class GymnasiumTask(VecTask):
     row_multiple = 1  # each row is calculated by itself, and then copied
     restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
     _entries: ClassVar[tuple[Entry, ...]] = ()
-    _ends_doc: ClassVar[str] = _ENDS
+    _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
     """Whose code the environment is."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
@@ -160,7 +160,7 @@ class GymnasiumTask(VecTask):
             return native_reward
 
         task = Task(
-            sentence=f"solve {_words(name)}: earn as much of the environment's own reward as possible",
+            sentence=f"solve {words(name)}: earn as much of the environment's own reward as possible",
             fitness=fitness,
             fitness_doc=f"return of an episode: the sum of the rewards that {name} itself gives",
             success_fitness=None if cls._spec is None else cls._spec.reward_threshold,
@@ -264,12 +264,6 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
     return digest.hexdigest()
 
 
-def _words(name: str) -> str:
-    """`"mountain car continuous"` for `MountainCarContinuous-v0`."""
-    name = re.sub(r"-v\d+$", "", name.rpartition(":")[2].rpartition("/")[2])
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").lower()
-
-
 # ── reading an environment ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -325,7 +319,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
             else named_entries(task.label(), environment.observation_space, task.described_entries)
         )
         with environment_code(task._package, "in the first steps of random actions"):
-            info, task._ends_doc = _random_episodes(environment)
+            info, task._ends_doc = random_episodes(environment)
     finally:
         environment.close()
     registered = _registered(task, environment)
@@ -342,8 +336,8 @@ def _probe(task: type[GymnasiumTask]) -> None:
         task.control_dt = float(step) if is_finite(step) and step > 0 else 1.0 / (frames_per_second or 1.0)
     named = [variable for variable, _ in task.named_observations] + [entry.variable for entry in task._entries]
     taken = {"actions", "terminated", "observation", NATIVE_REWARD.name, *(variable.name for variable in named)}
-    task.info_keys = _numeric_keys(info, taken)
-    whole = () if task._entries else (_observation_variable(task.num_observations, environment.observation_space),)
+    task.info_keys = numeric_keys(info, taken)
+    whole = () if task._entries else (observation_variable(task.num_observations, environment.observation_space),)
     task.variables = (
         *whole,
         *named,
@@ -355,8 +349,8 @@ def _probe(task: type[GymnasiumTask]) -> None:
     if "action_channels" not in own:
         task.action_channels = action_channels(actions)
     if own.get("__doc__") is None:
-        task.__doc__ = _description(physics, registered.id if registered is not None else task.__name__)
-    task._source = _source(physics)
+        task.__doc__ = description(physics, registered.id if registered is not None else task.__name__)
+    task._source = source(physics)
 
 
 def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec | None:
@@ -364,42 +358,6 @@ def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnas
     if _is_by_id(task):
         return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
     return environment.spec
-
-
-def _source(physics: Any) -> str:
-    try:
-        return inspect.getsource(inspect.getmodule(type(physics)) or type(physics))
-    except (OSError, TypeError):
-        return ""  # compiled, or typed in
-
-
-def _random_episodes(environment: gymnasium.Env) -> tuple[dict[str, Any], str]:
-    """Info of the first reset and step, and what `terminated` is worth: the sign of the environment's own reward at ends."""
-    environment.action_space.seed(_PROBE_SEED)
-    _, info = environment.reset(seed=_PROBE_SEED)
-    info = dict(info)
-    at_ends, elsewhere = list[float](), list[float]()
-    for step in range(_PROBE_STEPS):
-        _, reward, terminated, truncated, later = environment.step(environment.action_space.sample())
-        if step == 0:
-            info.update(later)
-        (at_ends if terminated else elsewhere).append(float(reward))
-        if terminated or truncated:
-            if len(at_ends) >= _PROBE_EPISODES:
-                break
-            environment.reset(seed=_PROBE_SEED + step + 1)
-    if not at_ends:
-        return info, f"{_ENDS}; random actions ended no episode within {_PROBE_STEPS} steps"
-    return info, (
-        f"{_ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of {len(at_ends)} ends, "
-        f"{_signs(elsewhere)} of {len(elsewhere)} other steps"
-    )
-
-
-def _signs(rewards: Sequence[float]) -> str:
-    return (
-        f"positive at {sum(reward > 0 for reward in rewards)} and negative at {sum(reward < 0 for reward in rewards)}"
-    )
 
 
 def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:
@@ -410,31 +368,3 @@ def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None
             "write a folder whose env.py has `def make()`, which returns the environment with its actions wrapped",
         )
     check_observations(task.label(), environment.observation_space)
-
-
-def _numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
-    """Names of plain numbers that can be arguments; none that tells of a reward."""
-    return tuple(
-        key
-        for key, value in sorted(info.items())
-        if numpy.ndim(value) == 0
-        and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
-        and key.isidentifier()
-        and "reward" not in key.lower()
-        and not key.startswith("previous_")
-        and key not in taken
-    )
-
-
-def _observation_variable(size: int, space: spaces.Space) -> Variable:
-    doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
-    return Variable("observation", (size,), "?", "?", doc, limits(space) if isinstance(space, spaces.Box) else None)
-
-
-def _description(physics: Any, gymnasium_id: str) -> str:
-    """First paragraph of the environment's own docstring, and its sections on what is observed, done and reached; not the one on rewards."""
-    text = re.sub(r"^```\{figure\}.*?^```\n", "", inspect.getdoc(type(physics)) or "", flags=re.DOTALL | re.MULTILINE)
-    paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
-    sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]
-    return "\n\n".join([paragraph or f"Gymnasium's {gymnasium_id}.", *shown])
