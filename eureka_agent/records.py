@@ -45,6 +45,18 @@ class ConstantSpec(Record):
     doc: str = ""
 
 
+class ChannelSpec(Record):
+    """`eureka_agent.task.Channel` as data."""
+
+    name: str
+    entries: tuple[str, ...] = ()
+    unit: str = "1"
+    frame: str = "-"
+    doc: str = ""
+    scale: FiniteFloat = 1.0
+    range: tuple[FiniteFloat, FiniteFloat] | None = None
+
+
 class TaskDescription(Record):
     """All that anyone outside the worker knows of an environment and its task. Never holds the fitness's code."""
 
@@ -86,6 +98,10 @@ class TaskDescription(Record):
     """Numbers of the environment that a reward may name as arguments."""
     quaternion_order: QuaternionOrder = "wxyz"
     """Order in the environment's variables, and in the helper functions that a reward may call."""
+    observation_channels: tuple[ChannelSpec, ...] = ()
+    """The observation's numbers in their order; empty where the environment does not name them."""
+    action_channels: tuple[ChannelSpec, ...] = ()
+    """The same of the action."""
 
     @property
     def environment_fingerprint(self) -> str:

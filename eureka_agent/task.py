@@ -1,4 +1,4 @@
-"""The words an environment folder is written in: `Variable`, `Task`, `TrainingBudget`. No torch is imported here."""
+"""The words an environment folder is written in: `Variable`, `Constant`, `Channel`, `Task`, `TrainingBudget`. No torch is imported here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from eureka_agent.errors import EnvironmentLoadError
 
@@ -43,11 +44,8 @@ class Variable:
 
     def __post_init__(self) -> None:
         _check_argument_name("variable", self.name)
-        if self.range is not None and not all(map(math.isfinite, self.range)):
-            raise EnvironmentLoadError(
-                f"the range of variable {self.name!r} is {self.range!r}, expected two finite numbers",
-                "leave the range out where the physics has no bound",
-            )
+        if self.range is not None:
+            check_range(f"the range of variable {self.name!r}", self.range)
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,70 @@ class Constant:
 
     def __post_init__(self) -> None:
         _check_argument_name("constant", self.name)
-        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not math.isfinite(self.value):
+        if not is_finite(self.value):
             raise EnvironmentLoadError(
                 f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
                 "what is no single number is a Variable",
             )
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Neighbouring numbers of the observation or the action that belong together: told to whoever runs the policy elsewhere."""
+
+    name: str
+    """Of the quantity; where it is a variable too, the variable's."""
+    entries: tuple[str, ...] = ()
+    """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one number."""
+    unit: str = "1"
+    """SI unit, `"1"` for dimensionless."""
+    frame: str = "-"
+    """As a Variable's."""
+    doc: str = ""
+    """One line."""
+    scale: float = 1.0
+    """The observation holds the quantity times this."""
+    range: tuple[float, float] | None = None
+    """Of an action: what -1 and 1 command, and what lies between them in proportion."""
+
+    def __post_init__(self) -> None:
+        if not self.name or isinstance(self.entries, str) or not all(isinstance(each, str) for each in self.entries):
+            raise EnvironmentLoadError(
+                f"the channel {self.name!r} has the entries {self.entries!r}, expected a name and a tuple of names",
+                "write () for a single number",
+            )
+        if not is_finite(self.scale) or self.scale == 0:
+            raise EnvironmentLoadError(
+                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number other than 0", "1.0 is none"
+            )
+        if self.range is not None:
+            check_range(f"the range of channel {self.name!r}", self.range)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return len(self.entries) or 1
+
+
+def check_range(what: str, range: Any) -> None:
+    """Raises EnvironmentLoadError where `range` is not two finite numbers, the smaller one first."""
+    ends = range if isinstance(range, (tuple, list)) else ()
+    if len(ends) != 2 or not all(map(is_finite, ends)):
+        raise EnvironmentLoadError(
+            f"{what} is {range!r}, expected two finite numbers", "leave the range out where the physics has no bound"
+        )
+    if ends[0] >= ends[1]:
+        raise EnvironmentLoadError(
+            f"{what} is {range!r}, expected the smallest value and then a larger one",
+            "swap the two ends"
+            if ends[0] > ends[1]
+            else "a value that never changes is a Constant; else widen the range",
+        )
+
+
+def is_finite(value: object) -> bool:
+    """True for a number that is neither infinite nor NaN. A bool is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_argument_name(kind: str, name: str) -> None:
@@ -89,6 +146,15 @@ class TrainingBudget:
     """Parallel environments of one training."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `eureka_agent.settings.TrainingSettings` that this task sets, by name."""
+
+    def __post_init__(self) -> None:
+        for name in ("env_steps", "num_envs"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise EnvironmentLoadError(
+                    f"{name} of a TrainingBudget is {value!r}, expected a whole number from 1 on",
+                    "write a number without a decimal point: 200_000",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,4 +185,17 @@ class Task:
         if not re.search(r"\w", self.sentence):
             raise EnvironmentLoadError(
                 f"a task needs a sentence, found {self.sentence!r}", "say in words what is wanted"
+            )
+        if self.fitness_reduction not in get_args(FitnessReduction):
+            raise EnvironmentLoadError(
+                f"a task's fitness_reduction is {self.fitness_reduction!r}",
+                f"expected one of {', '.join(map(repr, get_args(FitnessReduction)))}",
+            )
+        # infinite is a way to say that no episode counts as solved, as None is
+        if self.success_fitness is not None and not (
+            is_finite(self.success_fitness) or self.success_fitness == math.inf
+        ):
+            raise EnvironmentLoadError(
+                f"a task's success_fitness is {self.success_fitness!r}, expected a number",
+                "write None where no episode counts as solved",
             )

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Channel, Variable
 
 TORQUE = 60.0
 LOWEST_TORSO = 0.3
 LEGS = ("front_left", "back_left", "back_right", "front_right")
 JOINTS = "hip and knee of the front left, back left, back right, front right leg"
+MOTORS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("hip", "knee"))
 
 
 class Ant(MujocoTask):
@@ -134,6 +135,21 @@ class Ant(MujocoTask):
             "world",
             "1 for each foot (front left, back left, back right, front right) that touches the ground, else 0",
             (0.0, 1.0),
+        ),
+    )
+    observation_channels = (
+        Channel("torso_height", (), "m", "world", "height of the torso's centre above the ground"),
+        Channel("torso_up_w", ("x", "y", "z"), "1", "world", "direction of the torso's up axis"),
+        Channel("torso_forward_w", ("x", "y"), "1", "world", "direction of the torso's forward axis"),
+        Channel("torso_velocity_b", ("ahead", "left", "up"), "m/s", "body", "velocity of the torso"),
+        Channel("torso_angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the torso"),
+        Channel("joint_positions_scaled", MOTORS, "1", "joint", "-1 at a joint's lower limit, 1 at its upper one"),
+        Channel("joint_velocities", MOTORS, "rad/s", "joint", "signs as the angles'", scale=0.1),
+        Channel("last_actions", MOTORS, "1", "joint", "the action of the step before; 0 in an episode's first step"),
+    )
+    action_channels = (
+        Channel(
+            "joint_torques", MOTORS, "N·m", "joint", "of the motors, signs as the angles'", range=(-TORQUE, TORQUE)
         ),
     )
     device_types = ("cpu", "cuda")

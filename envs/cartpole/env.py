@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Channel, Variable
 
 GRAVITY = 9.81
 CART_MASS = 1.0
@@ -74,6 +74,16 @@ class Cartpole(VecTask):
             "how near the cart is to the end of the track: 0 in the middle, 1 at either end",
             (0.0, 1.0),
         ),
+    )
+    observation_channels = (
+        Channel("cart_position", (), "m", "world", "along the track; 0 is the middle"),
+        Channel("cart_velocity", (), "m/s", "world", "along the track"),
+        Channel("pole_angle_sine", (), "1", "world", "sine of the pole's angle; positive leans toward +position"),
+        Channel("pole_upright", (), "1", "world", "cosine of the pole's angle: 1 is upright"),
+        Channel("pole_angular_velocity", (), "rad/s", "world", "positive falls toward +position"),
+    )
+    action_channels = (
+        Channel("cart_force", (), "N", "world", "pushes the cart along the track", range=(-MAX_FORCE, MAX_FORCE)),
     )
     device_types = ("cpu", "cuda")
     num_observations = 5

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Channel, Variable
 
 TORQUE = 200.0
 LOWEST_TORSO = 0.7
 LARGEST_PITCH = 0.6
+JOINTS = ("hip", "knee", "ankle")
 
 
 class Hopper(MujocoTask):
@@ -112,6 +113,22 @@ class Hopper(MujocoTask):
             "force with which the foot presses on the ground; 0 in the air, 155 when standing still",
         ),
         Variable("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, 0 in flight", (0.0, 1.0)),
+    )
+    observation_channels = (
+        Channel("torso_height", (), "m", "world", "height of the torso's centre; 1.25 when standing"),
+        Channel("torso_pitch", (), "rad", "world", "positive leans forward"),
+        Channel(
+            "joint_positions", JOINTS, "rad", "joint", "0 when standing straight; positive swings the limb forward"
+        ),
+        Channel("torso_velocity_w", ("x", "z"), "m/s", "world", "forward and up, clipped to ±10"),
+        Channel("torso_pitch_velocity", (), "rad/s", "world", "positive falls forward; clipped to ±10"),
+        Channel("joint_velocities", JOINTS, "rad/s", "joint", "clipped to ±10"),
+        Channel("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, else 0"),
+    )
+    action_channels = (
+        Channel(
+            "joint_torques", JOINTS, "N·m", "joint", "of the motors, signs as the angles'", range=(-TORQUE, TORQUE)
+        ),
     )
     device_types = ("cpu", "cuda")
     model_file = "hopper.xml"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Channel, Variable
 
 from . import rotation
 
@@ -26,6 +26,7 @@ SUBSTEPS = 2
 START_HEIGHT = 2.0
 GROUND_CLEARANCE = 0.1
 FARTHEST = 4.0
+ROTORS = ("front_left", "back_left", "back_right", "front_right")
 
 # one column per rotor (front left, back left, back right, front right), one row per torque about x, y, z
 _MIXER = (
@@ -86,6 +87,18 @@ class Quadcopter(VecTask):
             (0.0, MAX_THRUST),
         ),
     )
+    observation_channels = (
+        Channel(
+            "goal_error_b", ("x", "y", "z"), "m", "body", "vector from the craft to the goal, in the craft's frame"
+        ),
+        Channel("velocity_b", ("x", "y", "z"), "m/s", "body", "velocity in the craft's frame", scale=0.5),
+        Channel(
+            "world_up_b", ("x", "y", "z"), "1", "body", "the world's up axis in the craft's frame; (0, 0, 1) is level"
+        ),
+        Channel("angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the craft", scale=0.2),
+        Channel("last_actions", ROTORS, "1", "body", "the action of the step before; 0 in an episode's first step"),
+    )
+    action_channels = (Channel("rotor_thrusts", ROTORS, "N", "body", "upward thrusts", range=(0.0, MAX_THRUST)),)
     device_types = ("cpu", "cuda")
     num_observations = 16
     num_actions = 4

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Command
+from eureka_agent.cli.new_environment import KINDS, new_environment
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, pasteable
@@ -37,17 +39,32 @@ class NonconformingError(EurekaError):
     metavar="SECONDS",
     help="Time that one check of --check may take.",
 )
+@click.option(
+    "--new", metavar="FOLDER", type=click.Path(path_type=Path), help="Write a template of your own to FOLDER."
+)
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of template that --new writes.")
 @click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
 @FORMAT
-def envs(environment: str | None, check: str | None, time_limit: float, task: str | None, output_format: str) -> None:
-    """List the built-in environments, show the variables of ENVIRONMENT, or check one of your own.
+def envs(
+    environment: str | None,
+    check: str | None,
+    time_limit: float,
+    new: Path | None,
+    kind: str | None,
+    task: str | None,
+    output_format: str,
+) -> None:
+    """List the built-in environments, show the variables of ENVIRONMENT, check one of your own, or begin a new one.
 
     \b
     eureka envs
     eureka envs ant
     eureka envs --check path/to/my_env
+    eureka envs --new path/to/my_env --kind torch
     """
-    if check is not None:
+    if new is not None:
+        new_environment(new, kind, output_format)
+    elif check is not None:
         _check(check, task, time_limit, output_format)
     elif environment is not None:
         _show(environment, task, output_format)
@@ -74,7 +91,10 @@ def _list(output_format: str) -> None:
             table.add_row(entry.name if index == 0 else "", name, sentence)
     console = list_console()
     console.print(table)
-    note = f"\nYour own: --env path/to/folder. Gymnasium's: --env gymnasium:Hopper-v5.\nVariables of one: {command('envs NAME')}"
+    note = (
+        "\nYour own: --env path/to/folder (--new begins one). Gymnasium's: --env gymnasium:Hopper-v5."
+        f"\nVariables of one: {command('envs NAME')}"
+    )
     console.print(note, highlight=False, soft_wrap=True)
 
 

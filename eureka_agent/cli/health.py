@@ -31,7 +31,6 @@ REQUIRED_PACKAGES = (
     "mujoco-core",
     "mujoco-studio",
     "gymnasium",
-    "imageio",
     "numpy",
     "pydantic",
     "rich",

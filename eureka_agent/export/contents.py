@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -25,6 +25,9 @@ MARKER = "written by eureka export"
 _GYMNASIUM_PREFIX = "gymnasium:"
 _OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "observation")
 """Variables of `gymnasium:<id>` that are not numbers of `info`."""
+
+_COLUMNS_SHOWN = 200
+"""Of an observation, in the README; policy.json has all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +52,8 @@ class Exported:
         return name.removeprefix(_GYMNASIUM_PREFIX) if name.startswith(_GYMNASIUM_PREFIX) else None
 
 
-def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
-    """The README and the Python files, by name. `why_no_onnx`: None where the policy is written as ONNX too.
+def text_files(exported: Exported, policy: Mapping[str, Any], why_no_onnx: str | None) -> dict[str, str]:
+    """The README and the Python files, by name. `policy`: see `policy_description`; `why_no_onnx`: None where the policy is written as ONNX too.
 
     Raises RewardLoadError for a reward that is not valid Python.
     """
@@ -83,6 +86,9 @@ def text_files(exported: Exported, why_no_onnx: str | None) -> dict[str, str]:
         reads_previous=any(name.startswith(PREVIOUS_PREFIX) for name in arguments),
         example_names=_to_be_given(arguments),
         observation_order=observation_order(exported),
+        policy=policy,
+        columns_shown=_COLUMNS_SHOWN,
+        has_quaternions=_has_quaternions(description),
         versions=exported.report.versions,
     )
     source = standalone_source(exported.source, {constant.name: constant.value for constant in constants})
@@ -111,7 +117,7 @@ def fitness_text(exported: Exported) -> str:
 
 
 def observation_order(exported: Exported) -> str:
-    """Where the order of the observation's numbers is written down."""
+    """Where the order of the observation's numbers is written down, for an environment that does not name them."""
     if exported.gymnasium_id is not None:
         return f"Their order is that of {code(exported.gymnasium_id)}, flattened by `gymnasium.spaces.flatten`."
     name = exported.description.environment
@@ -120,6 +126,12 @@ def observation_order(exported: Exported) -> str:
     return (
         f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in {code(name)})."
     )
+
+
+def _has_quaternions(description: TaskDescription) -> bool:
+    channels = [(each.name, each.doc) for each in description.observation_channels]
+    variables = [(each.name, each.doc) for each in description.public_variables()]
+    return any("quaternion" in f"{name} {doc}".lower() for name, doc in channels + variables)
 
 
 def _helpers_text(order: QuaternionOrder) -> str:

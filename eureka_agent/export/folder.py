@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
@@ -14,6 +15,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.errors import RunFolderError, did_you_mean, system_reason
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
+from eureka_agent.export.policy_description import as_json, policy_description
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
@@ -48,8 +50,9 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     """
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
-    policies, missing = _policies(policy)
-    texts = text_files(exported, missing.get(ONNX))
+    described = _described(exported, policy)
+    policies, missing = _policies(policy, as_json(described))
+    texts = text_files(exported, described, missing.get(ONNX))
     # the README first: by it a folder half written is known as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
     for name in (*missing, *{HELPERS_FILE}.difference(texts)):
@@ -94,16 +97,23 @@ def _state(attempt: Attempt) -> str:
     return words(attempt.stage.value) + reason
 
 
-def _policies(policy: Path) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The policy's files by name, and why one is missing."""
-    from eureka_agent.export.policy_files import missing_onnx_packages, onnx_model, torchscript
+def _described(exported: Exported, policy: Path) -> dict[str, Any]:
+    from eureka_agent.export.policy_files import statistics
 
-    files, missing = {TORCHSCRIPT: torchscript(policy)}, {}
+    names = {"run": exported.report.run_name, "attempt": exported.attempt.id, "task": exported.report.sentence}
+    return policy_description(exported.description, statistics(policy), names)
+
+
+def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The policy's files by name, and why one is missing."""
+    from eureka_agent.export.policy_files import DESCRIPTION, missing_onnx_packages, onnx_model, torchscript
+
+    files, missing = {TORCHSCRIPT: torchscript(policy, description), DESCRIPTION: description.encode()}, {}
     lacking = missing_onnx_packages()
     if lacking:
         missing[ONNX] = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
     else:
-        files[ONNX] = onnx_model(policy)
+        files[ONNX] = onnx_model(policy, description)
     return files, missing
 
 

@@ -18,11 +18,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from eureka_agent.export.policy_description import Statistics
 from eureka_agent.training.networks import Activation
 from eureka_agent.training.policy import Policy, load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
 """What `torch.onnx` needs beside torch."""
+DESCRIPTION = "policy.json"
+"""File beside the policy's, and the key under which each of those holds its text."""
 _EXAMPLE_BATCH = 2
 """Neither 0 nor 1, which an export takes for the batch of all times."""
 
@@ -54,20 +57,28 @@ def missing_onnx_packages() -> tuple[str, ...]:
     return tuple(name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None)
 
 
-def torchscript(path: Path) -> bytes:
-    """The policy at `path` as a TorchScript file. Raises RunFolderError for a file that is no policy."""
+def statistics(path: Path) -> Statistics:
+    """Mean and deviation by which the policy at `path` normalises. Raises RunFolderError for a file that is no policy."""
+    load_policy(path)
+    tensors = load_file(path)
+    return Statistics(tensors["observation_mean"].tolist(), tensors["observation_deviation"].tolist())
+
+
+def torchscript(path: Path, description: str = "") -> bytes:
+    """The policy at `path` as a TorchScript file, with the text `description` in it. Raises RunFolderError for a file that is no policy."""
     actor = _Actor(path).eval()
     buffer = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
         # torch.jit is deprecated, but what loads policies on robots (libtorch) still reads this format and no newer one
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
-        torch.jit.save(torch.jit.trace(actor, (actor.example(),)), buffer)
+        traced = torch.jit.trace(actor, (actor.example(),))
+        torch.jit.save(traced, buffer, _extra_files={DESCRIPTION: description})
     return buffer.getvalue()
 
 
-def onnx_model(path: Path) -> bytes:
-    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch axis.
+def onnx_model(path: Path, description: str = "") -> bytes:
+    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch axis, and the text `description` as metadata.
 
     Needs `ONNX_PACKAGES`. Raises RunFolderError for a file that is no policy.
     """
@@ -87,6 +98,7 @@ def onnx_model(path: Path) -> bytes:
     for node in model.graph.node:
         # the lines of Python that each node comes from, with this machine's paths
         del node.metadata_props[:]
+    model.metadata_props.add(key=DESCRIPTION, value=description)
     return cast(bytes, model.SerializeToString())
 
 

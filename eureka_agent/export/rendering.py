@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,13 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(
-        comment=comment, escaped=escaped, code=code, string=string, batch_shape=batch_shape, plural=plural
+        comment=comment,
+        escaped=escaped,
+        code=code,
+        column_name=column_name,
+        string=string,
+        batch_shape=batch_shape,
+        plural=plural,
     )
     return templates
 
@@ -40,6 +47,11 @@ def comment(text: str) -> str:
     """Text as Python comments: whatever ends a line in it begins another comment, so that no text becomes code."""
     lines = [part for line in text.replace("\0", "").splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
     return "\n".join(f"# {line}".rstrip() for line in lines)
+
+
+def column_name(text: str) -> str:
+    """A name as code, but for one that a table's cell cannot hold as such."""
+    return code(text) if re.fullmatch(r"[\w.,\[\]-]+", text) else escaped(text)
 
 
 def string(text: str) -> str:

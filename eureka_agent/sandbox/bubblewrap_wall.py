@@ -11,6 +11,7 @@ import site
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import eureka_agent
@@ -210,8 +211,8 @@ def _options(limits: Limits) -> list[str]:
             options += ["--ro-bind", name, name]
     for path in (*_SYSTEM_FILES, *_HARDWARE):
         options += ["--ro-bind-try", path, path]
-    for folder in _outermost(_python_folders(), limits.readable, () if limits.kernels is None else (limits.kernels,)):
-        options += ["--ro-bind", str(folder), str(folder)]
+    wanted = (*_python_folders(), *limits.readable, *(() if limits.kernels is None else (limits.kernels,)))
+    options += _shown(wanted, executable=Path(sys.executable))
     if limits.visible_gpu != "":
         for device in sorted(Path("/dev").glob("nvidia*")):
             options += ["--dev-bind-try", str(device), str(device)]
@@ -222,10 +223,57 @@ def _options(limits: Limits) -> list[str]:
     return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
 
 
-def _outermost(*groups: Iterable[Path]) -> list[Path]:
-    """The folders that lie in no other one of them, nor in the system's; parents first."""
+def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
+    """Options that bind the folders at their real places, with the links and folders by which their own names and the interpreter's lead there."""
+    names = {path.absolute() for path in wanted if path.exists()}
+    routes = [route(name) for name in sorted({*names, executable.absolute()})]
+    bound = _outermost(Path(os.path.realpath(name)) for name in names)
+    there = (*map(Path, (*_SYSTEM, *_SYSTEM_FILES)), *bound)
+
+    def is_new(place: Path) -> bool:
+        return not any(place.is_relative_to(folder) for folder in there)
+
+    options = [option for folder in bound for option in ("--ro-bind", str(folder), str(folder))]
+    for passed in sorted({folder for found in routes for folder in found.passed if is_new(folder)}):
+        options += ["--dir", str(passed)]
+    for place, target in sorted({link for found in routes for link in found.links if is_new(link[0])}):
+        options += ["--symlink", target, str(place)]
+    return options
+
+
+@dataclass(frozen=True)
+class Route:
+    """Files that the kernel looks at on its way along a name."""
+
+    links: tuple[tuple[Path, str], ...]
+    """Real place and content of each link."""
+    passed: tuple[Path, ...]
+    """Real folders that a `..` leads out of."""
+
+
+def route(path: Path) -> Route:
+    """The way that the kernel takes from `/` to an absolute path that exists."""
+    pending = list(reversed(path.parts[1:]))
+    here, links, passed = Path(path.anchor), list[tuple[Path, str]](), list[Path]()
+    while pending:
+        part = pending.pop()
+        if part == "..":
+            passed.append(here)
+            here = here.parent
+        elif (here / part).is_symlink():
+            target = os.readlink(here / part)
+            links.append((here / part, target))
+            here = Path("/") if os.path.isabs(target) else here
+            pending += reversed(Path(target).parts[os.path.isabs(target) :])
+        else:
+            here = here / part
+    return Route(tuple(links), tuple(passed))
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    """The real folders that lie in no other one of them, nor in the system's; parents first."""
     chosen = [Path("/usr")]
-    for folder in sorted({folder.absolute() for group in groups for folder in group if folder.exists()}):
+    for folder in sorted(set(folders)):
         if not any(folder.is_relative_to(other) for other in chosen):
             chosen.append(folder)
     return chosen[1:]
@@ -233,9 +281,7 @@ def _outermost(*groups: Iterable[Path]) -> list[Path]:
 
 def _python_folders() -> Iterator[Path]:
     """Where the worker's Python, its libraries and the modules that it finds lie; of this package's own neighbours the environments alone."""
-    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
-        yield Path(prefix)
-        yield Path(os.path.realpath(prefix))  # links may lead there
+    yield from map(Path, {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
     yield Path(os.path.realpath(sys.executable)).parent
     yield _PACKAGE
     yield resource_folder("envs")
@@ -246,11 +292,14 @@ def _python_folders() -> Iterator[Path]:
     entries = sys.path[packages[0] :] if packages else []
     for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
         entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
-    home = Path(os.path.expanduser("~"))  # never fails, as where a user has no home
+    home = Path(os.path.realpath(os.path.expanduser("~")))  # never fails, as where a user has no home
     for entry in filter(os.path.isabs, entries):
-        # a whole home folder is none of modules
-        if Path(entry) != _PACKAGE.parent and not home.is_relative_to(entry):
-            yield Path(entry)
+        # Python drops `..` from a name before it looks, which is another folder than the kernel's where a link comes before it
+        for name in dict.fromkeys((entry, os.path.abspath(entry))):
+            real = Path(os.path.realpath(name))
+            # a whole home folder is none of modules
+            if real != _PACKAGE.parent and not home.is_relative_to(real):
+                yield Path(name)
 
 
 def _can_group() -> bool:

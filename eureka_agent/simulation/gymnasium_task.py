@@ -1,12 +1,11 @@
-"""Any registered Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder whose class names its observation."""
+"""Any Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder that makes it or names its observation."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import gymnasium
@@ -16,11 +15,31 @@ from gymnasium import spaces
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError, close_match
+from eureka_agent.invocation import install_extra
+from eureka_agent.simulation.gymnasium_reading import (
+    ENDS,
+    description,
+    numeric_keys,
+    observation_variable,
+    random_episodes,
+    source,
+    words,
+)
+from eureka_agent.simulation.gymnasium_spaces import (
+    Entry,
+    action_channels,
+    check_observations,
+    entry_values,
+    flatten,
+    named_entries,
+    observation_channels,
+)
+from eureka_agent.simulation.user_modules import environment_code, missing_module_hint
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Task, TrainingBudget, Variable
+from eureka_agent.task import Task, TrainingBudget, Variable, is_finite
 
 TASK_NAME = "native"
-"""The one task of `gymnasium:<id>`."""
+"""The one task of `gymnasium:<id>`, and of a folder without tasks."""
 
 NATIVE_REWARD = Variable(
     "native_reward",
@@ -38,40 +57,56 @@ def compute_reward(native_reward):
 '''
 
 _DEFAULT_EPISODE_LENGTH = 1000
+_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 _SEED_BITS = 24
-_PROBE_SEED = 0
-_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
 class GymnasiumTask(VecTask):
     """`num_envs` copies of one Gymnasium environment, stepped one after the other in this process.
 
-    A subclass sets `gymnasium_id`; sizes, episode length and time step are then read from the environment. Actions are Box
-    actions rescaled from [-1, 1], or for Discrete ones the index of the largest entry. What reward functions may read: the whole
-    `observation`, its named parts (`named_observations`), and the numbers in the environment's `info`. The environment's own
-    reward is the private variable `native_reward`.
+    A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step are then read from the
+    environment. Actions are Box actions rescaled from [-1, 1], or for Discrete ones the index of the largest entry. What reward
+    functions may read: the entries of a Dict observation by their keys, else the whole `observation` and its named parts
+    (`named_observations`), and the numbers in the environment's `info`. The environment's own reward is the private variable
+    `native_reward`.
     """
 
-    gymnasium_id: ClassVar[str]
+    gymnasium_id: ClassVar[str] = ""
+    """As `gymnasium.make` takes it: `Hopper-v5`, or `module:Id` where a module has to be imported first."""
     gymnasium_options: ClassVar[Mapping[str, Any]] = {}
-    """Keyword arguments of `gymnasium.make`."""
+    """Keyword arguments of `make_environment`; a task's `options` come on top of them."""
     named_observations: ClassVar[tuple[tuple[Variable, int | slice], ...]] = ()
-    """Variables that are parts of the observation: an entry for a scalar, a slice for a vector."""
+    """Variables that are parts of the observation's vector: an entry for a scalar, a slice for a vector."""
+    described_entries: ClassVar[tuple[Variable, ...]] = ()
+    """Unit, frame and doc for entries of a Dict observation: variables with the entries' names and shapes."""
     info_keys: ClassVar[tuple[str, ...]] = ()
     """Numbers in `info` that are variables; found by itself."""
     termination_causes = ("terminated", "not_finite")
     row_multiple = 1  # each row is calculated by itself, and then copied
     restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
+    _entries: ClassVar[tuple[Entry, ...]] = ()
+    _ends_doc: ClassVar[str] = ENDS
+    _package: ClassVar[str] = "gymnasium"
+    """Whose code the environment is."""
+    _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
+    _source: ClassVar[str] = ""
+    """Of the environment's module."""
+
+    @classmethod
+    def make_environment(cls, **options: Any) -> gymnasium.Env:
+        """One copy of the environment, by default the registered one without its time limit, which the base class keeps."""
+        return gymnasium.make(cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Read what the class needs from one copy of the environment. Raises EnvironmentLoadError."""
         super().__init_subclass__(**arguments)
-        if "gymnasium_id" in vars(cls):
+        if {"gymnasium_id", "make_environment"} & set(vars(cls)):
             _probe(cls)
 
-    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any) -> None:
         super().__init__(num_envs, device, seed)
-        self.environments = [_make(type(self)) for _ in range(num_envs)]
+        self.environments = [_make(type(self), options) for _ in range(num_envs)]
+        self._check_sizes(self.environments[0], options)
         space = self.environments[0].action_space
         self._discrete = isinstance(space, spaces.Discrete)
         if isinstance(space, spaces.Discrete):
@@ -82,12 +117,55 @@ class GymnasiumTask(VecTask):
             self._action_middle = numpy.where(bounded, (space.low + space.high) / 2, 0.0).reshape(-1)
             self._action_scale = numpy.where(bounded, (space.high - space.low) / 2, 1.0).reshape(-1)
         self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
+        self._entry_values = numpy.zeros((num_envs, max((e.columns.stop for e in self._entries), default=0)), "float32")
         self._infos = numpy.zeros((num_envs, len(self.info_keys)), dtype=numpy.float32)
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated = numpy.zeros(num_envs, dtype=bool)
         self._truncated = numpy.zeros(num_envs, dtype=bool)
         self._not_finite = numpy.zeros(num_envs, dtype=bool)
         self._next_actions: list[Any] = []
+
+    def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
+        """Raises EnvironmentLoadError where a task's options make another environment of it."""
+        actions = environment.action_space
+        found = (
+            spaces.flatdim(environment.observation_space),
+            int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions),
+        )
+        if found != (self.num_observations, self.num_actions):
+            raise EnvironmentLoadError(
+                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and {found[1]} actions, "
+                f"expected {self.num_observations} and {self.num_actions} as without them",
+                "write what changes an environment's sizes into a folder of its own",
+            )
+
+    @classmethod
+    def label(cls) -> str:
+        """The environment's name in messages."""
+        return repr(cls.gymnasium_id) if cls.gymnasium_id else f"the environment {cls.__name__!r}"
+
+    @classmethod
+    def all_variables(cls) -> tuple[Variable, ...]:
+        """With `terminated` as Gymnasium has it: an end, whichever."""
+        found = super().all_variables()
+        return tuple(replace(each, doc=cls._ends_doc) if each.name == "terminated" else each for each in found)
+
+    @classmethod
+    def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
+        """The return that the environment itself pays."""
+        name = cls.gymnasium_id or cls.__name__
+
+        def fitness(native_reward: Tensor) -> Tensor:
+            return native_reward
+
+        task = Task(
+            sentence=f"solve {words(name)}: earn as much of the environment's own reward as possible",
+            fitness=fitness,
+            fitness_doc=f"return of an episode: the sum of the rewards that {name} itself gives",
+            success_fitness=None if cls._spec is None else cls._spec.reward_threshold,
+            training=TrainingBudget(env_steps=200_000),
+        )
+        return {TASK_NAME: task}, {"sparse": NATIVE_REWARD_SOURCE}
 
     def pre_physics_step(self, actions: Tensor) -> None:
         if self._discrete:
@@ -98,21 +176,29 @@ class GymnasiumTask(VecTask):
 
     def simulate(self) -> None:
         skipped = [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
-        for row in range(self.active_rows):
-            if skipped[row]:
-                continue
-            step = self.environments[row].step(self._next_actions[row])
-            observation, reward, self._terminated[row], self._truncated[row], info = step
-            self._rewards[row] = reward
-            self._store(row, observation, info)
+        with environment_code(self._package, "in a step"):
+            for row in range(self.active_rows):
+                if skipped[row]:
+                    continue
+                step = self.environments[row].step(self._next_actions[row])
+                observation, reward, self._terminated[row], self._truncated[row], info = step
+                self._rewards[row] = reward
+                self._store(row, observation, info)
 
     def _store(self, row: int, observation: Any, info: Mapping[str, Any]) -> None:
-        flat = _flatten(self.environments[row].observation_space, observation)
+        flat = flatten(self.environments[row].observation_space, observation)
+        if len(flat) != self.num_observations:
+            raise EnvironmentLoadError(
+                f"{self.label()} observed {len(flat)} numbers, but its observation_space has {self.num_observations}",
+                "correct the environment: `gymnasium.utils.env_checker.check_env` finds more of this kind",
+            )
         self._not_finite[row] = not (numpy.isfinite(flat).all() and math.isfinite(self._rewards[row]))
         if self._not_finite[row]:
             flat = numpy.nan_to_num(flat, posinf=0.0, neginf=0.0)
             self._rewards[row] = 0.0
         self._observations[row] = flat
+        if self._entries:
+            self._entry_values[row] = numpy.nan_to_num(entry_values(self._entries, observation), posinf=0.0, neginf=0.0)
         self._infos[row] = [float(info.get(key, 0.0)) for key in self.info_keys]
 
     def compute_observations(self) -> None:
@@ -120,8 +206,13 @@ class GymnasiumTask(VecTask):
 
     def compute_variables(self) -> dict[str, Tensor]:
         infos = torch.from_numpy(self._infos).to(self.device)
+        entries = torch.from_numpy(self._entry_values).to(self.device)
         return {
-            "observation": self.obs_buf,
+            **({} if self._entries else {"observation": self.obs_buf}),
+            **{
+                entry.variable.name: entries[:, entry.columns].reshape(self.num_envs, *entry.variable.shape)
+                for entry in self._entries
+            },
             NATIVE_REWARD.name: torch.from_numpy(self._rewards).to(self.device),
             **{variable.name: self.obs_buf[:, entries] for variable, entries in self.named_observations},
             **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
@@ -139,11 +230,12 @@ class GymnasiumTask(VecTask):
     def reset_idx(self, env_ids: Tensor) -> None:
         """Reset each row's environment with a seed of that row's own stream."""
         seeds = (self.random.uniform(env_ids, 1)[:, 0].double() * 2**_SEED_BITS).long()
-        for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
-            observation, info = self.environments[row].reset(seed=seed)
-            self._rewards[row] = 0.0
-            self._terminated[row] = self._truncated[row] = False
-            self._store(row, observation, info)
+        with environment_code(self._package, "in a reset"):
+            for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
+                observation, info = self.environments[row].reset(seed=seed)
+                self._rewards[row] = 0.0
+                self._terminated[row] = self._truncated[row] = False
+                self._store(row, observation, info)
 
     def close(self) -> None:
         for environment in self.environments:
@@ -155,136 +247,123 @@ def environment_class(gymnasium_id: str) -> type[GymnasiumTask]:
     return type("GymnasiumEnvironment", (GymnasiumTask,), {"gymnasium_id": gymnasium_id})
 
 
-def native_task(gymnasium_id: str) -> Task:
-    """The task of `gymnasium:<id>`: the return that the environment itself pays. Raises EnvironmentLoadError."""
-
-    def fitness(native_reward: Tensor) -> Tensor:
-        return native_reward
-
-    return Task(
-        sentence=f"solve {_words(gymnasium_id)}: earn as much of the environment's own reward as possible",
-        fitness=fitness,
-        fitness_doc=f"return of an episode: the sum of the rewards that {gymnasium_id} itself gives",
-        success_fitness=gymnasium.spec(gymnasium_id).reward_threshold,
-        training=TrainingBudget(env_steps=200_000),
-    )
+def made_class(
+    name: str, make: Callable[..., gymnasium.Env], described: Sequence[Variable], doc: str | None
+) -> type[GymnasiumTask]:
+    """The class behind a function that makes the environment. Raises EnvironmentLoadError, and whatever `make` raises as that."""
+    own = {"make_environment": staticmethod(make), "described_entries": tuple(described), "__doc__": doc}
+    return type(name, (GymnasiumTask,), own)
 
 
-def fingerprint(gymnasium_id: str) -> str:
-    """SHA-256 over the id and Gymnasium's version."""
-    return hashlib.sha256(f"{gymnasium_id}\0{gymnasium.__version__}".encode()).hexdigest()
-
-
-_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
-
-
-def _words(gymnasium_id: str) -> str:
-    """`"mountain car continuous"` for `MountainCarContinuous-v0`."""
-    name = re.sub(r"-v\d+$", "", gymnasium_id.rpartition(":")[2].rpartition("/")[2])
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").lower()
+def fingerprint(task: type[GymnasiumTask]) -> str:
+    """SHA-256 over the id, Gymnasium's version, and the source of a class that is imported by its module's name."""
+    digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
+    if task._spec is not None and ":" in task.gymnasium_id:
+        digest.update(f"\0{task._source}".encode())
+    return digest.hexdigest()
 
 
 # ── reading an environment ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _make(task: type[GymnasiumTask]) -> gymnasium.Env:
-    """One copy, without Gymnasium's time limit: the base class keeps that. Raises EnvironmentLoadError."""
-    name = task.gymnasium_id
+def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
+    """One copy. Raises EnvironmentLoadError."""
+    label = task.label()
     try:
-        environment = gymnasium.make(
-            name, max_episode_steps=-1, disable_env_checker=True, **dict(task.gymnasium_options)
+        with environment_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
+            environment = task.make_environment(**{**task.gymnasium_options, **options})
+    except gymnasium.error.Error as error:
+        raise _unregistered(task) or EnvironmentLoadError(
+            f"Gymnasium cannot make {label}: {error}", _LIST_HINT
+        ) from None
+    except ImportError as error:
+        hint = f"install it: {install_extra('gymnasium')}" if error.name == "imageio" else missing_module_hint()
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
+    if (unregistered := _unregistered(task)) is not None:
+        raise unregistered  # `make` takes a name without its version, too
+    if not isinstance(environment, gymnasium.Env):
+        raise EnvironmentLoadError(
+            f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
+            "end it with `return environment`",
         )
-        gymnasium.spec(name)  # `make` takes a name without its version, too
-    except (gymnasium.error.Error, ImportError, TypeError) as error:
-        if name in gymnasium.registry:
-            raise EnvironmentLoadError(f"Gymnasium cannot make {name!r}: {error}", _LIST_HINT) from None
-        close = close_match(name, gymnasium.registry)
-        hint = f"did you mean 'gymnasium:{close}'?" if close else _LIST_HINT
-        raise EnvironmentLoadError(f"Gymnasium has no environment {name!r}", hint) from None
     return environment
+
+
+def _is_by_id(task: type[GymnasiumTask]) -> bool:
+    """True where the id alone says what is made."""
+    makers = [base for base in task.__mro__ if "make_environment" in vars(base)]
+    return makers[0] is GymnasiumTask
+
+
+def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
+    """The error where the class's id is none that Gymnasium knows, once its module is imported."""
+    module, colon, name = task.gymnasium_id.rpartition(":")
+    if not _is_by_id(task) or name in gymnasium.registry:
+        return None
+    close = close_match(name, gymnasium.registry)
+    hint = f"did you mean 'gymnasium:{module}{colon}{close}'?" if close else _LIST_HINT
+    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
 
 
 def _probe(task: type[GymnasiumTask]) -> None:
     """Fill in the class's attributes, those that it does not set itself, from one copy of the environment."""
-    environment = _make(task)
+    environment = _make(task, {})
+    physics: Any = environment.unwrapped
+    task._package = type(physics).__module__.partition(".")[0]
     try:
         _check_spaces(task, environment)
-        environment.action_space.seed(_PROBE_SEED)
-        _, info = environment.reset(seed=_PROBE_SEED)
-        later_info = environment.step(environment.action_space.sample())[4]
+        task._entries = (
+            ()
+            if task.named_observations
+            else named_entries(task.label(), environment.observation_space, task.described_entries)
+        )
+        with environment_code(task._package, "in the first steps of random actions"):
+            info, task._ends_doc = random_episodes(environment)
     finally:
         environment.close()
-    physics: Any = environment.unwrapped
+    registered = _registered(task, environment)
     frames_per_second = physics.metadata.get("render_fps")
-    spec = environment.spec
-    registered = gymnasium.spec(task.gymnasium_id)
     actions = environment.action_space
     own = vars(task)
+    task._spec = registered
     task.num_observations = spaces.flatdim(environment.observation_space)
     task.num_actions = int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions)
     if "max_episode_length" not in own:
-        task.max_episode_length = registered.max_episode_steps or _DEFAULT_EPISODE_LENGTH
+        task.max_episode_length = (registered and registered.max_episode_steps) or _DEFAULT_EPISODE_LENGTH
     if "control_dt" not in own:
-        task.control_dt = float(getattr(physics, "dt", None) or 1.0 / (frames_per_second or 1.0))
-    named = [variable for variable, _ in task.named_observations]
+        step: Any = getattr(physics, "dt", None)
+        task.control_dt = float(step) if is_finite(step) and step > 0 else 1.0 / (frames_per_second or 1.0)
+    named = [variable for variable, _ in task.named_observations] + [entry.variable for entry in task._entries]
     taken = {"actions", "terminated", "observation", NATIVE_REWARD.name, *(variable.name for variable in named)}
-    task.info_keys = _numeric_keys({**info, **later_info}, taken)
+    task.info_keys = numeric_keys(info, taken)
+    whole = () if task._entries else (observation_variable(task.num_observations, environment.observation_space),)
     task.variables = (
-        _observation_variable(task.num_observations, environment.observation_space),
+        *whole,
         *named,
         *(Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step") for key in task.info_keys),
         NATIVE_REWARD,
     )
-    if "__doc__" not in own or own["__doc__"] is None:
-        task.__doc__ = _description(physics, spec.id if spec is not None else task.gymnasium_id)
+    if "observation_channels" not in own:
+        task.observation_channels = observation_channels(environment.observation_space, named, task.named_observations)
+    if "action_channels" not in own:
+        task.action_channels = action_channels(actions)
+    if own.get("__doc__") is None:
+        task.__doc__ = description(physics, registered.id if registered is not None else task.__name__)
+    task._source = source(physics)
+
+
+def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec | None:
+    """The specification with the time limit and the threshold of success, which `_make` may have left out."""
+    if _is_by_id(task):
+        return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
+    return environment.spec
 
 
 def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:
-    actions, observations = environment.action_space, environment.observation_space
+    actions = environment.action_space
     if not isinstance(actions, spaces.Box | spaces.Discrete):
         raise EnvironmentLoadError(
-            f"{task.gymnasium_id!r} has the action space {actions}, expected Box or Discrete",
-            "wrap the environment's actions",
+            f"{task.label()} has the action space {actions}, expected Box or Discrete",
+            "write a folder whose env.py has `def make()`, which returns the environment with its actions wrapped",
         )
-    if not observations.is_np_flattenable:
-        raise EnvironmentLoadError(
-            f"{task.gymnasium_id!r} has the observation space {observations}, which has no fixed size",
-            "wrap its observations",
-        )
-
-
-def _flatten(space: spaces.Space, observation: Any) -> numpy.ndarray:
-    """One float32 vector. Shape: (num_observations,)."""
-    flat = observation.reshape(-1) if isinstance(space, spaces.Box) else spaces.flatten(space, observation)
-    return numpy.asarray(flat, dtype=numpy.float32)
-
-
-def _numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
-    """Names of plain numbers that can be arguments; none that tells of a reward."""
-    return tuple(
-        key
-        for key, value in sorted(info.items())
-        if numpy.ndim(value) == 0
-        and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
-        and key.isidentifier()
-        and "reward" not in key.lower()
-        and not key.startswith("previous_")
-        and key not in taken
-    )
-
-
-def _observation_variable(size: int, space: spaces.Space) -> Variable:
-    limits = None
-    if isinstance(space, spaces.Box) and numpy.isfinite(space.low).all() and numpy.isfinite(space.high).all():
-        limits = (float(space.low.min()), float(space.high.max()))
-    doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
-    return Variable("observation", (size,), "?", "?", doc, limits)
-
-
-def _description(physics: Any, gymnasium_id: str) -> str:
-    """First paragraph of the environment's own docstring, and its sections on what is observed, done and reached; not the one on rewards."""
-    text = re.sub(r"^```\{figure\}.*?^```\n", "", inspect.getdoc(type(physics)) or "", flags=re.DOTALL | re.MULTILINE)
-    paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
-    sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]
-    return "\n\n".join([paragraph or f"Gymnasium's {gymnasium_id}.", *shown])
+    check_observations(task.label(), environment.observation_space)

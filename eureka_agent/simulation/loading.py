@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ import torch
 
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
+from eureka_agent.records import ChannelSpec, ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.catalogue import (
@@ -28,11 +28,12 @@ from eureka_agent.simulation.catalogue import (
 )
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
+from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
 _WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
+_NAMES = ("termination_causes", "device_types", "gpu_modules")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class LoadedEnvironment:
     fingerprint: str
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
-    """Sources of the baselines of an environment without a folder, by kind."""
+    """Sources of the baselines of the environment's own task, by kind, where it has no files of them."""
     written: WrittenFitness | None = None
     """What stands in place of the tasks' own metric: see `eureka_agent.training.written_fitness`."""
 
@@ -86,7 +87,7 @@ class LoadedEnvironment:
         if path.is_file():
             return _read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
-            return None
+            return self.generated_rewards.get(kind)
         raise EnvironmentLoadError(
             f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}", "correct the path"
         )
@@ -99,11 +100,14 @@ def load_environment(reference: str) -> LoadedEnvironment:
     folder = _find_folder(reference)
     package = import_folder(folder)
     module = import_file(package, folder, folder / ENVIRONMENT_FILE)
-    environment_class = _environment_class(module)
     with user_code(folder, "reading the environment's class"):
+        environment_class = _environment_class(module, folder)
         _check_class(environment_class)
-    tasks = _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
-    return LoadedEnvironment(reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder))
+    tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
+    tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
+    return LoadedEnvironment(
+        reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder), rewards
+    )
 
 
 def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
@@ -127,6 +131,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         ),
         constants=tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in cls.constants),
         quaternion_order=cls.quaternion_order,
+        observation_channels=_channel_specs(cls.observation_channels),
+        action_channels=_channel_specs(cls.channels_of_action()),
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
         control_dt=cls.control_dt,
@@ -141,6 +147,10 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         restorable=loaded.environment_class.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
+
+
+def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:
+    return tuple(ChannelSpec.model_validate(channel, from_attributes=True) for channel in channels)
 
 
 def _reachable(success_fitness: float | None) -> float | None:
@@ -181,7 +191,7 @@ def _find_folder(reference: str) -> Path:
     return folder.resolve()
 
 
-def _environment_class(module: ModuleType) -> type[VecTask]:
+def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
     path = module.__file__
     chosen = getattr(module, "ENVIRONMENT", None)
     if chosen is not None:
@@ -197,12 +207,18 @@ def _environment_class(module: ModuleType) -> type[VecTask]:
     ]
     if len(own) == 1:
         return own[0]
+    make = getattr(module, "make", None)
+    if not own and callable(make):
+        from eureka_agent.simulation.gymnasium_task import made_class
+
+        doc = inspect.getdoc(make) or module.__doc__
+        return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc)
     found = ", ".join(cls.__name__ for cls in own) or "none"
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",
         "write `ENVIRONMENT = <class>` below them"
         if own
-        else "derive the environment from VecTask, MujocoTask or GymnasiumTask",
+        else "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()` for Gymnasium's",
     )
 
 
@@ -221,6 +237,17 @@ def _check_class(cls: type[VecTask]) -> None:
                 f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
                 f"set it in the class: `{name} = …`",
             )
+    for name in _NAMES:
+        value = getattr(cls, name)
+        if not isinstance(value, tuple | list) or not all(isinstance(entry, str) for entry in value):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.{name} is {value!r}, expected a tuple of names", f"with one name too: `{name} = (…,)`"
+            )
+    if not cls.termination_causes:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.termination_causes is empty, expected one name at least",
+            "leave it out where nothing ends an episode early",
+        )
     seen = {"actions", "terminated"}
     for variable in cls.variables:
         if not isinstance(variable, Variable):
@@ -251,11 +278,36 @@ def _check_class(cls: type[VecTask]) -> None:
                 "rename it",
             )
         seen.add(constant.name)
+    for name, size in (("observation_channels", cls.num_observations), ("action_channels", cls.num_actions)):
+        _check_channels(cls, name, size)
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
             "'xyzw', Isaac Gym's, has the real part last",
         )
+
+
+def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
+    """Raises EnvironmentLoadError where channels are declared that are not all of them."""
+    channels = getattr(cls, name)
+    for channel in channels:
+        if not isinstance(channel, Channel):
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.{name} holds {channel!r}, expected Channel(…)", "see eureka_agent.task.Channel"
+            )
+    declared = sum(channel.size for channel in channels)
+    if channels and declared != size:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.{name} names {declared} numbers, expected {size}",
+            "name all of them in their order, or leave it out",
+        )
+
+
+def _tasks_of_file(module: ModuleType, cls: type[VecTask]) -> tuple[dict[str, Task], dict[str, str]]:
+    """The `task` of a Gymnasium environment's env.py, else the environment's own one with its baselines."""
+    tasks, rewards = cls.own_tasks()
+    task = getattr(module, "task", None)
+    return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
 
 
 def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:
@@ -295,21 +347,17 @@ def _folder_fingerprint(folder: Path) -> str:
 
 def _load_gymnasium(reference: str) -> LoadedEnvironment:
     # imported on demand: Gymnasium takes a moment, and its plug-ins may take long
-    from eureka_agent.simulation.gymnasium_task import (
-        NATIVE_REWARD_SOURCE,
-        TASK_NAME,
-        environment_class,
-        fingerprint,
-        native_task,
-    )
+    from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
     gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)
+    cls = environment_class(gymnasium_id)
+    tasks, rewards = cls.own_tasks()
     return LoadedEnvironment(
         reference=reference,
         name=gymnasium_id,
         folder=None,
-        environment_class=environment_class(gymnasium_id),
-        tasks={TASK_NAME: native_task(gymnasium_id)},
-        fingerprint=fingerprint(gymnasium_id),
-        generated_rewards={"sparse": NATIVE_REWARD_SOURCE},
+        environment_class=cls,
+        tasks=tasks,
+        fingerprint=fingerprint(cls),
+        generated_rewards=rewards,
     )

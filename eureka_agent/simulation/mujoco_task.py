@@ -14,6 +14,7 @@ from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Channel, is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
@@ -52,6 +53,12 @@ class MujocoTask(VecTask):
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match the class."""
         self.model = load_model(type(self))
+        for name in ("position_noise", "velocity_noise"):
+            spread = getattr(self, name)
+            if not is_finite(spread) or spread < 0.0:
+                raise EnvironmentLoadError(
+                    f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on", "0 is no noise"
+                )
         super().__init__(num_envs, device, seed)
         self.frame_skip = substeps(type(self), self.model)
         self.physics = self._make_physics()
@@ -66,6 +73,20 @@ class MujocoTask(VecTask):
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
         self._noisy_positions = _runs(_single_coordinates(self.model))
+
+    @classmethod
+    def channels_of_action(cls) -> tuple[Channel, ...]:
+        """`action_channels`, else the actuators of the MJCF with their control ranges. Raises EnvironmentLoadError."""
+        if cls.action_channels:
+            return cls.action_channels
+        model = load_model(cls)
+        channels = []
+        for index in range(model.nu):
+            low, high = map(float, model.actuator_ctrlrange[index])
+            limits = (low, high) if model.actuator_ctrllimited[index] and low < high else None
+            name = model.actuator(index).name or f"actuator_{index}"
+            channels.append(Channel(name, unit="?", doc="control of this actuator of the MJCF", range=limits))
+        return tuple(channels)
 
     def _make_physics(self) -> Physics:
         kind = self.device.type

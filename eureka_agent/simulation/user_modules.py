@@ -17,6 +17,8 @@ from eureka_agent.invocation import command
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
+_LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
+"""Packages that raise because of what another one gave them."""
 
 
 def import_folder(folder: Path) -> str:
@@ -51,18 +53,52 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         missing = isinstance(error, ModuleNotFoundError)
         raise EnvironmentLoadError(
             f"{place}{describe_error(error)} (while {doing})",
-            _missing_module_hint()
-            if missing
-            else f"correct the file; `{command('envs --check PATH')}` tests all of it",
+            missing_module_hint() if missing else f"correct the file; `{command('envs --check PATH')}` tests all of it",
         ) from None
 
 
-def _missing_module_hint() -> str:
+def missing_module_hint() -> str:
+    """The next step where a module cannot be imported in a worker."""
     build = command("sandbox build --requirements FILE")
     return (
         "install it, or name the folder of a module of your own in PYTHONPATH; "
         f"behind --sandbox docker a package must be in the image too: {build}"
     )
+
+
+@contextmanager
+def environment_code(package: str, when: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn what an environment of a third party raises into an EnvironmentLoadError with its own last line and whose it is.
+
+    `package`: top-level module of the environment; `passing`: exceptions that are left as they are.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, (EurekaError, *passing)):
+            raise
+        owner, place = _owner(error, package)
+        is_own = owner.startswith(_PREFIX)
+        name = "this environment's own code" if is_own else f"the package {owner!r}"
+        raise EnvironmentLoadError(
+            f"{name} failed {when}: {place}: {describe_error(error)}",
+            "correct the file" if is_own else f"the fault is in {owner!r}: try it by itself, and report it there",
+        ) from None
+
+
+def _owner(error: BaseException, package: str) -> tuple[str, str]:
+    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of `package`, else of who is no mere library."""
+    frames = [
+        (str(frame.f_globals.get("__name__", "")).partition(".")[0], f"{frame.f_code.co_filename}, line {line}")
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    calls = [index for index, (owner, _) in enumerate(frames) if owner == __name__.partition(".")[0]]
+    behind = frames[calls[-1] + 1 :] if calls else frames
+    of_package = [frame for frame in behind if frame[0] == package and package not in _LIBRARIES]
+    of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | _LIBRARIES]
+    if not behind:  # what it gave is not what it had said that it gives
+        return package, frames[-1][1]
+    return (of_package or of_others or behind)[-1]
 
 
 def describe_error(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.simulation.random import RowRandom
 from eureka_agent.simulation.user_modules import place_of_function
-from eureka_agent.task import Constant, QuaternionOrder, Variable
+from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
@@ -83,6 +83,10 @@ class VecTask(ABC):
     """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
     """Order in its variables that are quaternions, which the helper functions of rewards work on; `"xyzw"` is Isaac's."""
+    observation_channels: ClassVar[tuple[Channel, ...]] = ()
+    """Names and units of the observation's numbers, all of them in their order: `eureka export` writes them beside the policy."""
+    action_channels: ClassVar[tuple[Channel, ...]] = ()
+    """The same of the action's."""
     num_observations: int
     num_actions: int
     max_episode_length: int
@@ -167,6 +171,16 @@ class VecTask(ABC):
                 "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
             ) from None
         return cls(num_envs, device, seed, **options)
+
+    @classmethod
+    def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
+        """Tasks of an environment that comes without a folder of them, and sources of their baselines by kind."""
+        return {}, {}
+
+    @classmethod
+    def channels_of_action(cls) -> tuple[Channel, ...]:
+        """`action_channels`, or what the physics itself says of them."""
+        return cls.action_channels
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.simulation.gymnasium_task import GymnasiumTask
+from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Channel, Constant, Task, TrainingBudget, Variable
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-environment.md"
 
 
@@ -29,6 +34,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+def public_names(cls: type) -> set[str]:
+    """Attributes and methods that a class itself declares."""
+    return {name for name in (*vars(cls), *vars(cls).get("__annotations__", {})) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("cls", [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel])
+def test_everything_that_may_be_declared_is_named(cls: type) -> None:
+    page = PAGE.read_text()
+    named = {name for code in re.findall(r"`([^`\n]+)`", page) for name in re.findall(r"\w+", code)}
+    computed = {name for name in public_names(cls) if isinstance(vars(cls).get(name), property)}
+    assert sorted(public_names(cls) - computed - named) == []
+
+
+def test_what_the_tables_name_is_there() -> None:
+    """The first column of each table, against the classes of its heading."""
+    sections = re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    of_heading = {"Every kind": VecTask, "MuJoCo": MujocoTask, "Gymnasium": GymnasiumTask, "A task": Task}
+    found = 0
+    for section in sections:
+        cls = next(cls for heading, cls in of_heading.items() if section.startswith(heading))
+        known = {name for base in cls.__mro__ for name in public_names(base)}
+        for row in re.findall(r"^\| (.*?) \|", section, flags=re.MULTILINE):
+            for name in re.findall(r"`(\w+)", row):
+                if name not in ("Task",):
+                    assert name in known, f"{name} in {section.splitlines()[0]}"
+                    found += 1
+    assert found > 40
 
 
 def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.export.contents import Exported, text_files
 from eureka_agent.export.folder import WrittenExport, write_export
+from eureka_agent.export.policy_description import Statistics, policy_description
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.summary import run_report
 from eureka_agent.simulation.loading import describe, load_environment
@@ -53,6 +54,9 @@ def write_texts(run: Run, folder: Path) -> Path:
     assert report.best is not None
     exported = Exported(report=report, attempt=report.best, source=report.best.proposal.source, score=None)
     folder.mkdir()
-    for name, text in text_files(exported, None).items():
+    description = report.description
+    count = description.num_observations
+    policy = policy_description(description, Statistics([0.5] * count, [2.0] * count), {})
+    for name, text in text_files(exported, policy, None).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder

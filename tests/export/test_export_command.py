@@ -115,4 +115,4 @@ def test_the_example_of_another_environment_acts_and_scores(tmp_path: Path) -> N
     assert len((folder / "example.py").read_text().splitlines()) < 40
     printed = run_example(folder)
     assert "rewards: tensor([" in printed
-    assert "envs/cartpole/env.py" in (folder / "README.md").read_text()
+    assert "| 0 | `cart_position` | m | world | 1 |" in (folder / "README.md").read_text()

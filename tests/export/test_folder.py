@@ -25,6 +25,7 @@ NAMES = {
     "vec_task.py",
     "example.py",
     "policy.pt",
+    "policy.json",
     "policy.onnx",
 }
 

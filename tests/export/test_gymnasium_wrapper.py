@@ -56,6 +56,47 @@ def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadMo
             previous, previous_action = current, action
 
 
+class Goals(gymnasium.Env):
+    """Observes a Dict; the entry named like a variable of every environment has another name as a variable."""
+
+    observation_space = gymnasium.spaces.Dict(
+        goal=gymnasium.spaces.Dict(position=gymnasium.spaces.Box(-1.0, 1.0, (2,))),
+        phase=gymnasium.spaces.Discrete(3),
+        actions=gymnasium.spaces.Box(-1.0, 1.0, (1,)),
+    )
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.phase = 0
+        return self.look(), {}
+
+    def look(self) -> dict[str, Any]:
+        position = np.array([0.25, -0.5], np.float32)
+        return {"goal": {"position": position}, "phase": self.phase, "actions": np.array([0.125], np.float32)}
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        self.phase += 1
+        return self.look(), 1.0, self.phase == 2, False, {}
+
+
+def test_entries_of_a_dict_are_found_by_themselves(export_texts: ExportTexts, load: LoadModule) -> None:
+    gymnasium.register("Goals-v0", entry_point=Goals)
+    try:
+        source = """
+def compute_reward(goal_position, phase, observed_actions, actions):
+    goal = goal_position.sum(dim=-1)
+    return goal + 10.0 * phase + observed_actions[:, 0] + actions[:, 0], {"goal": goal}
+"""
+        module = load(export_texts(source, described("gymnasium:Goals-v0")), "gymnasium_wrapper")
+        environment = module.RewardWrapper(gymnasium.make("Goals-v0"))
+        environment.reset()
+        # 0.25 - 0.5, the phase reached, the entry, the action
+        expected = [-0.25 + 10.0 * phase + 0.125 + 0.5 for phase in (1, 2)]
+        assert [environment.step(np.array([0.5], np.float32))[1] for _ in range(2)] == expected
+    finally:
+        del gymnasium.registry["Goals-v0"]
+
+
 def test_discrete_actions_and_termination(export_texts: ExportTexts, load: LoadModule) -> None:
     source = """
 def compute_reward(actions, terminated, previous_terminated):

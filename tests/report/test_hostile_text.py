@@ -17,8 +17,9 @@ from markdown_it.token import Token
 
 from eureka_agent.archive.artefacts import write_analysis, write_diagnosis, write_proposal
 from eureka_agent.export.contents import Exported, text_files
+from eureka_agent.export.policy_description import Statistics, policy_description
 from eureka_agent.markup import LONGEST_QUOTATION, escaped, quoted
-from eureka_agent.records import Attempt, Cost, DiagnosisFinding, Message, RunStatus, WrittenFitness
+from eureka_agent.records import Attempt, ChannelSpec, Cost, DiagnosisFinding, Message, RunStatus, WrittenFitness
 from eureka_agent.report.ledger import ledger
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
@@ -189,7 +190,16 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(report: RunRepor
     exported = Exported(
         report=found, attempt=found.best, source="def compute_reward(height):\n    return height, {}\n", score=None
     )
-    readme = text_files(exported, None)["README.md"].partition("\n")[2]  # without the comment that marks it
+    channel = ChannelSpec(name=words, entries=(words,), unit=words, frame=words, doc=words, range=(-1.0, 1.0))
+    description = found.description.model_copy(
+        update={
+            "observation_channels": (channel,) * found.description.num_observations,
+            "action_channels": (channel,) * found.description.num_actions,
+        }
+    )
+    count = description.num_observations
+    policy = policy_description(description, Statistics([0.0] * count, [1.0] * count), {})
+    readme = text_files(exported, policy, None)["README.md"].partition("\n")[2]  # without the comment that marks it
     assert live_in_commonmark(readme) == []
     assert live_in_the_first_markdown(readme) == []
     assert headings(readme) == ["A reward and its policy", "What the reward reads", "The policy", "Versions"]

@@ -237,6 +237,75 @@ def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_p
     assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [True, False]
 
 
+# ── ways to Python ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+STARTED_BY = """
+import subprocess, sys
+from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, sandboxed, why_not
+from eureka_agent.sandbox.wall import Limits
+from eureka_agent.sandbox.worker_environment import worker_environment
+assert why_not() is None, why_not()
+program = [sys.executable, "-P", "-c", "import eureka_agent.task, my_module; print(my_module.ANSWER)"]
+with sandboxed(program, Limits()) as (command, descriptors):
+    environment = worker_environment(SCRATCH, "test", None)
+    subprocess.run(command, env=environment, pass_fds=descriptors, cwd="/", check=True, timeout=60)
+"""
+
+
+def virtual_environment(folder: Path, home: Path | str) -> Path:
+    """Made of links as venv makes it, from an interpreter that is named `<home>/bin/python…`."""
+    site_packages = Path(pytest.__file__).parents[1]
+    base = Path(os.path.realpath(sys.executable))
+    packages = folder / site_packages.relative_to(sys.prefix)
+    packages.parent.mkdir(parents=True)
+    packages.symlink_to(site_packages)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(f"{home}/bin/{base.name}")
+    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("way", ["link", "link in the middle", "dots", "dots after a link", "linked home"])
+def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) -> None:
+    base = Path(os.path.realpath(sys.executable)).parents[1]
+    (tmp_path / "versions" / "empty").mkdir(parents=True)
+    (tmp_path / "versions" / "current").symlink_to(base)
+    (tmp_path / "disk" / "me").mkdir(parents=True)
+    (tmp_path / "home").symlink_to("disk")
+    homes = {
+        "link": base,
+        "link in the middle": tmp_path / "versions" / "current",
+        "dots": f"/usr/..{tmp_path}/versions/empty/../current",
+        "dots after a link": f"{tmp_path}/home/me/../../versions/current",
+        "linked home": base,
+    }
+    python = virtual_environment(tmp_path / "home" / "me" / "venv", homes[way])
+    modules = tmp_path / "home" / "me" / "modules"
+    modules.mkdir()
+    (modules / "my_module.py").write_text("ANSWER = 42")
+    named = {"dots": f"/usr/..{modules}", "dots after a link": f"{modules}/../modules"}.get(way, modules)
+    checkout = Path(__file__).resolve().parents[2]
+    ended = subprocess.run(
+        [python if way != "link" else Path(os.path.realpath(python.parent)) / "python", "-c", STARTED_BY],
+        env={**os.environ, "PYTHONPATH": f"{checkout}:{named}", "HOME": str(tmp_path / "home" / "me")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["42"]
+
+
+def test_a_link_to_the_whole_home_folder_shows_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "me").mkdir()
+    (tmp_path / "me" / "secret").write_text(SECRET)
+    (tmp_path / "link").symlink_to(tmp_path / "me")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/link:{tmp_path}/link/x/..")
+    code = "import json, os, sys; print(json.dumps([os.path.exists(each) for each in sys.argv[1:]]))"
+    assert inside(code, LIMITS, f"{tmp_path}/link/secret", f"{tmp_path}/me/secret") == [False, False]
+
+
 # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
@@ -321,6 +390,36 @@ async def test_a_worker_opens_dry_runs_and_trains(
     assert talk.handle.returncode == -signal.SIGKILL
     assert isinstance(talk.handle, BubblewrapHandle)
     assert talk.handle.group is None or not any(folder.exists() for folder in talk.handle.group.folders)
+
+
+async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_is_told(
+    started: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "my_cartpoles.py").write_text(
+        textwrap.dedent("""
+        import gymnasium
+        from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+
+        class Loose(CartPoleEnv):
+            def step(self, action):
+                return super().step(1 // 0)
+
+
+        gymnasium.register("Mine-v0", entry_point=CartPoleEnv, max_episode_steps=50)
+        gymnasium.register("Loose-v0", entry_point=Loose, max_episode_steps=50)
+        """)
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    talk = await started()
+    opened = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native")
+    assert opened["type"] == "opened"
+    assert opened["description"]["max_episode_length"] == 50
+    fault = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native")
+    assert fault["type"] == "fault"
+    assert "the package 'my_cartpoles' failed" in fault["message"]
+    assert f"{tmp_path}/modules/my_cartpoles.py, line 8: ZeroDivisionError" in fault["message"]
 
 
 def hostile_environment(folder: Path, body: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -199,18 +201,41 @@ def test_a_folder_names_parts_of_the_observation(write_folder: WriteFolder) -> N
     values = loaded.make(loaded.task(None)[1], 2).read_variables()
     assert torch.equal(values["tip"], values["observation"][:, :2])
     assert torch.equal(values["spin"], values["observation"][:, 2])
+    channels = [(each.name, each.unit) for each in describe(loaded).observation_channels]
+    assert channels == [("tip[0]", "m"), ("tip[1]", "m"), ("spin", "rad/s")]
 
 
 def test_what_cannot_be_adapted_is_told() -> None:
-    with pytest.raises(
-        EnvironmentLoadError,
-        match=r"Gymnasium has no environment 'Hoper-v5'\n  hint: did you mean 'gymnasium:Hopper-v5'",
-    ):
-        load_environment("gymnasium:Hoper-v5")
+    # `gymnasium.make` takes a name without its version, whose time limit and threshold it does not tell
+    for name, close in (("Hoper-v5", "Hopper-v5"), ("CartPole", "CartPole-v1")):
+        with pytest.raises(
+            EnvironmentLoadError,
+            match=rf"Gymnasium has no environment '{name}'\n  hint: did you mean 'gymnasium:{close}'",
+        ):
+            load_environment(f"gymnasium:{name}")
     gymnasium.register("Buttons-v0", entry_point=Buttons)
     with pytest.raises(EnvironmentLoadError, match="MultiBinary"):
         type("Task", (GymnasiumTask,), {"gymnasium_id": "Buttons-v0"})
     del gymnasium.registry["Buttons-v0"]
+
+
+def test_only_gymnasiums_own_mujoco_environments_need_the_extra() -> None:
+    script = """
+import sys
+sys.modules["imageio"] = None  # as where it is not installed
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.loading import load_environment
+for name in ("hopper", "gymnasium:Pendulum-v1"):
+    loaded = load_environment(name)
+    loaded.make(loaded.task(None)[1], 1)
+try:
+    load_environment("gymnasium:Hopper-v5")
+except EnvironmentLoadError as error:
+    print(error.hint)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert "eureka-agent[gymnasium]" in ended.stdout
 
 
 class Buttons(Script):

@@ -165,6 +165,33 @@ MISTAKES = {
     "taken name": ((ENV, 'Variable("state"', 'Variable("actions"'), "two variables named 'actions'"),
     "endless step": ((ENV, "control_dt = 0.1", 'control_dt = float("inf")'), "control_dt is inf"),
     "endless range": ((ENV, "(-6.0, 6.0)", '(0.0, float("inf"))'), r"range of variable 'position' is \(0\.0, inf\)"),
+    "reversed range": ((ENV, "(-6.0, 6.0)", "(6.0, -6.0)"), r"\(6\.0, -6\.0\), expected the smallest value and then"),
+    "range of one value": ((ENV, "(-6.0, 6.0)", "(1.0, 1.0)"), r"range of variable 'position' is \(1\.0, 1\.0\)"),
+    "range of one end": ((ENV, "(-6.0, 6.0)", "(6.0,)"), r"is \(6\.0,\), expected two finite numbers"),
+    "range of words": ((ENV, "(-6.0, 6.0)", '("low", "high")'), "expected two finite numbers"),
+    "negative step": ((ENV, "control_dt = 0.1", "control_dt = -0.1"), "control_dt is -0.1, expected a positive float"),
+    "a cause that is no tuple": (
+        (ENV, "num_actions = 1", 'num_actions = 1\n    termination_causes = ("fell")'),
+        "termination_causes is 'fell', expected a tuple of names",
+    ),
+    "no cause": (
+        (ENV, "num_actions = 1", "num_actions = 1\n    termination_causes = ()"),
+        "termination_causes is empty",
+    ),
+    "success that is no number": (
+        (TASK, "options=", 'success_fitness=float("nan"), options='),
+        "success_fitness is nan",
+    ),
+    "success below all": ((TASK, "options=", 'success_fitness=-float("inf"), options='), "success_fitness is -inf"),
+    "unknown reduction": ((TASK, "options=", 'fitness_reduction="total", options='), "fitness_reduction is 'total'"),
+    "no steps": (
+        (TASK, "options=", "training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options="),
+        "env_steps of a TrainingBudget is 0",
+    ),
+    "half an environment": (
+        (TASK, "options=", "training=__import__('eureka_agent.task').task.TrainingBudget(num_envs=0.5), options="),
+        "num_envs of a TrainingBudget is 0.5",
+    ),
     "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
     "empty sentence": ((TASK, '"go right"', '"  "'), "needs a sentence"),
     "unknown field": ((TASK, "sentence=", "sentense="), r"go\.py, line 9: TypeError.*sentense"),

@@ -218,6 +218,11 @@ MISTAKES = {
     "actuators": (("num_actions = 2", "num_actions = 3"), "num_actions is 3, but model.xml has 2 actuators"),
     "time step": (("control_dt = 0.02", "control_dt = 0.012"), "no multiple of the MJCF's timestep 0.005"),
     "too short": (("control_dt = 0.02", "control_dt = 0.001"), "no multiple"),
+    "negative noise": (
+        ("position_noise = 0.1", "position_noise = -0.1"),
+        "position_noise is -0.1, expected a number from 0",
+    ),
+    "no noise": (("velocity_noise = 0.5", "velocity_noise = None"), "velocity_noise is None, expected a number from 0"),
 }
 
 

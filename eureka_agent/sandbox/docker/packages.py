@@ -19,14 +19,13 @@ ROOTS = (
     "mujoco-core",
     "mujoco-studio",
     "gymnasium",
-    "imageio",
     "pydantic",
     "pyyaml",
     "safetensors",
 )
 """What `worker`, `training`, `simulation` and the built-in environments import, by the names of the distributions."""
-OPTIONAL_ROOTS = ("mujoco-warp", "warp-lang")
-"""In the image where they are installed here: physics on a GPU."""
+OPTIONAL_ROOTS = ("imageio", "mujoco-warp", "warp-lang")
+"""In the image where they are installed here: what Gymnasium's own MuJoCo environments import, and physics on a GPU."""
 
 
 def pinned(roots: Iterable[str] = ROOTS, optional: Iterable[str] = OPTIONAL_ROOTS) -> tuple[str, ...]:

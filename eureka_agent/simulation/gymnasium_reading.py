@@ -1,0 +1,92 @@
+"""Reading a Gymnasium environment for designers: words, numbers in `info`, and how its episodes end."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+from eureka_agent.simulation.gymnasium_spaces import limits
+from eureka_agent.task import Variable
+
+_SEED = 0
+_STEPS = 250
+"""Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest environments."""
+_EPISODES = 10
+ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
+_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
+
+
+def random_episodes(environment: gymnasium.Env) -> tuple[dict[str, Any], str]:
+    """Info of the first reset and step, and what `terminated` is worth: the sign of the environment's own reward at ends."""
+    environment.action_space.seed(_SEED)
+    _, info = environment.reset(seed=_SEED)
+    info = dict(info)
+    at_ends, elsewhere = list[float](), list[float]()
+    for step in range(_STEPS):
+        _, reward, terminated, truncated, later = environment.step(environment.action_space.sample())
+        if step == 0:
+            info.update(later)
+        (at_ends if terminated else elsewhere).append(float(reward))
+        if terminated or truncated:
+            if len(at_ends) >= _EPISODES:
+                break
+            environment.reset(seed=_SEED + step + 1)
+    if not at_ends:
+        return info, f"{ENDS}; random actions ended no episode within {_STEPS} steps"
+    return info, (
+        f"{ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of {len(at_ends)} ends, "
+        f"{_signs(elsewhere)} of {len(elsewhere)} other steps"
+    )
+
+
+def _signs(rewards: Sequence[float]) -> str:
+    return (
+        f"positive at {sum(reward > 0 for reward in rewards)} and negative at {sum(reward < 0 for reward in rewards)}"
+    )
+
+
+def source(physics: Any) -> str:
+    try:
+        return inspect.getsource(inspect.getmodule(type(physics)) or type(physics))
+    except (OSError, TypeError):
+        return ""  # compiled, or typed in
+
+
+def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
+    """Names of plain numbers that can be arguments; none that tells of a reward."""
+    return tuple(
+        key
+        for key, value in sorted(info.items())
+        if numpy.ndim(value) == 0
+        and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
+        and key.isidentifier()
+        and "reward" not in key.lower()
+        and not key.startswith("previous_")
+        and key not in taken
+    )
+
+
+def observation_variable(size: int, space: spaces.Space) -> Variable:
+    doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
+    return Variable("observation", (size,), "?", "?", doc, limits(space) if isinstance(space, spaces.Box) else None)
+
+
+def description(physics: Any, gymnasium_id: str) -> str:
+    """First paragraph of the environment's own docstring, and its sections on what is observed, done and reached; not the one on rewards."""
+    text = re.sub(r"^```\{figure\}.*?^```\n", "", inspect.getdoc(type(physics)) or "", flags=re.DOTALL | re.MULTILINE)
+    paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
+    sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]
+    return "\n\n".join([paragraph or f"Gymnasium's {gymnasium_id}.", *shown])
+
+
+def words(name: str) -> str:
+    """`"mountain car continuous"` for `MountainCarContinuous-v0`."""
+    name = re.sub(r"-v\d+$", "", name.rpartition(":")[2].rpartition("/")[2])
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("-", " ").replace("_", " ").lower()

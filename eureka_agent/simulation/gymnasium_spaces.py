@@ -1,0 +1,219 @@
+"""Observation spaces of Gymnasium's as vectors for a policy and as named variables for a reward."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
+
+_WRAP_HINT = (
+    "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that {}; "
+    "see docs/your-own-environment.md"
+)
+_IMAGE_DIMENSIONS = 3
+_MOST_NAMED = 4096
+"""Numbers of an observation beyond which nobody reads a name for each."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a Dict observation."""
+
+    path: tuple[Any, ...]
+    """Keys from the outermost Dict on."""
+    variable: Variable
+    columns: slice
+    """Its place in the row that `entry_values` fills."""
+
+
+def check_observations(label: str, space: spaces.Space) -> None:
+    """Raises EnvironmentLoadError for observations that a policy of perceptron layers cannot take."""
+    for path, leaf in _leaves(space):
+        what = (
+            f"the entry {'.'.join(map(str, path))!r} of the observation of {label}"
+            if path
+            else f"the observation of {label}"
+        )
+        if isinstance(leaf, spaces.Tuple) and path:
+            raise EnvironmentLoadError(
+                f"{what} is a {leaf}, whose parts have no names", _WRAP_HINT.format("makes a Dict of it")
+            )
+        if isinstance(leaf, spaces.Box) and _is_image(leaf):
+            raise EnvironmentLoadError(
+                f"{what} is an image of shape {leaf.shape!r}, expected a vector: policies here have no convolutions",
+                _WRAP_HINT.format("gives the simulator's state or other numbers in place of the image"),
+            )
+        if isinstance(leaf, spaces.Text) or not leaf.is_np_flattenable:
+            raise EnvironmentLoadError(
+                f"{what} is a {leaf}, expected numbers of a fixed size",
+                _WRAP_HINT.format("leaves it out or turns it into a Box"),
+            )
+
+
+def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]) -> tuple[Entry, ...]:
+    """The entries of a Dict space as variables, nested keys joined by `_`; none for another space.
+
+    A variable of `described` stands for the entry of its name, with the unit, frame and doc that it has. Raises EnvironmentLoadError
+    where two entries would have the same name, or a description fits none.
+    """
+    words = {variable.name: variable for variable in described}
+    entries: dict[str, Entry] = {}
+    start = 0
+    for path, leaf in _leaves(space) if isinstance(space, spaces.Dict) else ():
+        found = _variable(path, leaf)
+        if found.name in entries:
+            raise EnvironmentLoadError(
+                f"two entries of the observation of {label} would be the variable {found.name!r}",
+                _WRAP_HINT.format("gives its keys other names"),
+            )
+        size = int(numpy.prod(found.shape))
+        given = words.pop(found.name, None)
+        if given is not None and given.shape != found.shape:
+            raise EnvironmentLoadError(
+                f"the variable {given.name!r} has the shape {given.shape!r}, but the entry of {label} has {found.shape!r}",
+                "correct the Variable's shape",
+            )
+        variable = found if given is None else replace(given, range=given.range or found.range)
+        entries[found.name] = Entry(path, variable, slice(start, start + size))
+        start += size
+    if words:
+        name = next(iter(words))
+        raise EnvironmentLoadError(
+            f"the variable {name!r} describes no entry of the observation of {label}",
+            did_you_mean(name, entries)
+            if entries
+            else "entries have names in a Dict space; name parts of a vector with named_observations",
+        )
+    return tuple(entries.values())
+
+
+def entry_values(entries: Sequence[Entry], observation: Mapping[Any, Any]) -> NDArray[numpy.float32]:
+    """The values of all entries in a row, in the order of `Entry.columns`."""
+    values = []
+    for entry in entries:
+        value: Any = observation
+        for key in entry.path:
+            value = value[key]
+        values.append(numpy.asarray(value, dtype=numpy.float32).reshape(-1))
+    return numpy.concatenate(values)
+
+
+def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
+    """One vector for the policy. Shape: (num_observations,)."""
+    flat = observation.reshape(-1) if isinstance(space, spaces.Box) else spaces.flatten(space, observation)
+    return numpy.asarray(flat, dtype=numpy.float32)
+
+
+def limits(space: spaces.Space) -> tuple[float, float] | None:
+    """Smallest and largest value in the space; None where it has no bound, or one value alone."""
+    if isinstance(space, spaces.Box):
+        low, high = float(space.low.min()), float(space.high.max())
+    elif isinstance(space, spaces.Discrete):
+        low, high = float(space.start), float(space.start + space.n - 1)
+    elif isinstance(space, spaces.MultiDiscrete):
+        low, high = float(space.start.min()), float((space.start + space.nvec - 1).max())
+    else:
+        low, high = 0.0, 1.0
+    return (low, high) if numpy.isfinite((low, high)).all() and low < high else None
+
+
+def observation_channels(
+    space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
+) -> tuple[Channel, ...]:
+    """The numbers of `flatten` in their order; none where neither keys nor `parts` (of the vector) name any.
+
+    `entries`: variables that describe entries of a Dict.
+    """
+    if spaces.flatdim(space) > _MOST_NAMED:
+        return ()
+    if parts or not isinstance(space, spaces.Dict):
+        return _vector_channels(spaces.flatdim(space), parts)
+    described = {variable.name: variable for variable in entries}
+    channels = []
+    for path, leaf in _leaves(space):
+        name = _name(path)
+        unit, frame, doc = "?", "?", f"entry {'.'.join(map(str, path))!r} of the observation"
+        if name in described:
+            unit, frame, doc = described[name].unit, described[name].frame, described[name].doc
+        if isinstance(leaf, spaces.Discrete):
+            numbers = tuple(f"is_{leaf.start + index}" for index in range(int(leaf.n)))
+            doc = f"{doc}; 1 at the value, else 0"
+        elif isinstance(leaf, spaces.MultiDiscrete):
+            sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
+            numbers = tuple(
+                f"{place}_is_{first + index}" for place, (n, first) in enumerate(sizes) for index in range(n)
+            )
+            doc = f"{doc}; 1 at each value, else 0"
+        else:
+            numbers = (
+                ()
+                if leaf.shape == ()
+                else tuple(",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ())))
+            )
+        channels.append(Channel(name, numbers, unit, frame, doc))
+    return tuple(channels)
+
+
+def _vector_channels(size: int, parts: Sequence[tuple[Variable, int | slice]]) -> tuple[Channel, ...]:
+    """A channel for each number of a vector, some of which are parts of variables."""
+    columns = [Channel(f"observation[{index}]", unit="?", frame="?") for index in range(size)]
+    for variable, place in parts:
+        indices = range(size)[place] if isinstance(place, slice) else (range(size)[place],)
+        for number, index in enumerate(indices):
+            name = variable.name if isinstance(place, int) else f"{variable.name}[{number}]"
+            columns[index] = Channel(name, (), variable.unit, variable.frame, variable.doc)
+    return tuple(columns) if parts else ()
+
+
+def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
+    """What the entries of a policy's action do, for a Box or a Discrete space."""
+    if isinstance(space, spaces.Discrete):
+        choices = tuple(f"{space.start + index}" for index in range(int(space.n)))
+        return (Channel("choice", choices, doc="the action with the largest number is taken"),)
+    assert isinstance(space, spaces.Box)
+    channels = []
+    for index in numpy.ndindex(space.shape):
+        low, high = float(space.low[index]), float(space.high[index])
+        bounded = bool(numpy.isfinite((low, high)).all()) and low < high
+        doc = "" if bounded else "without bounds: taken as it is"
+        name = f"action[{','.join(map(str, index))}]"
+        channels.append(Channel(name, unit="?", doc=doc, range=(low, high) if bounded else None))
+    return tuple(channels)
+
+
+def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
+    """Spaces that are no Dict, with their keys, in the order in which Gymnasium flattens them."""
+    if isinstance(space, spaces.Dict):
+        for key, inner in space.spaces.items():
+            yield from _leaves(inner, (*path, key))
+    else:
+        yield path, space
+
+
+def _is_image(space: spaces.Box) -> bool:
+    return len(space.shape) >= _IMAGE_DIMENSIONS or (len(space.shape) == 2 and space.dtype == numpy.uint8)
+
+
+def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:
+    """The entry as a variable: a Discrete one is its number, not what the policy gets, a 1 among zeros."""
+    doc = f"entry {'.'.join(map(str, path))!r} of Gymnasium's observation"
+    whole = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
+    shape = () if isinstance(space, spaces.Discrete) else tuple(space.shape or ())
+    unit = "1" if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary) else "?"
+    return Variable(_name(path), shape, unit, "?", f"{doc}, a whole number" if whole else doc, limits(space))
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    name = re.sub(r"\W", "_", "_".join(map(str, path)))
+    if name in ("actions", "terminated", "native_reward") or name.startswith(PREVIOUS_PREFIX):
+        return f"observed_{name}"
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"entry_{name}"

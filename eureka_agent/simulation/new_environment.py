@@ -1,0 +1,41 @@
+"""A folder for an environment of one's own, from the templates that lie beside the built-in ones. No torch is imported here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.resources import resource_folder
+
+_TEMPLATES = "_templates"
+
+
+def kinds() -> tuple[str, ...]:
+    """Names of the templates."""
+    return tuple(sorted(path.name for path in (resource_folder("envs") / _TEMPLATES).iterdir() if path.is_dir()))
+
+
+def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
+    """Write the template of one of `kinds()` to a folder that is empty or not there, and return its files.
+
+    Raises EnvironmentLoadError where the folder holds anything, or cannot be written.
+    """
+    template = resource_folder("envs") / _TEMPLATES / kind
+    sources = [path for path in sorted(template.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise EnvironmentLoadError(
+                f"the folder {str(folder)!r} is not empty, so nothing was written to it", "name a new folder"
+            )
+        for source in sources:
+            path = folder / source.relative_to(template)
+            path.parent.mkdir(exist_ok=True)
+            with path.open("xb") as file, source.open("rb") as text:
+                shutil.copyfileobj(text, file)
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot write the environment to {str(folder)!r}: {error.strerror}", "name a folder that you may write to"
+        ) from None
+    return tuple(folder / source.relative_to(template) for source in sources)

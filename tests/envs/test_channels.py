@@ -1,0 +1,70 @@
+"""Names and units of observations and actions of the built-in environments, against their variables and physics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from eureka_agent.simulation.catalogue import list_environments
+from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.rollouts import random_actions
+
+COUNTERPARTS = {
+    "ant": 5,  # height, two velocities in the body's frame, joint velocities and scaled angles
+    "cartpole": 4,
+    "hopper": 7,
+    "quadcopter": 1,
+}
+"""Channels that are a variable's value times the scale."""
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in list_environments()])
+def test_every_number_is_named_and_is_the_quantity_that_it_says(name: str) -> None:
+    loaded = load_environment(name)
+    cls = loaded.environment_class
+    assert sum(channel.size for channel in cls.observation_channels) == cls.num_observations
+    assert sum(channel.size for channel in cls.action_channels) == cls.num_actions
+    for channel in (*cls.observation_channels, *cls.action_channels):
+        assert channel.unit != "?"
+        assert channel.doc
+    environment = loaded.make(loaded.task(None)[1], 6)
+    compared = set()
+    for step, actions in enumerate(random_actions(6, environment.num_actions, 12, seed=1)):
+        transition = environment.advance(actions)
+        start = 0
+        for channel in cls.observation_channels:
+            columns = transition.observations[:, start : start + channel.size]
+            start += channel.size
+            if channel.name == "last_actions":
+                assert torch.equal(columns, environment.actions), step
+            elif channel.name in transition.variables:
+                value = transition.variables[channel.name].reshape(6, channel.size)
+                if "±10" in channel.doc:
+                    value = value.clamp(-10.0, 10.0)
+                if channel.name == "joint_positions_scaled":  # the variable alone ends at the limits
+                    columns = columns.clamp(-1.0, 1.0)
+                torch.testing.assert_close(columns, channel.scale * value, rtol=1e-5, atol=1e-5)
+                compared.add(channel.name)
+        for channel in cls.action_channels:
+            assert channel.range is not None
+            low, high = channel.range
+            command = low + (environment.actions + 1.0) / 2.0 * (high - low)
+            told = transition.variables[channel.name].reshape(6, -1)
+            torch.testing.assert_close(command, told, rtol=1e-4, atol=1e-4)
+        environment.reset_done()
+    assert len(compared) == COUNTERPARTS[name]
+
+
+def test_a_quadcopters_own_frame() -> None:
+    environment: Any = load_environment("quadcopter").environment_class(1)
+    # turned by a quarter to the left (yaw): its x axis is the world's y, its y axis the world's -x
+    half = 0.5**0.5
+    environment.orientation[:, 0] = torch.tensor([half, 0.0, 0.0, half])
+    environment.goal[:, 0] = torch.tensor([1.0, 2.0, 3.0])
+    environment.velocity[:, 0] = torch.tensor([4.0, 6.0, 8.0])
+    environment.compute_observations()
+    first = environment.obs_buf[0, :9].tolist()
+    # goal_error_b, then velocity_b times 0.5, then world_up_b
+    assert first == pytest.approx([2.0, -1.0, 3.0, 3.0, -2.0, 4.0, 0.0, 0.0, 1.0], abs=1e-6)

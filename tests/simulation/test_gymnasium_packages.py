@@ -1,0 +1,356 @@
+"""Gymnasium environments of other people's packages: ids with a module, Dict observations, `make()`, and faults that are theirs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.conformance import check_environment
+from eureka_agent.simulation.loading import describe, load_environment
+
+PACKAGE = '''
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Maze(gymnasium.Env):
+    """A mouse in a maze.
+
+    ## Observation Space
+    Where it is.
+    """
+
+    metadata = {"render_modes": [], "render_fps": 10}
+    observation_space = spaces.Dict({
+        "observation": spaces.Box(0.0, 9.0, (2,), np.float32),
+        "goal": spaces.Dict({"position": spaces.Box(0.0, 3.0, (2, 2), np.float32), "colour-code": spaces.Discrete(3, start=1)}),
+        "doors": spaces.MultiBinary(2),
+        "keys": spaces.MultiDiscrete([2, 4]),
+        "actions": spaces.Box(-np.inf, np.inf, (), np.float32),
+    })
+    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self, length=4, fails_at=None):
+        self.length, self.fails_at = length, fails_at
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count, self.x = 0, self.np_random.random()
+        return self.look(), {}
+
+    def look(self):
+        return {
+            "observation": np.array([self.count, self.x], np.float32),
+            "goal": {"position": np.array([[0, 1], [2, 3]], np.float32), "colour-code": 1 + self.count % 3},
+            "doors": np.array([1, self.count % 2], np.int8),
+            "keys": np.array([1, 3]),
+            "actions": np.array(0.5, np.float32),
+        }
+
+    def step(self, action):
+        self.count += 1
+        if self.count == self.fails_at:
+            np.zeros(2)[self.count + 5]
+        return self.look(), -1.0 if self.count < self.length else 5.0, self.count >= self.length, False, {}
+
+
+gymnasium.register("Maze-v0", entry_point="mouse_package.mazes:Maze", max_episode_steps=7, reward_threshold=2.0)
+gymnasium.register("Fragile-v0", entry_point="mouse_package.mazes:Maze", kwargs={"fails_at": 3})
+'''
+LINE = 1 + next(index for index, line in enumerate(PACKAGE.split("\n")) if "np.zeros(2)[" in line)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that nothing has imported yet, in a folder of Python's path."""
+    folder = tmp_path / "modules"
+    (folder / "mouse_package").mkdir(parents=True)
+    (folder / "mouse_package" / "__init__.py").touch()
+    (folder / "mouse_package" / "mazes.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("mouse_package")]:
+        del sys.modules[name]
+    for name in ("Maze-v0", "Fragile-v0"):
+        gymnasium.registry.pop(name, None)
+
+
+def made(reference: str, num_envs: int, options: dict[str, Any] | None = None) -> Any:
+    loaded = load_environment(reference)
+    return loaded.environment_class.create(num_envs, "cpu", 0, options or {})
+
+
+def test_an_id_with_a_module_is_imported_and_registered(package: Path) -> None:
+    loaded = load_environment("gymnasium:mouse_package.mazes:Maze-v0")
+    description = describe(loaded)
+    assert (description.max_episode_length, description.control_dt, description.success_fitness) == (7, 0.1, 2.0)
+    assert description.sentence.startswith("solve maze: ")
+    assert description.doc == "A mouse in a maze."
+    before = description.fingerprint
+    (package / "mouse_package" / "mazes.py").write_text(PACKAGE.replace("5.0", "6.0"))
+    for name in [name for name in sys.modules if name.startswith("mouse_package")]:
+        del sys.modules[name]
+    assert describe(load_environment("gymnasium:mouse_package.mazes:Maze-v0")).fingerprint != before
+
+
+def test_entries_of_a_dict_are_variables(package: Path) -> None:
+    loaded = load_environment("gymnasium:mouse_package.mazes:Maze-v0")
+    found = {variable.name: variable for variable in loaded.environment_class.variables}
+    assert {name: (each.shape, each.range) for name, each in found.items() if name != "native_reward"} == {
+        "observation": ((2,), (0.0, 9.0)),
+        "goal_position": ((2, 2), (0.0, 3.0)),
+        "goal_colour_code": ((), (1.0, 3.0)),
+        "doors": ((2,), (0.0, 1.0)),
+        "keys": ((2,), (0.0, 3.0)),
+        "observed_actions": ((), None),
+    }
+    environment = loaded.make(loaded.task(None)[1], 3)
+    # the policy gets numbers and, of each Discrete one, a 1 among zeros: 2 + 4 + 3 + 2 + (2 + 4) + 1
+    assert environment.obs_buf.shape == (3, 18)
+    values = environment.advance(torch.zeros(3, 1)).variables
+    assert values["observation"][:, 0].tolist() == [1.0, 1.0, 1.0]
+    assert values["goal_position"][1].tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert values["goal_colour_code"].tolist() == [2.0, 2.0, 2.0]
+    assert values["doors"][0].tolist() == [1.0, 1.0]
+    assert values["keys"][2].tolist() == [1.0, 3.0]
+    assert values["observed_actions"].tolist() == [0.5] * 3
+    # the same in what an export tells of the policy's input: shapes of the space, in the order in which Gymnasium flattens it
+    channels = describe(loaded).observation_channels
+    sizes = {each.name: len(each.entries) or 1 for each in channels}
+    flat = gymnasium.spaces.flatten(
+        environment.environments[0].observation_space, environment.environments[0].unwrapped.look()
+    )
+    assert environment.obs_buf[0].tolist() == flat.tolist()
+    assert sizes == {
+        "observation": 2,
+        "goal_position": 4,
+        "goal_colour_code": 3,
+        "doors": 2,
+        "keys": 6,
+        "observed_actions": 1,
+    }
+    (colour,) = [each for each in channels if each.name == "goal_colour_code"]
+    assert colour.entries == ("is_1", "is_2", "is_3")
+    columns = [f"{each.name}.{entry}" for each in channels for entry in each.entries or ("",)]
+    assert flat[columns.index("goal_colour_code.is_2")] == 1.0
+    assert flat[columns.index("keys.1_is_3")] == 1.0
+    assert [result for result in check_environment("gymnasium:mouse_package.mazes:Maze-v0") if not result.passed] == []
+
+
+def test_what_an_end_is_worth_is_counted(package: Path) -> None:
+    terminated = next(
+        each
+        for each in load_environment("gymnasium:mouse_package.mazes:Maze-v0").environment_class.all_variables()
+        if each.name == "terminated"
+    )
+    # each episode is 4 steps: three of -1, and an end of 5; counting stops at ten of them
+    assert terminated.doc == (
+        "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count); with random actions "
+        "the environment's own reward was positive at 10 and negative at 0 of 10 ends, "
+        "positive at 0 and negative at 30 of 30 other steps"
+    )
+    doc = next(
+        each.doc
+        for each in load_environment("gymnasium:Pendulum-v1").environment_class.all_variables()[1:]
+        if each.shape == ()
+    )
+    assert doc.endswith("random actions ended no episode within 250 steps")
+    built_in = load_environment("cartpole").environment_class.all_variables()[1]
+    assert built_in.doc == "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+MAKE = '''"""The maze, seen by hand."""
+
+import gymnasium
+import mouse_package.mazes
+from eureka_agent.task import Variable
+
+VARIABLES = (Variable("doors", (2,), "1", "-", "1 for each open door: west, east"),)
+
+
+def make(length=3):
+    maze = gymnasium.make("Maze-v0", length=length)
+    return gymnasium.wrappers.FilterObservation(maze, ["observation", "doors"])
+'''
+
+
+def test_a_folder_may_make_its_environment(package: Path, tmp_path: Path) -> None:
+    folder = write(tmp_path / "my_maze", env=MAKE)
+    loaded = load_environment(str(folder))
+    description = describe(loaded)
+    assert list(loaded.tasks) == ["native"]
+    assert (description.doc, description.max_episode_length) == ("The maze, seen by hand.", 7)
+    doors = next(each for each in description.variables if each.name == "doors")
+    assert (doors.doc, doors.range) == ("1 for each open door: west, east", (0.0, 1.0))
+    assert "native_reward" in (description.sparse_reward or "")
+    assert [result for result in check_environment(str(folder)) if not result.passed] == []
+    # a task's options are arguments of make
+    for length in (2, 5):
+        environment = loaded.environment_class.create(1, "cpu", 0, {"length": length})
+        environment.reset()
+        ended = [bool(environment.advance(torch.zeros(1, 1)).terminated[0]) for _ in range(length)]
+        assert ended == [False] * (length - 1) + [True]
+
+
+def test_a_task_in_env_py_takes_the_place_of_the_native_one(package: Path, tmp_path: Path) -> None:
+    task = (
+        "\nfrom eureka_agent.task import Task\n\n\ndef fitness(observation):\n    return observation[:, 1]\n\n\n"
+        "task = Task(sentence='open all doors', fitness=fitness, fitness_doc='open doors')\n"
+    )
+    description = describe(load_environment(str(write(tmp_path / "my_maze", env=MAKE + task))))
+    assert (description.sentence, description.sparse_reward) == ("open all doors", None)
+
+
+def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) -> None:
+    file = package / "mouse_package" / "mazes.py"
+    told = rf"the package 'mouse_package' failed in .*: {file}, line {LINE}: IndexError: index 8 is out of bounds"
+    with pytest.raises(EnvironmentLoadError, match=told) as error:
+        load_environment("gymnasium:mouse_package.mazes:Fragile-v0")
+    assert "'mouse_package'" in error.value.hint
+    # in a training, long after it was loaded
+    folder = write(
+        tmp_path / "my_maze",
+        env=MAKE.replace("length=3", "fails_at=None").replace("length=length", "fails_at=fails_at"),
+    )
+    environment = made(str(folder), 2, {"fails_at": 2})
+    environment.reset()
+    environment.advance(torch.zeros(2, 1))
+    with pytest.raises(
+        EnvironmentLoadError, match=rf"'mouse_package' failed in a step: {file}, line {LINE}: IndexError: index 7"
+    ):
+        environment.advance(torch.zeros(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("reference", "message", "hint"),
+    [
+        ("gymnasium:no_such_package.mazes:Maze-v0", "No module named 'no_such_package'", "PYTHONPATH"),
+        (
+            "gymnasium:mouse_package.mazes:Mase-v0",
+            "Gymnasium has no environment 'mouse_package.mazes:Mase-v0'",
+            "did you mean 'gymnasium:mouse_package.mazes:Maze-v0'?",
+        ),
+        ("gymnasium:mouse_package.mazes:Zzzzzzz", "no environment 'mouse_package.mazes:Zzzzzzz'", "pprint_registry"),
+        (
+            "gymnasium:broken_package:Maze-v0",
+            r"the package 'broken_package' failed .*broken_package\.py, line 2: KeyError: 1",
+            "'broken_package'",
+        ),
+    ],
+)
+def test_an_id_that_cannot_be_made_is_told(package: Path, reference: str, message: str, hint: str) -> None:
+    (package / "broken_package.py").write_text("\n{}[1]\n")
+    with pytest.raises(EnvironmentLoadError, match=message) as error:
+        load_environment(reference)
+    assert hint in error.value.hint
+
+
+REFUSED = {
+    "image": ("spaces.Box(0, 255, (96, 96, 3), np.uint8)", r"is an image of shape \(96, 96, 3\)"),
+    "grey image": ("spaces.Box(0, 255, (8, 8), np.uint8)", r"is an image of shape \(8, 8\)"),
+    "image in a Dict": ("spaces.Dict(view=spaces.Box(0, 1, (3, 8, 8)))", r"the entry 'view' of .* is an image"),
+    "text": ("spaces.Dict(mission=spaces.Text(5))", "the entry 'mission' of .* expected numbers of a fixed size"),
+    "Tuple": ("spaces.Dict(a=spaces.Tuple([spaces.Discrete(2)]))", "the entry 'a' of .* whose parts have no names"),
+    "sequence": ("spaces.Sequence(spaces.Discrete(2))", "the observation of .* is a Sequence"),
+    "two of a name": (
+        "spaces.Dict({'a_b': spaces.Discrete(2), 'a': spaces.Dict(b=spaces.Discrete(2))})",
+        "two entries of .* would be the variable 'a_b'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_observations_that_a_policy_cannot_take_are_refused_before_the_first_step(tmp_path: Path, case: str) -> None:
+    space, message = REFUSED[case]
+    env = f"""
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Camera(gymnasium.Env):
+    observation_space = {space}
+    action_space = spaces.Discrete(2)
+
+    def reset(self, **arguments):
+        raise AssertionError("it was reset")
+
+
+def make():
+    return Camera()
+"""
+    with pytest.raises(EnvironmentLoadError, match=message) as error:
+        load_environment(str(write(tmp_path / "camera", env=env)))
+    assert "def make()" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    return gymnasium.wrappers", "    gymnasium.wrappers", "returned None, expected a gymnasium.Env"),
+        ('Variable("doors"', 'Variable("dors"', "'dors' describes no entry"),
+        ('"doors", (2,)', '"doors", (3,)', r"'doors' has the shape \(3,\), but the entry of .* has \(2,\)"),
+        ("    maze =", "    1 / 0\n    maze =", r"own code failed .*env\.py, line 11: ZeroDivisionError"),
+    ],
+)
+def test_mistakes_in_make_are_told(package: Path, tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in MAKE
+    with pytest.raises(EnvironmentLoadError, match=message) as error:
+        load_environment(str(write(tmp_path / "my_maze", env=MAKE.replace(old, new))))
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 3}, "with the options .* has 3 observations and 1 actions, expected 2 and 1"),
+        ({"observed": 4}, "observed 4 numbers, but its observation_space has 2"),
+        ({"observed": None}, r"own code failed in a reset: .*: \w+Error: "),
+        ({"weight": 1}, r"failed when .* was made: .*unexpected keyword argument 'weight'"),
+    ],
+)
+def test_what_does_not_fit_the_declared_spaces_is_told(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    env = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Line(gymnasium.Env):
+    action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def __init__(self, size, observed):
+        self.observation_space = spaces.Box(-1.0, 1.0, (size,))
+        self.observed = observed
+
+    def reset(self, **arguments):
+        super().reset(**arguments)
+        return None if self.observed is None else np.zeros(self.observed, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(self.observed, np.float32), 0.0, False, False, {}
+
+
+def make(size=2, observed=2):
+    return Line(size, observed)
+"""
+    loaded = load_environment(str(write(tmp_path / "line", env=env)))
+    with pytest.raises(EnvironmentLoadError, match=message):
+        loaded.environment_class.create(2, "cpu", 0, options).reset()
