@@ -14,6 +14,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
+MOST_MEASURED = 1000
+"""Entries of what a worker measured, by any name."""
+MOST_CHARACTERS = 400
+"""Of one sentence among them."""
+
 
 class Record(BaseModel):
     """Base of all records: closed (no unknown keys) and immutable."""
@@ -45,6 +50,37 @@ class ConstantSpec(Record):
     doc: str = ""
 
 
+class UntrainedScore(Record):
+    """Fitness of a policy that nobody trained, over some episodes."""
+
+    mean: FiniteFloat
+    std: FiniteFloat
+    """Standard deviation over the episodes (n − 1)."""
+    length: FiniteFloat
+    """Mean length of an episode in control steps."""
+    episodes: int
+
+
+ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
+
+
+class Measurements(Record):
+    """What a worker measured on the environment before the first request to a model; the run's prompts hold it."""
+
+    starts: dict[str, tuple[ColumnRange, ...]] = Field(default_factory=dict, max_length=MOST_MEASURED)
+    """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
+    resets: int = 0
+    """Resets that `starts` was taken from."""
+    termination_conditions: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_MEASURED)
+    """In words with the number, by cause: for this task, where the class says more than one task needs."""
+    masses_and_sizes: tuple[ShortSentence, ...] = Field((), max_length=MOST_MEASURED)
+    zero_actions: UntrainedScore | None = None
+    """All actions 0; None where it was not measured."""
+    random_actions: UntrainedScore | None = None
+    """Every entry of every action uniform in [-1, 1]."""
+
+
 class TaskDescription(Record):
     """All that anyone outside the worker knows of an environment and its task. Never holds the fitness's code."""
 
@@ -70,7 +106,10 @@ class TaskDescription(Record):
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     termination_causes: tuple[str, ...]
+    termination_conditions: dict[str, str] = Field(default_factory=dict)
+    """As the environment's class declares them, by cause."""
     env_steps: int
+    """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
     training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
     human_reward: str | None
@@ -86,6 +125,14 @@ class TaskDescription(Record):
     """Numbers of the environment that a reward may name as arguments."""
     quaternion_order: QuaternionOrder = "wxyz"
     """Order in the environment's variables, and in the helper functions that a reward may call."""
+    measured: Measurements | None = None
+    """None where no model is told of it."""
+
+    @property
+    def endings(self) -> dict[str, str]:
+        """What each termination cause means in this task; empty where nobody says."""
+        known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
+        return {cause: known.get(cause, "") for cause in self.termination_causes}
 
     @property
     def environment_fingerprint(self) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -40,6 +41,15 @@ def compute_reward(native_reward):
 _DEFAULT_EPISODE_LENGTH = 1000
 _SEED_BITS = 24
 _PROBE_SEED = 0
+_NOT_FINITE = "an observation or the reward is NaN or infinite"
+_HEALTHY = {
+    "z": "height of the body {}",
+    "angle": "angle of the body {} rad",
+    "state": "a further entry of the state {}",
+}
+"""Ranges of Gymnasium's MuJoCo environments, `_healthy_<name>_range`, outside which an episode ends."""
+_THRESHOLDS = {"x_threshold": "position beyond ±{:.3g}", "theta_threshold_radians": "angle beyond ±{:.3g} rad"}
+"""Attributes of Gymnasium's classic environments, likewise."""
 _SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
@@ -228,8 +238,43 @@ def _probe(task: type[GymnasiumTask]) -> None:
         *(Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step") for key in task.info_keys),
         NATIVE_REWARD,
     )
+    if "termination_conditions" not in own:
+        task.termination_conditions = _termination_conditions(physics)
+    if "masses_and_sizes" not in own:
+        task.masses_and_sizes = _masses_and_sizes(physics)
     if "__doc__" not in own or own["__doc__"] is None:
         task.__doc__ = _description(physics, spec.id if spec is not None else task.gymnasium_id)
+
+
+def _termination_conditions(physics: Any) -> dict[str, str]:
+    """What can be read of them from the environment's attributes; the rest is in its docstring."""
+    parts = []
+    if getattr(physics, "_terminate_when_unhealthy", False):
+        ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
+        parts += [_HEALTHY[name].format(_outside(*ends)) for name, ends in ranges.items() if ends is not None]
+    for name, words in _THRESHOLDS.items():
+        if isinstance(value := getattr(physics, name, None), float):
+            parts.append(words.format(value))
+    return ({"terminated": " or ".join(parts)} if parts else {}) | {"not_finite": _NOT_FINITE}
+
+
+def _outside(low: float, high: float) -> str:
+    """`below 0.7`, `outside -0.2 to 0.2`."""
+    if math.isinf(high):
+        return f"below {low:g}"
+    return f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
+
+
+def _masses_and_sizes(physics: Any) -> tuple[str, ...]:
+    """Of a MuJoCo environment's model."""
+    if "mujoco" not in sys.modules:  # no environment has a model of it
+        return ()
+    import mujoco
+
+    from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
+
+    model = getattr(physics, "model", None)
+    return masses_and_sizes(model) if isinstance(model, mujoco.MjModel) else ()
 
 
 def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:

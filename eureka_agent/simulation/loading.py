@@ -132,6 +132,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         control_dt=cls.control_dt,
         max_episode_length=cls.max_episode_length,
         termination_causes=cls.termination_causes,
+        termination_conditions=dict(cls.termination_conditions),
         env_steps=task.training.env_steps,
         num_envs=task.training.num_envs,
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
@@ -251,6 +252,12 @@ def _check_class(cls: type[VecTask]) -> None:
                 "rename it",
             )
         seen.add(constant.name)
+    for cause in cls.termination_conditions:
+        if cause not in cls.termination_causes:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its termination_causes",
+                did_you_mean(cause, cls.termination_causes),
+            )
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",

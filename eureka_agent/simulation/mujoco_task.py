@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
+_UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMAXVAL:g}"
 
 
 class MujocoTask(VecTask):
@@ -43,6 +45,8 @@ class MujocoTask(VecTask):
         """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match the class."""
         self.model = load_model(type(self))
         super().__init__(num_envs, device, seed)
+        self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
+        self.masses_and_sizes = (*self.masses_and_sizes, *masses_and_sizes(self.model))
         self.frame_skip = substeps(type(self), self.model)
         self.physics = self._make_physics()
         self.qpos, self.qvel, self.ctrl = self.physics.qpos, self.physics.qvel, self.physics.ctrl
