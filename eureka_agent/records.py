@@ -16,6 +16,8 @@ from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
 """Entries of what a worker measured, by any name."""
+MOST_COLUMNS = 12
+"""Of a variable with more columns one range is given for all."""
 MOST_CHARACTERS = 400
 """Of one sentence among them."""
 
@@ -68,7 +70,9 @@ ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 class Measurements(Record):
     """What a worker measured on the environment before the first request to a model; the run's prompts hold it."""
 
-    starts: dict[str, tuple[ColumnRange, ...]] = Field(default_factory=dict, max_length=MOST_MEASURED)
+    starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
+        default_factory=dict, max_length=MOST_MEASURED
+    )
     """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
     resets: int = 0
     """Resets that `starts` was taken from."""

@@ -11,13 +11,15 @@ ValueRange = tuple[float, float, float]
 _ALIKE = 0.25
 """Part of their width by which the ends of two ranges may differ that were sampled from one distribution."""
 _NO_WIDTH = 1e-6
+_LARGE = 1e7
+"""From here on the digits before the point say nothing."""
 _GAP = 0.5
 """Where the smallest magnitude is more than this part of the largest one, there is a gap about 0."""
 
 
 def short_number(value: float) -> str:
     """Three digits; of larger whole numbers all, up to ten millions."""
-    return _plain(f"{value:.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}")
+    return _plain(f"{value:.0f}" if 1e3 <= abs(value) < _LARGE else f"{value:.3g}")
 
 
 def range_text(low: float, high: float, smallest: float = 0.0) -> str:
@@ -27,9 +29,9 @@ def range_text(low: float, high: float, smallest: float = 0.0) -> str:
         return f"±({range_text(smallest, largest)})"
     width = high - low
     if width <= _NO_WIDTH * max(1.0, largest):
-        return short_number(low)
+        return short_number(low) if largest > _NO_WIDTH else "0"
     decimals = _decimals(width)
-    return f"{_plain(f'{low:.{decimals}f}')} to {_plain(f'{high:.{decimals}f}')}"
+    return f"{_fixed(low, decimals)} to {_fixed(high, decimals)}"
 
 
 def mean_text(mean: float, deviation: float | None) -> str:
@@ -39,7 +41,7 @@ def mean_text(mean: float, deviation: float | None) -> str:
     if deviation <= _NO_WIDTH * abs(mean):
         return f"{short_number(mean)} ± 0"
     decimals = _decimals(deviation)
-    return f"{_plain(f'{mean:.{decimals}f}')} ± {_plain(f'{deviation:.{decimals}f}')}"
+    return f"{_fixed(mean, decimals)} ± {_fixed(deviation, decimals)}"
 
 
 def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
@@ -60,7 +62,11 @@ def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
 
 def _decimals(width: float) -> int:
     """Those that show two digits of it."""
-    return max(0, 1 - math.floor(math.log10(width)))
+    return max(0, 1 - math.floor(math.log10(width))) if math.isfinite(width) else 0
+
+
+def _fixed(value: float, decimals: int) -> str:
+    return _plain(f"{value:.{decimals}f}" if abs(value) < _LARGE else f"{value:.3g}")
 
 
 def _alike(one: ValueRange, other: ValueRange) -> bool:

@@ -137,13 +137,14 @@ async def resume(folder: Path, observer: Observer) -> Run:
 
 async def _measure(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
     """Have it found out, once for a run, what models are told beside what the environment says of itself."""
-    try:
-        await dry_runner.measure(scores=scores)
-    except (WorkerDiedError, WorkerFaultError) as error:
-        text = (
-            f"models are not told where episodes start and what doing nothing scores: {error.message.splitlines()[0]}"
-        )
-        observer(Notice(text=text, level="warning"))
+    for with_scores in (True, False) if scores else (False,):
+        try:
+            await dry_runner.measure(scores=with_scores)
+        except (WorkerDiedError, WorkerFaultError) as error:
+            what = "what doing nothing scores" if with_scores else "where episodes start"
+            observer(Notice(text=f"models are not told {what}: {error.message.splitlines()[0]}", level="warning"))
+        else:
+            return
 
 
 def _telling(observer: Observer) -> RetryObserver:

@@ -252,16 +252,32 @@ def _check_class(cls: type[VecTask]) -> None:
                 "rename it",
             )
         seen.add(constant.name)
-    for cause in cls.termination_conditions:
-        if cause not in cls.termination_causes:
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its termination_causes",
-                did_you_mean(cause, cls.termination_causes),
-            )
+    _check_words(cls)
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
             "'xyzw', Isaac Gym's, has the real part last",
+        )
+
+
+def _check_words(cls: type[VecTask]) -> None:
+    """Raises EnvironmentLoadError for what the class says of endings, masses and sizes in another form than designers are told it."""
+    conditions, sizes = cls.termination_conditions, cls.masses_and_sizes
+    if not isinstance(conditions, Mapping) or not all(isinstance(words, str) for words in conditions.values()):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.termination_conditions is {conditions!r}, expected a dictionary of texts by cause",
+            'such as {"fell": "torso_height below 0.3 m"}',
+        )
+    for cause in conditions:
+        if cause not in cls.termination_causes:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its termination_causes",
+                did_you_mean(str(cause), cls.termination_causes),
+            )
+    if not isinstance(sizes, tuple) or not all(isinstance(part, str) for part in sizes):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.masses_and_sizes is {sizes!r}, expected a tuple of texts",
+            'such as ("pole 0.1 kg, 1 m long",)',
         )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 
 import torch
 
-from eureka_agent.records import MOST_CHARACTERS, MOST_MEASURED, ColumnRange, Measurements
+from eureka_agent.records import MOST_CHARACTERS, MOST_COLUMNS, MOST_MEASURED, ColumnRange, Measurements
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import user_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -15,9 +16,8 @@ from eureka_agent.task import Task
 
 ROWS = 8
 RESETS = 32
-"""Of all rows: `ROWS * RESETS` start states are looked at."""
-MOST_COLUMNS = 12
-"""Of a variable with more columns one range is given for all."""
+"""Of all rows: `ROWS * RESETS` start states are looked at, of an environment that is slow to reset fewer."""
+RESET_SECONDS = 5.0
 _ALWAYS_ZERO = ("actions", "terminated")
 _SEED = 0
 
@@ -27,9 +27,10 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
     environment = loaded.make(task, ROWS, seed=_SEED)
     try:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
+            starts, resets = start_ranges(environment)
             return Measurements(
-                starts=start_ranges(environment),
-                resets=ROWS * RESETS,
+                starts=starts,
+                resets=resets,
                 termination_conditions=_bounded(environment.termination_conditions),
                 masses_and_sizes=tuple(each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]),
             )
@@ -37,19 +38,23 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
         environment.close()
 
 
-def start_ranges(environment: VecTask) -> dict[str, tuple[ColumnRange, ...]]:
-    """Lowest and highest value and smallest magnitude of every variable over `RESETS` resets of all rows, in its unit.
+def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
+    """Lowest and highest value and smallest magnitude of every variable right after resets, in its unit; and the number of resets.
 
     Variables that are not finite then are left out.
     """
     seen: dict[str, list[torch.Tensor]] = {}
-    for _ in range(RESETS):
+    deadline = time.monotonic() + RESET_SECONDS
+    count = 0
+    while count < RESETS and (count == 0 or time.monotonic() < deadline):
         environment.reset()
+        count += 1
         for name, value in environment.read_variables().items():
             if name not in _ALWAYS_ZERO:
                 seen.setdefault(name, []).append(value.detach().to("cpu", torch.float32, copy=True))
     ranges = {name: _columns(torch.cat(values)) for name, values in list(seen.items())[:MOST_MEASURED]}
-    return {name: each for name, each in ranges.items() if all(math.isfinite(end) for ends in each for end in ends)}
+    finite = {name: each for name, each in ranges.items() if all(math.isfinite(end) for ends in each for end in ends)}
+    return finite, count * environment.num_envs
 
 
 def _columns(values: torch.Tensor) -> tuple[ColumnRange, ...]:
