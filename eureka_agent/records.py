@@ -14,6 +14,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
+MOST_MEASURED = 1000
+"""Entries of what a worker measured, by any name."""
+MOST_COLUMNS = 12
+"""Of a variable with more columns one range is given for all."""
+MOST_CHARACTERS = 400
+"""Of one sentence among them."""
+
 
 class Record(BaseModel):
     """Base of all records: closed (no unknown keys) and immutable."""
@@ -57,6 +64,39 @@ class ChannelSpec(Record):
     range: tuple[FiniteFloat, FiniteFloat] | None = None
 
 
+class UntrainedScore(Record):
+    """Fitness of a policy that nobody trained, over some episodes."""
+
+    mean: FiniteFloat
+    std: FiniteFloat
+    """Standard deviation over the episodes (n − 1)."""
+    length: FiniteFloat
+    """Mean length of an episode in control steps."""
+    episodes: int
+
+
+ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
+
+
+class Measurements(Record):
+    """What a worker measured on the environment before the first request to a model; the run's prompts hold it."""
+
+    starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
+        default_factory=dict, max_length=MOST_MEASURED
+    )
+    """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
+    resets: int = 0
+    """Resets that `starts` was taken from."""
+    termination_conditions: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_MEASURED)
+    """In words with the number, by cause: for this task, where the class says more than one task needs."""
+    masses_and_sizes: tuple[ShortSentence, ...] = Field((), max_length=MOST_MEASURED)
+    zero_actions: UntrainedScore | None = None
+    """All actions 0; None where it was not measured."""
+    random_actions: UntrainedScore | None = None
+    """Every entry of every action uniform in [-1, 1]."""
+
+
 class TaskDescription(Record):
     """All that anyone outside the worker knows of an environment and its task. Never holds the fitness's code."""
 
@@ -82,7 +122,10 @@ class TaskDescription(Record):
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     termination_causes: tuple[str, ...]
+    termination_conditions: dict[str, str] = Field(default_factory=dict)
+    """As the environment's class declares them, by cause."""
     env_steps: int
+    """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
     training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
     human_reward: str | None
@@ -102,6 +145,14 @@ class TaskDescription(Record):
     """The observation's numbers in their order; empty where the environment does not name them."""
     action_channels: tuple[ChannelSpec, ...] = ()
     """The same of the action."""
+    measured: Measurements | None = None
+    """None where no model is told of it."""
+
+    @property
+    def endings(self) -> dict[str, str]:
+        """What each termination cause means in this task; empty where nobody says."""
+        known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
+        return {cause: known.get(cause, "") for cause in self.termination_causes}
 
     @property
     def environment_fingerprint(self) -> str:

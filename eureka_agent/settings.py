@@ -97,6 +97,7 @@ class SearchSettings(TrainingSettings):
         "auto",
         description="model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the first --model",
     )
+    blind: bool = Field(False, description="the designer is not told what the human reward scores")
     max_cost: Decimal | None = Field(None, gt=0, description="US dollars that may be spent on models, such as 5.00")
     max_tokens: int | None = Field(None, gt=0, description="tokens that may be spent on models, prompts and replies")
     max_time: str | None = Field(

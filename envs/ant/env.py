@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from eureka_agent.task import Channel, Variable
 
 TORQUE = 60.0
 LOWEST_TORSO = 0.3
+LEAST_UPRIGHT = 0.0
 LEGS = ("front_left", "back_left", "back_right", "front_right")
 JOINTS = "hip and knee of the front left, back left, back right, front right leg"
 MOTORS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("hip", "knee"))
@@ -61,7 +62,7 @@ class Ant(MujocoTask):
             (),
             "m",
             "world",
-            "height of the torso's centre above the ground; 0.56 when standing, below 0.3 the episode ends",
+            f"height of the torso's centre above the ground; 0.56 when standing, below {LOWEST_TORSO:g} the episode ends",
             (0.0, 2.0),
         ),
         Variable(
@@ -161,6 +162,10 @@ class Ant(MujocoTask):
     position_noise = 0.1
     velocity_noise = 0.1
     termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
+    termination_conditions: Mapping[str, str] = {
+        "torso_too_low": f"torso_height below {LOWEST_TORSO:g} m",
+        "tipped_over": f"torso_upright below {LEAST_UPRIGHT:g}",
+    }
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
@@ -214,5 +219,5 @@ class Ant(MujocoTask):
         }
 
     def compute_failures(self) -> dict[str, Tensor]:
-        tipped_over = self.sensors["up_w"][:, 2] < 0.0
+        tipped_over = self.sensors["up_w"][:, 2] < LEAST_UPRIGHT
         return {"torso_too_low": (self.joint_positions[:, 2] < LOWEST_TORSO) & ~tipped_over, "tipped_over": tipped_over}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ POLE_MASS = 0.1
 POLE_HALF_LENGTH = 0.5
 TRACK_HALF_LENGTH = 3.0
 MAX_FORCE = 10.0
+LEAST_UPRIGHT = 0.0
 
 DEFAULT_TASK = "balance"
 
@@ -43,8 +45,8 @@ class Cartpole(VecTask):
             (),
             "m",
             "world",
-            "position of the cart along the track; 0 is the middle, the track ends at ±3",
-            (-3.0, 3.0),
+            f"position of the cart along the track; 0 is the middle, the track ends at ±{TRACK_HALF_LENGTH:g}",
+            (-TRACK_HALF_LENGTH, TRACK_HALF_LENGTH),
         ),
         Variable("cart_velocity", (), "m/s", "world", "velocity of the cart along the track"),
         Variable(
@@ -91,6 +93,15 @@ class Cartpole(VecTask):
     max_episode_length = 500
     control_dt = 0.02
     termination_causes = ("pole_fell", "left_the_track")
+    termination_conditions: Mapping[str, str] = {
+        "pole_fell": f"pole_upright below {LEAST_UPRIGHT:g}",
+        "left_the_track": f"cart_position beyond ±{TRACK_HALF_LENGTH:g} m",
+    }
+    masses_and_sizes = (
+        f"cart {CART_MASS:g} kg",
+        f"pole {POLE_MASS:g} kg, {2.0 * POLE_HALF_LENGTH:g} m long",
+        f"track {2.0 * TRACK_HALF_LENGTH:g} m long",
+    )
 
     def __init__(
         self,
@@ -108,6 +119,8 @@ class Cartpole(VecTask):
         self.start_angle = start_angle
         self.start_spread = start_spread
         self.ends_on_fall = ends_on_fall
+        if not ends_on_fall:
+            self.termination_conditions = {**self.termination_conditions, "pole_fell": "never in this task"}
         self.position, self.velocity, self.angle, self.angular_velocity, self.force = torch.zeros(
             5, num_envs, device=self.device
         )
@@ -148,7 +161,7 @@ class Cartpole(VecTask):
 
     def compute_termination(self) -> dict[str, Tensor]:
         left = self.position.abs() > TRACK_HALF_LENGTH
-        fell = torch.cos(self.angle) < 0.0 if self.ends_on_fall else torch.zeros_like(left)
+        fell = torch.cos(self.angle) < LEAST_UPRIGHT if self.ends_on_fall else torch.zeros_like(left)
         return {"pole_fell": fell & ~left, "left_the_track": left}
 
     def reset_idx(self, env_ids: Tensor) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -38,7 +38,7 @@ class Hopper(MujocoTask):
             (),
             "m",
             "world",
-            "height of the torso's centre above the ground; 1.25 when standing, below 0.7 the episode ends",
+            f"height of the torso's centre above the ground; 1.25 when standing, below {LOWEST_TORSO:g} the episode ends",
             (0.0, 3.0),
         ),
         Variable(
@@ -46,7 +46,7 @@ class Hopper(MujocoTask):
             (),
             "rad",
             "world",
-            "pitch of the torso, 0 is upright, positive leans forward; beyond ±0.6 the episode ends",
+            f"pitch of the torso, 0 is upright, positive leans forward; beyond ±{LARGEST_PITCH:g} the episode ends",
             (-math.pi, math.pi),
         ),
         Variable(
@@ -139,6 +139,10 @@ class Hopper(MujocoTask):
     position_noise = 0.01
     velocity_noise = 0.01
     termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
+    termination_conditions: Mapping[str, str] = {
+        "torso_too_low": f"torso_height below {LOWEST_TORSO:g} m",
+        "tipped_over": f"torso_pitch beyond ±{LARGEST_PITCH:g} rad",
+    }
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -45,10 +46,24 @@ class Quadcopter(VecTask):
 
     variables = (
         Variable("position_w", (3,), "m", "world", "position: x, y, z (height above the ground)"),
-        Variable("height", (), "m", "world", "height above the ground; below 0.1 the episode ends", (0.0, 6.0)),
+        Variable(
+            "height",
+            (),
+            "m",
+            "world",
+            f"height above the ground; below {GROUND_CLEARANCE:g} the episode ends",
+            (0.0, 6.0),
+        ),
         Variable("goal_position_w", (3,), "m", "world", "position to be reached: x, y, z; fixed within an episode"),
         Variable("goal_error_w", (3,), "m", "world", "vector from the quadcopter to the goal: x, y, z"),
-        Variable("goal_distance", (), "m", "world", "distance to the goal; beyond 4 the episode ends", (0.0, 4.0)),
+        Variable(
+            "goal_distance",
+            (),
+            "m",
+            "world",
+            f"distance to the goal; beyond {FARTHEST:g} the episode ends",
+            (0.0, FARTHEST),
+        ),
         Variable(
             "goal_approach_speed", (), "m/s", "world", "speed towards the goal; negative when moving away from it"
         ),
@@ -105,6 +120,15 @@ class Quadcopter(VecTask):
     max_episode_length = 500
     control_dt = 0.02
     termination_causes = ("hit_the_ground", "flew_away")
+    termination_conditions: Mapping[str, str] = {
+        "hit_the_ground": f"height below {GROUND_CLEARANCE:g} m",
+        "flew_away": f"goal_distance beyond {FARTHEST:g} m",
+    }
+    masses_and_sizes = (
+        f"{MASS:g} kg",
+        f"moments of inertia {', '.join(f'{each:g}' for each in INERTIA)} kg·m² about the body's x, y, z",
+        f"rotors {ROTOR_OFFSET:g} m from the body's x axis and from its y axis",
+    )
 
     def __init__(
         self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, *, goal_spread: float = 1.0

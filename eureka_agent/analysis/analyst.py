@@ -11,6 +11,7 @@ from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import printable, without_headings
 from eureka_agent.records import Diagnosis, TaskDescription
+from eureka_agent.settings import SearchSettings
 
 LONGEST_ANALYSIS = 3_000
 """Characters that are kept; the 250 words that are asked for have about 1700."""
@@ -20,10 +21,12 @@ CUT_OFF_NOTE = "(cut off here)"
 class Analyst:
     """Asks a model what a training shows, from `prompts/analyse.md`."""
 
-    def __init__(self, seat: Seat, description: TaskDescription, sentence: str) -> None:
-        """`sentence`: the task in the searcher's words."""
+    def __init__(
+        self, seat: Seat, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+    ) -> None:
+        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's own."""
         self._seat = seat
-        self._system = system_message("analyse.md", description, sentence)
+        self._system = system_message("analyse.md", description, sentence, settings)
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
         """What the training of an attempt shows; empty where the model says nothing or the budget is spent. Raises LanguageModelError."""

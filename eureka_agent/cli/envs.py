@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,10 +100,14 @@ def _list(output_format: str) -> None:
 
 def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
+    from eureka_agent.simulation.starts import measure_starts
 
     with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
         loaded = load_environment(environment)
-        description = describe(loaded, loaded.task(task)[0])
+        name, found = loaded.task(task)
+        description = describe(loaded, name)
+        with suppress(EurekaError):  # one that cannot be made can be shown all the same; `--check` says what is wrong
+            description = description.model_copy(update={"measured": measure_starts(loaded, found)})
     if output_format == "json":
         print_json(description.model_dump(mode="json"))
         return

@@ -12,6 +12,7 @@ from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.seat import Seat
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.settings import SearchSettings
 
 EXPLOIT = "R702"
 """Code of a way to cheat a reward."""
@@ -30,11 +31,13 @@ _UNREADABLE = {
 class Reviewer:
     """Asks a model whether a reward matches the task and how it could be cheated, from `prompts/review.md`."""
 
-    def __init__(self, seat: Seat, description: TaskDescription, sentence: str) -> None:
-        """`sentence`: the task in the searcher's words."""
+    def __init__(
+        self, seat: Seat, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+    ) -> None:
+        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's own."""
         self._seat = seat
         self._task_words = f"{sentence}\n{description.fitness_doc}"
-        self._system = system_message("review.md", description, sentence)
+        self._system = system_message("review.md", description, sentence, settings)
 
     async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
         """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read.

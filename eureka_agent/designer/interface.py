@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from eureka_agent.records import Diagnosis, Operator, Proposal, TaskDescription, Verdict
+from eureka_agent.records import Diagnosis, Operator, Proposal, Score, TaskDescription, Verdict
+from eureka_agent.settings import SearchSettings
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ class DesignRequest:
     """Earlier answers that were sent back, oldest first, without the one that is to be revised now."""
     model: str = ""
     """Which of several models is to answer; empty where there is one."""
+    settings: SearchSettings | None = None
+    """Of the run; None: the task's own."""
+    references: tuple[Score, ...] = ()
+    """Scores of the baselines, where they are known and may be told."""
     trained: tuple[TunedReward, ...] = ()
     """For `Operator.TUNE_WEIGHTS`: all that has been trained so far, in the order of attempts."""
 

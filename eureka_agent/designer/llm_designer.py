@@ -66,10 +66,13 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         reads={failure.id: parameter_names(failure.source) for failure in request.failures},
         siblings=request.siblings,
     )
+    if request.references:
+        order = f"{render('parts/references.md', references=request.references)}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):
         refused = request.rejections[-1].proposal.finish_reason == FinishReason.REFUSED
         order = f"{order}\n{render('again.md', refused=refused)}"
-    return system_message("system.md", request.description, request.sentence), ChatMessage("user", order)
+    system = system_message("system.md", request.description, request.sentence, request.settings)
+    return system, ChatMessage("user", order)
 
 
 def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:

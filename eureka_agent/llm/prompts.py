@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from eureka_agent import markup
 from eureka_agent.llm.interface import ChatMessage
 from eureka_agent.llm.text import clipped, one_line
-from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.records import Measurements, TaskDescription, VariableSpec
 from eureka_agent.resources import resource_folder
+from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.value_ranges import column_ranges_text, mean_text, short_number
 
 if TYPE_CHECKING:
     import jinja2
@@ -18,17 +20,33 @@ _UNKNOWN = ("", "-", "?")
 """Units and frames that say nothing."""
 
 
-def system_message(template: str, description: TaskDescription, sentence: str) -> ChatMessage:
+def system_message(
+    template: str, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+) -> ChatMessage:
     """What a role is told in every request of a run: its instructions, then environment and task.
 
     The text is the same in all of them, so that a provider can keep it in its cache.
     """
-    return ChatMessage("system", f"{render(template)}\n{task_text(description, sentence)}")
+    return ChatMessage("system", f"{render(template)}\n{task_text(description, sentence, settings)}")
 
 
-def task_text(description: TaskDescription, sentence: str) -> str:
-    """Environment, task and fitness in words; never the environment's source, a private variable, or the fitness's code."""
-    return render("task.md", sentence=sentence, description=description, variables=description.public_variables())
+def task_text(description: TaskDescription, sentence: str, settings: SearchSettings | None = None) -> str:
+    """Environment, task, fitness and training in words; never the environment's source, a private variable, or the fitness's code.
+
+    `settings`: those of the run, of which none is told that may change before it is resumed; None: the task's own.
+    """
+    return render(
+        "task.md",
+        sentence=sentence,
+        description=description,
+        variables=description.public_variables(),
+        settings=settings or _own_settings(description),
+    )
+
+
+def _own_settings(description: TaskDescription) -> SearchSettings:
+    own = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    return parse_settings(SearchSettings, own, "the task's training budget")
 
 
 def render(template: str, **values: Any) -> str:
@@ -46,20 +64,23 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (facts, batch_shape, clipped, fenced, number, one_line, quoted):
+    for filter_ in (facts, batch_shape, clipped, fenced, mean_text, number, one_line, quoted, short_number):
         templates.filters[filter_.__name__] = filter_
     return templates
 
 
-def facts(variable: VariableSpec) -> str:
-    """Unit, frame and range of a variable as they follow its shape: `, m/s, world frame, -1 to 1`."""
+def facts(variable: VariableSpec, measured: Measurements | None = None) -> str:
+    """Unit, frame, range and start states of a variable as they follow its shape: `, m, world frame, range 0 to 2, start 0.57`."""
     parts = []
     if variable.unit not in (*_UNKNOWN, "1"):
         parts.append(variable.unit)
     if variable.frame not in _UNKNOWN:
         parts.append(f"{variable.frame} frame")
     if variable.range is not None:
-        parts.append(f"{variable.range[0]:.4g} to {variable.range[1]:.4g}")
+        parts.append(f"range {variable.range[0]:.4g} to {variable.range[1]:.4g}")
+    starts = measured.starts.get(variable.name) if measured is not None else None
+    if starts:
+        parts.append(f"start {column_ranges_text(starts)}")
     return "".join(f", {part}" for part in parts)
 
 

@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.records import Measurements, TaskDescription, VariableSpec
+from eureka_agent.value_ranges import column_ranges_text
 
 
 def render_environment(description: TaskDescription, tasks: Sequence[str]) -> RenderableType:
@@ -17,12 +18,14 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
-    ends = ", ".join(description.termination_causes) or "nothing"
+    ends = [f"{cause} ({condition})" if condition else cause for cause, condition in description.endings.items()]
+    measured = description.measured
     rows = {
         "task": f"{description.task}: {description.sentence}",
         "fitness": description.fitness_doc,
         "other tasks": ", ".join(name for name in tasks if name != description.task) or "none",
-        "episode": f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s; ends early by: {ends}",
+        "episode": f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s; ends early by: {', '.join(ends) or 'nothing'}",
+        **({"sizes": "; ".join(measured.masses_and_sizes)} if measured and measured.masses_and_sizes else {}),
         "policy": f"{description.num_observations} observations, {description.num_actions} actions",
         "one training": f"{description.env_steps:,} environment steps on {description.num_envs} environments",
     }
@@ -32,7 +35,7 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
     for variable in description.variables:
-        table.add_row(Text(variable.name, style="bold cyan"), _kind(variable))
+        table.add_row(Text(variable.name, style="bold cyan"), _kind(variable, measured))
         table.add_row("", Text(_doc(variable), style="dim"))
     for constant in description.constants:
         unit = "" if constant.unit == "1" else f" {constant.unit}"
@@ -47,11 +50,13 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     return Group(head, "", facts, "", Text(f"Variables. {note}"), "", table)
 
 
-def _kind(variable: VariableSpec) -> str:
+def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
     shape = "(" + ", ".join(["batch", *map(str, variable.shape)]) + ("," if not variable.shape else "") + ")"
     parts = [shape, variable.unit if variable.unit != "1" else "", variable.frame if variable.frame != "-" else ""]
     if variable.range is not None:
         parts.append(f"{variable.range[0]:.5g} … {variable.range[1]:.5g}")
+    if measured is not None and variable.name in measured.starts:
+        parts.append(f"start {column_ranges_text(measured.starts[variable.name])}")
     return "   ".join(part for part in parts if part)
 
 

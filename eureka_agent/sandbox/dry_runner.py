@@ -10,14 +10,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import Finding, TaskDescription, WrittenFitness
+from eureka_agent.records import Finding, Measurements, TaskDescription, WrittenFitness
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import EPISODES_PREFIX, DryRun, DryRunDone, Opened, Scored, ScoreTransitions
+from eureka_agent.worker.messages import (
+    EPISODES_PREFIX,
+    DryRun,
+    DryRunDone,
+    Measure,
+    Measured,
+    Opened,
+    Scored,
+    ScoreTransitions,
+)
 
 _GRACE_SECONDS = 30.0
 """What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
 _ATTEMPTS = 2
+MEASUREMENT_SECONDS = 60.0
+"""The built-in environments take a second or two; what takes longer than this is not worth waiting for."""
 
 
 class EpisodesFileError(EurekaError):
@@ -42,11 +54,12 @@ class DryRunner:
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
+        self._measured: Measurements | None = None
 
     @property
     def description(self) -> TaskDescription:
-        """What the worker said of environment and task; there once `start` or a first dry run is done."""
-        return self.opened.description
+        """What the worker said of environment and task, with what it measured; there once `start` or a first dry run is done."""
+        return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property
     def opened(self) -> Opened:
@@ -83,6 +96,18 @@ class DryRunner:
                     hint="compute with torch alone",
                 ),
             )
+
+    async def measure(self, timeout_s: float = MEASUREMENT_SECONDS, *, scores: bool = True) -> None:
+        """Look at start states, and with `scores` at what zero and random actions are worth; the description holds it from then on.
+
+        Raises WorkerDiedError or WorkerFaultError where there is no answer.
+        """
+        async with self._turn:
+            command = Measure(job=f"measure-{next(self._jobs)}", scores=scores)
+            answer = await self._worker.ask(command, timeout_s)
+            if not isinstance(answer, Measured):
+                raise WorkerFaultError(f"the worker answered 'measure' with {answer.type!r}", DO_NOT_TRUST)
+            self._measured = answer.measurements
 
     async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.

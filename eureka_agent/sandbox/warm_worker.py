@@ -17,6 +17,8 @@ from eureka_agent.worker.messages import (
     Evaluate,
     Evaluated,
     Fault,
+    Measure,
+    Measured,
     Opened,
     Scored,
     ScoreTransitions,
@@ -64,8 +66,11 @@ class WarmWorker:
         return self._client
 
     async def ask(
-        self, command: DryRun | ScoreTransitions | Evaluate, timeout_s: float, client: WorkerClient | None = None
-    ) -> DryRunDone | Scored | Evaluated:
+        self,
+        command: DryRun | ScoreTransitions | Evaluate | Measure,
+        timeout_s: float,
+        client: WorkerClient | None = None,
+    ) -> DryRunDone | Scored | Evaluated | Measured:
         """Send a command to the live worker and wait for its answer. `client`: the one that was given the files that the command names, and
         no other; None: any.
 
@@ -80,7 +85,7 @@ class WarmWorker:
                 await client.send(command)  # which waits where the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
-                if isinstance(event, (DryRunDone, Scored, Evaluated)) and event.job == command.job:
+                if isinstance(event, (DryRunDone, Scored, Evaluated, Measured)) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
                     raise raised_by(event, WorkerFaultError)

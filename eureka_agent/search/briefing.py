@@ -11,8 +11,9 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, Diagnosis, Operator, Stage
+from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
+from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.sharing import share
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
@@ -21,6 +22,10 @@ FAILURES_SHOWN = 4
 """Failures that a designer is reminded of, newest first."""
 MEMORY_SHOWN = 4
 """Good attempts beside the parents that a designer is shown in brief."""
+
+
+REFERENCES_FACT = "told_baselines"
+"""Where the archive keeps the scores of the baselines that designers are told."""
 
 
 class Analyses(Protocol):
@@ -58,6 +63,7 @@ class Briefing:
             if attempt.stage is Stage.TRAINED and attempt.fitness is not None
         )
         answering = self._answering(plans, history, iteration, samples)
+        references = self._references(iteration)
         requests = []
         for sample, plan, model in zip(samples, plans, answering, strict=True):
             # fresh ones are to owe nothing to what is there
@@ -76,10 +82,26 @@ class Briefing:
                     seed=derive_seed(seed, "design", iteration, sample),
                     attempt=attempt_id(iteration, sample, 0),
                     model=model,
+                    settings=self._run.settings,
+                    references=references,
                     trained=trained if plan.operator is Operator.TUNE_WEIGHTS else (),
                 )
             )
         return requests
+
+    def _references(self, iteration: int) -> tuple[Score, ...]:
+        """Scores of the baselines: none in the first generation, where it depends on timing and earlier runs which are known.
+
+        They are kept as they were told first: a resumed run, also one with other final seeds, makes the same prompts.
+        """
+        if iteration == 0 or not self._models:
+            return ()
+        archive = self._run.archive
+        if archive.fact(REFERENCES_FACT) is None:
+            told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
+            scores = [each for each in score_table(archive.trainings()) if each.name in told and each.mean is not None]
+            archive.set_fact(REFERENCES_FACT, [score.model_dump(mode="json") for score in scores])
+        return tuple(Score.model_validate(score) for score in archive.fact(REFERENCES_FACT))
 
     def _answering(
         self, plans: Sequence[ProposalPlan], history: Sequence[Attempt], iteration: int, samples: range

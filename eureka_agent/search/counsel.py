@@ -113,7 +113,7 @@ def counsel_of(
     budget = budget_of(models, run, time_is_up, observer)
     desk = Desk(run.archive, budget, run.settings.concurrency, request_observer(observer))
     designer = LanguageModelDesigner([models.seat(model, desk) for model in models.designers])
-    task = (run.description, run.sentence)
+    task = (run.description, run.sentence, run.settings)
     return Counsel(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),

@@ -13,7 +13,7 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.llm.interface import RetryObserver
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.report.events import (
@@ -95,6 +95,8 @@ async def start(
             hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
             hardware = await with_kernels(hardware, wall, settings, dry_runner.description, runs_folder(), scratch)
+            if models is not None:
+                await _measure(dry_runner, observer)
             facts: dict[str, Any] = facts_of(models) if given is None else {GIVEN_FACT: given.source}
             facts |= {} if written is None else written.facts()
             if budget is not None:
@@ -136,6 +138,18 @@ async def resume(folder: Path, observer: Observer, changes: Mapping[str, Any] | 
     return run
 
 
+async def _measure(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
+    """Have it found out, once for a run, what models are told beside what the environment says of itself."""
+    for with_scores in (True, False) if scores else (False,):
+        try:
+            await dry_runner.measure(scores=with_scores)
+        except (WorkerDiedError, WorkerFaultError) as error:
+            what = "what doing nothing scores" if with_scores else "where episodes start"
+            observer(Notice(text=f"models are not told {what}: {error.message.splitlines()[0]}", level="warning"))
+        else:
+            return
+
+
 def _telling(observer: Observer) -> RetryObserver:
     """Requests to models that are made again, as notices."""
     return lambda reason: observer(Notice(text=reason, level="warning"))
@@ -158,6 +172,7 @@ async def _written_fitness(
     """What a model wrote and was accepted, in a search by a fitness of its own. The dry runner is closed then: it has the task's own metric."""
     if settings.fitness != "written" or models is None or confirm is None:
         return None
+    await _measure(dry_runner, observer, scores=False)
     written = await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)
     await dry_runner.close()
     return written

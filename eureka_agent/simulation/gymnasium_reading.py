@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,15 @@ _STEPS = 250
 """Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest environments."""
 _EPISODES = 10
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
+_NOT_FINITE = "an observation or the reward is NaN or infinite"
+_HEALTHY = {
+    "z": "height of the body {}",
+    "angle": "angle of the body {} rad",
+    "state": "a further entry of the state {}",
+}
+"""Ranges of Gymnasium's MuJoCo environments, `_healthy_<name>_range`, outside which an episode ends."""
+_THRESHOLDS = {"x_threshold": "position beyond ±{:.3g}", "theta_threshold_radians": "angle beyond ±{:.3g} rad"}
+"""Attributes of Gymnasium's classic environments, likewise."""
 _SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
@@ -49,6 +60,37 @@ def _signs(rewards: Sequence[float]) -> str:
     return (
         f"positive at {sum(reward > 0 for reward in rewards)} and negative at {sum(reward < 0 for reward in rewards)}"
     )
+
+
+def termination_conditions(physics: Any) -> dict[str, str]:
+    """What can be read of them from the environment's attributes; the rest is in its docstring."""
+    parts = []
+    if getattr(physics, "_terminate_when_unhealthy", False):
+        ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
+        parts += [_HEALTHY[name].format(_outside(*ends)) for name, ends in ranges.items() if ends is not None]
+    for name, words in _THRESHOLDS.items():
+        if isinstance(value := getattr(physics, name, None), float):
+            parts.append(words.format(value))
+    return ({"terminated": " or ".join(parts)} if parts else {}) | {"not_finite": _NOT_FINITE}
+
+
+def _outside(low: float, high: float) -> str:
+    """`below 0.7`, `outside -0.2 to 0.2`."""
+    if math.isinf(high):
+        return f"below {low:g}"
+    return f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
+
+
+def masses_and_sizes(physics: Any) -> tuple[str, ...]:
+    """Of a MuJoCo environment's model."""
+    if "mujoco" not in sys.modules:  # no environment has a model of it
+        return ()
+    import mujoco
+
+    from eureka_agent.simulation import mujoco_sizes
+
+    model = getattr(physics, "model", None)
+    return mujoco_sizes.masses_and_sizes(model) if isinstance(model, mujoco.MjModel) else ()
 
 
 def source(physics: Any) -> str:

@@ -19,10 +19,12 @@ from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.gymnasium_reading import (
     ENDS,
     description,
+    masses_and_sizes,
     numeric_keys,
     observation_variable,
     random_episodes,
     source,
+    termination_conditions,
     words,
 )
 from eureka_agent.simulation.gymnasium_spaces import (
@@ -347,6 +349,10 @@ def _probe(task: type[GymnasiumTask]) -> None:
         task.observation_channels = observation_channels(environment.observation_space, named, task.named_observations)
     if "action_channels" not in own:
         task.action_channels = action_channels(actions)
+    if "termination_conditions" not in own:
+        task.termination_conditions = termination_conditions(physics)
+    if "masses_and_sizes" not in own:
+        task.masses_and_sizes = masses_and_sizes(physics)
     if own.get("__doc__") is None:
         task.__doc__ = description(physics, registered.id if registered is not None else task.__name__)
     task._source = source(physics)

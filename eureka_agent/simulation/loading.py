@@ -138,6 +138,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         control_dt=cls.control_dt,
         max_episode_length=cls.max_episode_length,
         termination_causes=cls.termination_causes,
+        termination_conditions=dict(cls.termination_conditions),
         env_steps=task.training.env_steps,
         num_envs=task.training.num_envs,
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
@@ -280,6 +281,7 @@ def _check_class(cls: type[VecTask]) -> None:
         seen.add(constant.name)
     for name, size in (("observation_channels", cls.num_observations), ("action_channels", cls.num_actions)):
         _check_channels(cls, name, size)
+    _check_words(cls)
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
@@ -308,6 +310,27 @@ def _tasks_of_file(module: ModuleType, cls: type[VecTask]) -> tuple[dict[str, Ta
     tasks, rewards = cls.own_tasks()
     task = getattr(module, "task", None)
     return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
+
+
+def _check_words(cls: type[VecTask]) -> None:
+    """Raises EnvironmentLoadError for what the class says of endings, masses and sizes in another form than designers are told it."""
+    conditions, sizes = cls.termination_conditions, cls.masses_and_sizes
+    if not isinstance(conditions, Mapping) or not all(isinstance(words, str) for words in conditions.values()):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.termination_conditions is {conditions!r}, expected a dictionary of texts by cause",
+            'such as {"fell": "torso_height below 0.3 m"}',
+        )
+    for cause in conditions:
+        if cause not in cls.termination_causes:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its termination_causes",
+                did_you_mean(str(cause), cls.termination_causes),
+            )
+    if not isinstance(sizes, tuple) or not all(isinstance(part, str) for part in sizes):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.masses_and_sizes is {sizes!r}, expected a tuple of texts",
+            'such as ("pole 0.1 kg, 1 m long",)',
+        )
 
 
 def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:

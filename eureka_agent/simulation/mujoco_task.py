@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
 from eureka_agent.simulation.vec_task import VecTask
@@ -18,6 +19,7 @@ from eureka_agent.task import Channel, is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
+_UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMAXVAL:g}"
 
 
 class _Sensors(dict[str, Tensor]):
@@ -60,6 +62,8 @@ class MujocoTask(VecTask):
                     f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on", "0 is no noise"
                 )
         super().__init__(num_envs, device, seed)
+        self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
+        self.masses_and_sizes = (*self.masses_and_sizes, *masses_and_sizes(self.model))
         self.frame_skip = substeps(type(self), self.model)
         self.physics = self._make_physics()
         self.qpos, self.qvel, self.ctrl = self.physics.qpos, self.physics.qvel, self.physics.ctrl

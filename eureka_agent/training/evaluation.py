@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -40,11 +41,27 @@ _STEPS_AT_ONCE = 64
 """Of which the fitness is calculated together. Fixed: what a policy's fitness is called with must not depend on who else is scored."""
 
 
+class Actor(Protocol):
+    """Whatever acts on observations; see `Policy`."""
+
+    std: Tensor
+
+    @property
+    def num_observations(self) -> int: ...
+
+    @property
+    def num_actions(self) -> int: ...
+
+    def mean(self, observations: Tensor) -> Tensor:
+        """Mean of its actions before clipping. Shape: (batch, num_actions)."""
+        ...
+
+
 @dataclass(frozen=True)
 class PolicyRequest:
     """A policy to be scored."""
 
-    policy: Policy
+    policy: Actor
     seed: int
     """Sets the start states of its rows."""
     episodes: int
@@ -84,7 +101,7 @@ def evaluate_policy(
     return _Pass(environment, task, [_Share(PolicyRequest(policy, seed, episodes, record), 0)]).run()[0]
 
 
-def check_sizes(policy: Policy, environment: VecTask | type[VecTask]) -> None:
+def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raises EnvironmentLoadError for a policy of another environment."""
     if (policy.num_observations, policy.num_actions) != (environment.num_observations, environment.num_actions):
         raise EnvironmentLoadError(

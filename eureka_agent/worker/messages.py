@@ -13,7 +13,16 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, field_validator
 
-from eureka_agent.records import CurvePoint, Evaluation, Finding, Outcome, Record, TaskDescription, WrittenFitness
+from eureka_agent.records import (
+    CurvePoint,
+    Evaluation,
+    Finding,
+    Measurements,
+    Outcome,
+    Record,
+    TaskDescription,
+    WrittenFitness,
+)
 from eureka_agent.settings import TrainingSettings
 
 MAX_LINE_BYTES = 16 << 20
@@ -204,6 +213,15 @@ class Evaluate(Record):
     policies: tuple[PolicyFile, ...]
 
 
+class Measure(Record):
+    """Look at start states, and at what zero and random actions score. Answered by `Measured`. Never sent to a worker that trains."""
+
+    type: Literal["measure"] = "measure"
+    job: str
+    scores: bool = True
+    """False: look at start states alone."""
+
+
 class Shutdown(Record):
     """Finish and exit. End of input means the same."""
 
@@ -211,7 +229,18 @@ class Shutdown(Record):
 
 
 Command = Annotated[
-    FileHeader | Open | DryRun | ScoreTransitions | Prepare | Train | Proceed | Cancel | Save | Evaluate | Shutdown,
+    FileHeader
+    | Open
+    | DryRun
+    | ScoreTransitions
+    | Prepare
+    | Train
+    | Proceed
+    | Cancel
+    | Save
+    | Evaluate
+    | Measure
+    | Shutdown,
     Field(discriminator="type"),
 ]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
@@ -341,6 +370,12 @@ class Evaluated(Record):
     """In the order of the command. The bound is for the driver's sake: a line has room for millions of empty ones, gigabytes when they are parsed."""
 
 
+class Measured(Record):
+    type: Literal["measured"] = "measured"
+    job: str
+    measurements: Measurements
+
+
 class Fault(Record):
     """An error that the user can act on (`EurekaError`), or one of ours; the worker goes on where it can."""
 
@@ -365,6 +400,7 @@ Event = Annotated[
     | Trained
     | TrainingFailed
     | Evaluated
+    | Measured
     | Fault,
     Field(discriminator="type"),
 ]

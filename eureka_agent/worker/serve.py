@@ -16,6 +16,7 @@ from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.training.environment_faults import RAISED_HINT, environment_code
+from eureka_agent.training.untrained import measure
 from eureka_agent.training.written_fitness import with_written_fitness
 from eureka_agent.worker.channel import Channel, File, ProtocolError
 from eureka_agent.worker.dry_run import DryRunner
@@ -31,6 +32,8 @@ from eureka_agent.worker.messages import (
     Evaluate,
     Event,
     Fault,
+    Measure,
+    Measured,
     Open,
     Opened,
     Prepare,
@@ -136,9 +139,13 @@ class Worker:
             return [self._dry_runners(self._loaded, self._task)[1].run(command)]
         if isinstance(command, Prepare):
             return self._prepare(self._loaded, self._task, command)
-        if isinstance(command, Evaluate):
+        if isinstance(command, Evaluate | Measure):
             if self._ran_generated_code:
                 raise EurekaError("this worker has loaded a reward: it does not score", "score in a worker of its own")
+            if isinstance(command, Measure):
+                return [
+                    Measured(job=command.job, measurements=measure(self._loaded, self._task, scores=command.scores))
+                ]
             return self._evaluate(self._loaded, self._task, command)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")

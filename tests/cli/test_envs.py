@@ -62,7 +62,7 @@ def test_the_check_ends_where_the_environment_does_not(tmp_path: Path) -> None:
     folder = write_lift(tmp_path / "lift", (RESET, f"{RESET}        while True: pass\n"))
     result = check(folder, "--time-limit", "3", "--format", "json")
     assert result.returncode == 1
-    results = json.loads(result.stdout)
+    results = json.loads(result.stdout)["checks"]
     assert [(each["name"], each["severity"], each["passed"]) for each in results[:2]] == [
         ("loads", "ok", True),
         ("can be made", "error", False),
@@ -79,3 +79,25 @@ def test_the_check_ends_where_a_library_does_not(tmp_path: Path) -> None:
     assert "ok      loads" in result.stdout
     line = line_of((folder / "env.py").read_text(), "sum(range")
     assert f'File "{folder / "env.py"}", line {line} in reset_idx' in result.stderr
+
+
+def shown(reference: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", reference, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    return " ".join(result.stdout.split())
+
+
+def test_an_environment_is_shown_with_its_endings_masses_and_start_states() -> None:
+    text = shown("cartpole", "--task", "swingup")
+    assert "ends early by: pole_fell (never in this task), left_the_track (cart_position beyond ±3 m)" in text
+    assert "sizes cart 1 kg; pole 0.1 kg, 1 m long; track 6 m long" in text
+    assert "cart_position (batch,) m world -3 … 3 start -0.2 to 0.2" in text
+
+
+def test_one_that_cannot_be_reset_is_shown_all_the_same(chatty: Path) -> None:
+    with (chatty / "env.py").open("a", encoding="utf-8") as file:
+        file.write('\ndef fail(*arguments):\n    raise ValueError("stuck")\n\n\nCartpole.reset_idx = fail\n')
+    text = shown(str(chatty))
+    assert "cart_position (batch,) m world -3 … 3 position of the cart" in text
+    assert json.loads(shown(str(chatty), "--format", "json"))["measured"] is None

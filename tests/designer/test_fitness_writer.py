@@ -86,7 +86,7 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
     assert SENTENCE in user.content
     assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in user.content
     assert (
-        "One control step is 0.02 s; an episode ends after at most 500 steps, earlier by: left_the_rail."
+        "One control step is 0.02 s; an episode ends after at most 500 steps (10 s), earlier by:\n\n- left_the_rail\n"
         in user.content
     )
     for hidden in ("OWN-", "77.125", "secret"):

@@ -119,7 +119,7 @@ def test_the_prompt_describes_the_task_without_its_code(description: TaskDescrip
     assert "hold the cart dead still" in told
     assert "A cart on a rail.\n\nThe rail is 3 m long.\n\nIt starts in the middle.\n\nOne control step" in told
     assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in told
-    assert "actions: Tensor  # (batch, 1), joint frame, -1 to 1. action" in told
+    assert "actions: Tensor  # (batch, 1), joint frame, range -1 to 1. action" in told
     assert "seconds within 0.1 m of the centre. Its unit is s." in told
     assert "solved from 8 on" in told
     assert "left_the_rail" in told

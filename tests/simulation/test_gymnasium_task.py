@@ -242,3 +242,65 @@ class Buttons(Script):
     """Actions that the adapter does not take."""
 
     action_space = gymnasium.spaces.MultiBinary(3)
+
+
+# ── what is told of endings and masses ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "entry", "value"),
+    [
+        ("Hopper-v5", "height of the body below 0.7", 1, 0.7),
+        ("Hopper-v5", "angle of the body outside -0.2 to 0.2 rad", 2, 0.2),
+        ("Hopper-v5", "a further entry of the state outside -100 to 100", 6, 100.0),
+        ("Walker2d-v5", "height of the body outside 0.8 to 2", 1, 0.8),
+        ("Walker2d-v5", "height of the body outside 0.8 to 2", 1, 2.0),
+        ("Ant-v5", "height of the body outside 0.2 to 1", 2, 1.0),
+        ("Humanoid-v5", "height of the body outside 1 to 2", 2, 2.0),
+    ],
+)
+def test_a_mujoco_environments_healthy_range_is_told(name: str, words: str, entry: int, value: float) -> None:
+    """An episode ends on one side of the number alone."""
+    environment = make(f"gymnasium:{name}", 1)
+    assert words in environment.termination_conditions["terminated"].split(" or ")
+    physics = environment.environments[0].unwrapped
+    healthy = []
+    for offset in (-0.01, 0.01):
+        state = np.concatenate([physics.init_qpos, physics.init_qvel])
+        state[entry] = value + offset
+        physics.set_state(state[: physics.model.nq], state[physics.model.nq :])
+        healthy.append(bool(physics.is_healthy))
+    assert sorted(healthy) == [False, True]
+
+
+def test_the_cart_poles_thresholds_are_told() -> None:
+    told = make("gymnasium:CartPole-v1", 1).termination_conditions
+    # 12 degrees
+    assert told["terminated"] == f"position beyond ±2.4 or angle beyond ±{np.deg2rad(12):.3g} rad"
+    assert told["not_finite"] == "an observation or the reward is NaN or infinite"
+
+
+def test_an_environment_that_never_ends_for_its_health_tells_no_range(write_folder: WriteFolder) -> None:
+    assert set(make("gymnasium:HalfCheetah-v5", 1).termination_conditions) == {"not_finite"}
+    source = (
+        "from eureka_agent.simulation.gymnasium_task import GymnasiumTask\n\n\n"
+        "class Immortal(GymnasiumTask):\n"
+        '    gymnasium_id = "Hopper-v5"\n'
+        '    gymnasium_options = {"terminate_when_unhealthy": False}\n'
+    )
+    task = (
+        "from eureka_agent.task import Task\n\n"
+        'task = Task(sentence="hop", fitness=lambda native_reward: native_reward, fitness_doc="return")\n'
+    )
+    assert set(make(str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1).termination_conditions) == {
+        "not_finite"
+    }
+
+
+def test_masses_are_those_of_the_model() -> None:
+    environment = make("gymnasium:Hopper-v5", 1)
+    model = environment.environments[0].unwrapped.model
+    total, *bodies = environment.masses_and_sizes
+    assert total == f"{sum(model.body(name).mass[0] for name in ('torso', 'thigh', 'leg', 'foot')):.3g} kg in all"
+    assert [body.partition(":")[0] for body in bodies] == ["torso", "thigh", "leg", "foot"]
+    assert make("gymnasium:CartPole-v1", 1).masses_and_sizes == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -274,3 +275,35 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
     (folder / "rewards" / "human.py").write_bytes(b"# gr\xf6\xdfer\n")
     with pytest.raises(EnvironmentLoadError, match=r"human\.py' is not UTF-8: .* at byte 4"):
         describe(load_environment(str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("added", "message", "hint"),
+    [
+        (
+            'termination_conditions = {"fell": "below 1 m"}',
+            "'fell', which is none of its termination_causes",
+            "terminated",
+        ),
+        (
+            'termination_conditions = {"terminated": 1.0}',
+            "expected a dictionary of texts by cause",
+            "torso_height below",
+        ),
+        ('termination_conditions = ("terminated",)', "expected a dictionary of texts by cause", "torso_height below"),
+        ('masses_and_sizes = "mass 1 kg"', "'mass 1 kg', expected a tuple of texts", "pole 0.1 kg"),
+    ],
+)
+def test_endings_and_masses_in_another_form_are_refused(
+    write_folder: WriteFolder, added: str, message: str, hint: str
+) -> None:
+    with pytest.raises(EnvironmentLoadError, match=re.escape(message)) as caught:
+        load_environment(str(write_folder((ENV, "num_actions", f"{added}\n    num_actions"))))
+    assert hint in caught.value.hint
+
+
+def test_what_a_class_says_of_its_endings_is_described(write_folder: WriteFolder) -> None:
+    said = 'termination_conditions = {"terminated": "position beyond ±4 m"}\n    num_actions'
+    described = describe(load_environment(str(write_folder((ENV, "num_actions", said)))))
+    assert described.endings == {"terminated": "position beyond ±4 m"}
+    assert describe(load_environment(str(write_folder()))).endings == {"terminated": ""}

@@ -1,0 +1,161 @@
+"""What models are told of a run beside its task: its own training, what was measured, and the baselines' scores."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+from model_rewards import answer
+from model_server import Asked, ModelServer, Reply
+from outcomes import make_outcome
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.llm_designer import opening
+from eureka_agent.llm.prompts import system_message, task_text
+from eureka_agent.records import FinalTraining
+from eureka_agent.report.events import Notice
+from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.session import _measure
+from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.settings import SearchSettings
+
+MakeRun = Callable[..., Run]
+
+
+# ── the run's own training ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_settings_in_force_are_told_and_not_the_tasks_own(make_run: MakeRun) -> None:
+    run = make_run(env_steps=30_000, num_envs=8, discount=0.995)
+    told = task_text(run.description, run.sentence, run.settings)
+    assert "for 30,000 environment steps, 8 environments at a time" in told
+    assert "10,000" not in told, "the task's own"
+    # 1 / (1 - 0.995) = 200 steps of 0.02 s
+    assert "The discount is 0.995 a step: the policy looks about 200 steps (4 s) ahead." in told
+    own = task_text(run.description, run.sentence)
+    assert "for 10,000 environment steps, 16 environments at a time" in own
+    assert "about 100 steps (2 s) ahead" in own
+    assert "Rewards are not discounted." in task_text(run.description, run.sentence, SearchSettings(discount=1.0))
+
+
+def test_nothing_that_may_change_before_a_run_is_resumed_is_told(make_run: MakeRun) -> None:
+    run = make_run()
+    free = {"final_seeds": 7, "finalists": 1, "iterations": 9, "slots": 3, "baselines": False, "workers": 2}
+    changed = run.settings.model_copy(update=free)
+    assert task_text(run.description, run.sentence, run.settings) == task_text(run.description, run.sentence, changed)
+
+
+# ── the baselines' scores ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def told_in(run: Run, iteration: int, *models: str) -> str:
+    """The designer's order of the first proposal of a generation."""
+    briefing = Briefing(run, Greedy(), models or ("openai/any",))
+    return opening((await briefing.requests(iteration, range(1), [], 1.0))[0])[1].content
+
+
+def put_baselines(run: Run, **fitness: list[float | None]) -> None:
+    for name, values in fitness.items():
+        for seed, value in enumerate(values):
+            outcome = None if value is None else make_outcome(value)
+            run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome))
+
+
+async def test_the_baselines_scores_are_told_from_the_second_generation_on(make_run: MakeRun) -> None:
+    run = make_run()
+    put_baselines(run, sparse=[1.0, 2.0, 3.0], human=[8.0, None, 9.0])
+    assert "Known scores" not in await told_in(run, 0), "in the first one it depends on earlier runs which are known"
+    told = await told_in(run, 1)
+    # 2 ± 1 over three seeds; 8.5 ± √0.5 over the two that did not fail
+    assert "- the fitness itself as the reward: 2 ± 1 over 3 seeds\n" in told
+    assert "- an expert's reward, which you are not shown: 8.5 ± 0.71 over 2 seeds\n" in told
+    assert "can be luck" in told
+    assert "closeness" not in told, "a baseline's source is not told"
+
+
+async def test_blind_leaves_out_what_the_human_reward_scores(make_run: MakeRun) -> None:
+    run = make_run(blind=True)
+    put_baselines(run, sparse=[1.0], human=[8.0])
+    told = await told_in(run, 1)
+    assert "the fitness itself as the reward: 1 over 1 seed\n" in told
+    assert "expert" not in told
+    assert "luck" not in told, "one seed says nothing of the difference between seeds"
+
+
+async def test_scores_stay_as_they_were_told_first(make_run: MakeRun) -> None:
+    run = make_run()
+    put_baselines(run, sparse=[1.0, 2.0])
+    first = await told_in(run, 1)
+    put_baselines(run, sparse=[1.0, 2.0, 30.0], human=[8.0])
+    assert await told_in(open_run(run.folder), 1) == first
+    assert await told_in(open_run(run.folder), 3) == first
+
+
+async def test_without_baselines_nothing_is_said_of_them(make_run: MakeRun) -> None:
+    run = make_run()
+    assert "Known scores" not in await told_in(run, 1)
+
+
+# ── what is measured ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(eureka: CommandLine, puck: Path) -> None:
+    with ModelServer(lambda asked: Reply(text=answer(asked.system + asked.prompt, len(asked.body)))) as server:
+        flags = ("--iterations", "1", "--samples", "1", "--finalists", "0", "--confirm", "0", "--env-steps", "4096")
+        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
+        eureka("search", "bring the puck to the middle", "--env", str(puck), *flags, *model)
+        asked: Asked = server.requests[0]
+    assert "for 4,096 environment steps" in asked.system
+    assert "puck_position: Tensor  # (batch,), m, world frame, range -2 to 2, start -1.5 to 1.5." in asked.system
+    assert "puck_velocity: Tensor  # (batch,), m/s, world frame, start 0." in asked.system
+    run = open_run(eureka.run_folder())
+    measured = run.description.measured
+    assert measured is not None
+    zero = measured.zero_actions
+    assert zero is not None
+    # a puck that is left alone lies still: 5 s where it starts within 0.1 m of the middle, one in 15, else nothing
+    assert zero.length == 50.0
+    near = zero.mean / 5.0 * zero.episodes
+    assert near == pytest.approx(round(near), abs=1e-3)
+    assert 0 <= near <= 16
+    assert "Fitness without any training: " in asked.system
+    again = system_message("system.md", run.description, run.sentence, run.settings)
+    assert again.content == asked.system
+
+
+FAILS_ON_ZERO = """
+    def pre_physics_step(self, actions):
+        if (actions == 0.0).all(dim=-1).any():
+            raise ValueError("this motor knows no rest")
+"""
+
+
+async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "restless"
+    shutil.copytree(puck, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    source = (folder / "env.py").read_text()
+    (folder / "env.py").write_text(source.replace("\n    def pre_physics_step(self, actions):\n", FAILS_ON_ZERO))
+    dry_runner = DryRunner(ProcessWall(), str(folder), None, tmp_path / "scratch")
+    notices: list[str] = []
+    try:
+        description = await dry_runner.start()
+        assert description.measured is None
+        await _measure(dry_runner, lambda event: notices.append(event.text if isinstance(event, Notice) else ""))
+        measured = dry_runner.description.measured
+    finally:
+        await dry_runner.close()
+    assert len(notices) == 1
+    assert notices[0].startswith("models are not told what doing nothing scores: ")
+    assert "this motor knows no rest" in notices[0]
+    assert measured is not None
+    assert measured.zero_actions is None
+    assert set(measured.starts) == {"puck_position", "puck_velocity"}
+    told = task_text(dry_runner.description, "any")
+    assert "start -1.5 to 1.5" in told
+    assert "Fitness without any training" not in told
