@@ -53,13 +53,18 @@ class Critic:
         novelty: bool = True,
         gate: bool = True,
         reviewer: Reviews | None = None,
+        review_all: bool = True,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass."""
+        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass.
+
+        Without `review_all` it reads that alone on which the other steps have a warning.
+        """
         self._description = description
         self._runner = runner
         self._novelty = novelty
         self._gate = gate
         self._reviewer = reviewer
+        self._review_all = review_all
         self._scored_on: tuple[KnownEpisodes, ...] = ()
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
@@ -107,10 +112,10 @@ class Critic:
     async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on a source that was let pass, with the review as a further step. `attempt`: its id, for the ledger of what a review costs.
 
-        The same verdict where nobody reviews, where that was done before, and where the budget for models is spent. Raises LanguageModelError where the
-        reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
+        The same verdict where nobody reviews, where there is no reason to, where that was done before, and where the budget for models is spent. Raises
+        LanguageModelError where the reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
         """
-        if self._reviewer is None or REVIEW in verdict.steps_run:
+        if self._reviewer is None or REVIEW in verdict.steps_run or not (self._review_all or doubtful(verdict)):
             return verdict
         begin = time.monotonic()
         try:
@@ -160,3 +165,8 @@ class Critic:
             return None
         returns = {each.attempt: values for each, values in zip(memory.episodes, scored.returns, strict=True)}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
+
+
+def doubtful(verdict: Verdict) -> bool:
+    """Whether a step has a warning: the reason to ask a model. A contradiction that no step sees costs one training, which racing stops early."""
+    return any(finding.severity == "warning" for finding in verdict.findings)

@@ -92,7 +92,14 @@ async def search(
         observer,
         settings.scoring_episodes,
     )
-    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
+    critic = Critic(
+        description,
+        dry_runner,
+        novelty=settings.novelty,
+        gate=settings.gate,
+        reviewer=counsel.reviewer,
+        review_all=counsel.review_all,
+    )
     attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
     briefing = Briefing(run, strategy_of(settings), counsel.models, counsel.analyst)
     engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent)
