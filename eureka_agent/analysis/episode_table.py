@@ -133,7 +133,8 @@ def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tupl
         many = values.shape[1] > MOST_ENTRIES
         entries = _most_moving(values, own) if many else tuple(range(values.shape[1]))
         rows[variable.name] = _Row(variable, entries, values)
-        for entry in entries:
+        # of a long vector those too that are not shown: another one that moves with it says nothing of its own
+        for entry in moving:
             name = variable.name if values.shape[1] == 1 else f"{variable.name}[{entry}]"
             kept.append((name, values[:, entry]))
     return [rows[variable.name] for variable in variables if variable.name in rows], constant, same
@@ -168,10 +169,16 @@ def _twin(column: npt.NDArray[np.float64], kept: list[tuple[str, npt.NDArray[np.
     """Name of the kept column that says the same; empty where none does."""
     if len(column) < LEAST_STEPS:
         return ""
-    centred = column - column.mean()
     for name, other in kept:
-        others = other - other.mean()
-        scale = float(np.sqrt((centred**2).sum() * (others**2).sum()))
-        if scale > 0 and abs(float((centred * others).sum())) > SAME * scale:
+        if _correlation(column, other) > SAME:
             return name
+        if _correlation(column, np.abs(other)) > SAME:
+            return f"|{name}|"
     return ""
+
+
+def _correlation(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
+    """Size of Pearson's correlation; 0 where either is constant."""
+    first, second = first - first.mean(), second - second.mean()
+    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return abs(float((first * second).sum())) / scale if scale > 0 else 0.0

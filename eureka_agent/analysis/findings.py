@@ -30,6 +30,8 @@ SATURATION = 0.5
 """Half of all action entries at their bounds: the policy is a switch, and its gradient is gone there."""
 SATURATION_EXCESS = 0.2
 """… and a fifth more of them than the exploration noise alone would put there."""
+DEVIATION_FACTOR = 1.5
+"""Factor by which a deviation may miss what failures explain: not every episode that failed is counted."""
 ROUNDING = 1e-6
 """Part of its size by which a constant may seem to change: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
@@ -67,7 +69,7 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
         if size == 0.0:
             message = f"Component '{name}' is 0 in every step"
             advice = "if it is to be paid for something, that never happens: lead there; a price for what never happens does no harm"
-        elif _is_constant(spread, size) or seldom:
+        elif _is_constant(spread, size) or seldom or _stops_at_failures(evidence, name, size):
             continue
         elif spread <= DEAD_SPREAD * size:
             message = f"Component '{name}' is {np.mean(means):.3g} in every step and hardly changes"
@@ -81,6 +83,17 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
             DiagnosisFinding(code="dead-component", message=f"{message}.", advice=advice, component=name, value=spread)
         )
     return found
+
+
+def _stops_at_failures(evidence: Evidence, name: str, size: float) -> bool:
+    """Paid in every step but the failing ones: s, in all but a share p of the steps, has a deviation of about s√p."""
+    failures = sum(
+        count for point in evidence.points for cause, count in point.terminations.items() if cause != TIME_OUT
+    )
+    share = failures / evidence.points[-1].env_steps
+    deviation = math.sqrt(_mean([point.component_deviations.get(name, 0.0) ** 2 for point in evidence.points]))
+    expected = size * math.sqrt(share)
+    return expected / DEVIATION_FACTOR <= deviation <= expected * DEVIATION_FACTOR
 
 
 def _is_constant(spread: float, size: float) -> bool:
@@ -97,7 +110,8 @@ def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
     points = evidence.last_third()
     size = _mean([point.component_magnitudes.get(name, 0.0) for point in points])
     deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
-    if share <= DOMINANT_SHARE or evidence.follows_fitness(name) or _is_constant(deviation, size):
+    steady = _is_constant(deviation, size) or _stops_at_failures(evidence, name, size)
+    if share <= DOMINANT_SHARE or steady or evidence.follows_fitness(name):
         return []
     return [
         DiagnosisFinding(

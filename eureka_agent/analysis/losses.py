@@ -82,13 +82,19 @@ def losses_text(traces: Mapping[str, Trace], description: TaskDescription) -> st
     summed = description.fitness_reduction == "sum"
     whole = highest * longest if summed else highest
     lines = [
-        f"Where fitness is lost. The highest rate, held for {number(window_of(longest) * description.control_dt)} s, is {number(highest)} a step; "
+        f"Where fitness is lost. The highest rate, held for {number(window_of(longest) * description.control_dt)} s, is {_rate(highest, description)}; "
         f"held for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be {number(whole)}."
     ]
     for name, trace in traces.items():
         lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
         lines.append(f"- {name} episode, {number(whole - _total(lost))}: {_words(lost, len(trace), description)}")
     return "\n".join(lines)
+
+
+def _rate(highest: float, description: TaskDescription) -> str:
+    if description.fitness_reduction == "mean":
+        return f"{number(highest)} a step"
+    return f"{number(highest)} a step, or {number(highest / description.control_dt)} a second"
 
 
 def _total(lost: Losses) -> float:

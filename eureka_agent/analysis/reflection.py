@@ -28,7 +28,7 @@ def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
 
 
 def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
-    """The reflection as a table: a row of values, then max, mean and min."""
+    """The reflection as a table: a row of values for each component, reward, fitness and episode length."""
     if not evidence.checkpoints:
         return "The training ended before its first checkpoint."
     description = evidence.description
@@ -42,16 +42,8 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
         f"{evidence.checkpoints[-1].env_steps} environment steps, of one seed. Components and reward: a step. Fitness: {description.fitness_doc}. "
         f"Episode length: control steps, {description.max_episode_length} at most."
     ]
-    lines += [f"{name:<{width}}  {_row(values)}" for name, values in rows]
+    lines += [f"{name:<{width}}  {' '.join(number(value) for value in values)}" for name, values in rows]
     return "\n".join(lines)
-
-
-def _row(values: Sequence[float | None]) -> str:
-    shown = " ".join(number(value) for value in values)
-    known = [value for value in values if value is not None]
-    if not known:
-        return shown
-    return f"{shown} | max {number(max(known))}, mean {number(sum(known) / len(known))}, min {number(min(known))}"
 
 
 def number(value: float | None) -> str:

@@ -68,6 +68,15 @@ def test_of_many_joints_those_are_shown_that_move_most(description: TaskDescript
     assert "joints[1, 3] [m]" in trajectory_table({"joints": joints}, seeing(description, joints=(8,)))
 
 
+def test_a_long_vector_that_moves_with_another_is_not_shown_by_other_entries(description: TaskDescription) -> None:
+    joints = np.random.default_rng(4).normal(size=(60, 8))
+    episode = {"joints": joints, "scaled": joints / np.arange(1.0, 9.0), "nearness": np.abs(joints) * 2.0}
+    table = trajectory_table(episode, seeing(description, joints=(8,), scaled=(8,), nearness=(8,)))
+    assert [row.partition("[")[0] for row in rows_of(table)[:2]] == ["time ", "joints"]
+    assert rows_of(table)[2] == "moves with another: scaled with joints[0], nearness with |joints[0]|"
+    assert len(rows_of(table)) == 3
+
+
 def test_the_fitness_of_a_step_and_the_end_need_no_variable(description: TaskDescription) -> None:
     ended = np.zeros(10)
     ended[-1] = 1.0

@@ -10,7 +10,7 @@ from curve_makers import evidence, point, points
 
 from eureka_agent.analysis import findings
 from eureka_agent.analysis.curves import noise, rank_correlation
-from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
+from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation, TaskDescription
 
 # the description of tests/conftest.py: 500 steps an episode, solved from a fitness of 8
 
@@ -221,6 +221,29 @@ def test_a_bonus_for_every_step_is_not_dead(description: TaskDescription) -> Non
     curve = points(component_deviations={"a": 0.3, "b": 1e-4})
     (finding,) = findings.dead_components(evidence(description, curve=curve))
     assert "drop" not in finding.advice
+
+
+def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescription) -> None:
+    """0.74 in all but one of 20,000 steps, in each of which an episode failed: a deviation of 0.74 sqrt(1 / 20000) = 0.00523, below 1 %."""
+    paid = {"alive": 0.74, "forward": 1.0}
+
+    def curve(deviation: float, failures: int) -> list[CurvePoint]:
+        return [
+            point(
+                index,
+                env_steps=20_000 * (index + 1),
+                components=paid,
+                component_magnitudes=paid,
+                component_deviations={"alive": deviation, "forward": 0.5},
+                terminations={"fell": failures, "time_out": 40},
+            )
+            for index in range(9)
+        ]
+
+    assert findings.dead_components(evidence(description, curve=curve(0.00523, 1), components={})) == []
+    # where nobody falls, or a hundred do, something else moves it
+    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 0), components={}))) == 1
+    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 100), components={}))) == 1
 
 
 def test_the_price_of_a_fall_is_not_dead(description: TaskDescription) -> None:

@@ -42,7 +42,7 @@ def test_it_is_told_by_episode(description: TaskDescription) -> None:
     worst = np.concatenate((np.zeros(100), np.full(200, 0.02)))
     best = np.full(500, 0.02)
     assert losses_text({"worst": worst, "best": best}, description).split("\n") == [
-        "Where fitness is lost. The highest rate, held for 1 s, is 0.02 a step; held for all 500 steps it would be 10.",
+        "Where fitness is lost. The highest rate, held for 1 s, is 0.02 a step, or 1 a second; held for all 500 steps it would be 10.",
         "- worst episode, 4: 1.8 before it comes to 80% of that rate, at 1.8 s; 4 by ending at 6 s; 0.2 by a lower rate after that",
         "- best episode, 10: 0 by a lower rate after that",
     ]

@@ -290,7 +290,7 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
     assert "different seeds differ by 0.5 in fitness" in content
     begin = (
         "## 1-03, fitness 2.5\n\nFitness over its training, with exploration noise: – 1 2.35. "
-        "Terms by their shares of the reward's size: centred 71 %. Found: dead-component.\n\n> Staying pays. # What to do more more"
+        "Terms by their shares of the reward's size: centred 71 %.\n\n```python\n"
     )
     assert begin in content
     assert (
@@ -299,6 +299,7 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
     )
     assert content.count("```python\ndef compute_reward(cart_position):\n    return (-cart_position.abs(), ") == 2
     assert "# of 1-03" not in content, "the comments are the parents' alone"
+    assert "Staying pays" not in content
     assert "different seeds" not in order_of(replace(request, seed_spread=None))
 
 
