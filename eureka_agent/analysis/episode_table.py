@@ -114,7 +114,7 @@ def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
 
 def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tuple[list[_Row], list[str], list[str]]:
     """The rows of the table, what is constant with its value, and what says the same as a row with that row's name."""
-    kept: list[tuple[str, npt.NDArray[np.float64]]] = []
+    known: list[tuple[str, npt.NDArray[np.float64]]] = []
     rows: dict[str, _Row] = {}
     constant, same = [], []
     # short vectors first: they are shown whole, so a number that is one of their entries needs no row
@@ -125,7 +125,11 @@ def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tupl
         if not moving:
             constant.append(_constant(variable.name, values[0]))
             continue
-        twins = {entry: _twin(values[:, entry], kept) for entry in moving}
+        twins = {entry: _twin(values[:, entry], known) for entry in moving}
+        # those too that are not shown: what moves with an entry of another row says nothing of its own
+        for entry in moving:
+            name = variable.name if values.shape[1] == 1 else f"{variable.name}[{entry}]"
+            known.append((name, values[:, entry]))
         own = [entry for entry in moving if not twins[entry]]
         if not own:
             same.append(f"{variable.name} with {twins[moving[0]]}")
@@ -133,10 +137,6 @@ def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tupl
         many = values.shape[1] > MOST_ENTRIES
         entries = _most_moving(values, own) if many else tuple(range(values.shape[1]))
         rows[variable.name] = _Row(variable, entries, values)
-        # of a long vector those too that are not shown: another one that moves with it says nothing of its own
-        for entry in moving:
-            name = variable.name if values.shape[1] == 1 else f"{variable.name}[{entry}]"
-            kept.append((name, values[:, entry]))
     return [rows[variable.name] for variable in variables if variable.name in rows], constant, same
 
 
@@ -165,11 +165,11 @@ def _constant(name: str, values: npt.NDArray[np.float64]) -> str:
     return f"{name} {text}" if len(values) == 1 else f"{name} ({text})"
 
 
-def _twin(column: npt.NDArray[np.float64], kept: list[tuple[str, npt.NDArray[np.float64]]]) -> str:
-    """Name of the kept column that says the same; empty where none does."""
+def _twin(column: npt.NDArray[np.float64], known: list[tuple[str, npt.NDArray[np.float64]]]) -> str:
+    """Name of the known column that says the same, or whose size does; empty where none does."""
     if len(column) < LEAST_STEPS:
         return ""
-    for name, other in kept:
+    for name, other in known:
         if _correlation(column, other) > SAME:
             return name
         if _correlation(column, np.abs(other)) > SAME:

@@ -38,8 +38,8 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
     rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
     width = max(len(name) for name, _ in rows)
     lines = [
-        f"The training, with exploration noise, which lowers most fitness: means between {len(evidence.checkpoints)} checkpoints over "
-        f"{evidence.checkpoints[-1].env_steps} environment steps, of one seed. Components and reward: a step. Fitness: {description.fitness_doc}. "
+        f"The training, in which exploration noise costs fitness: means between {len(evidence.checkpoints)} checkpoints over "
+        f"{evidence.checkpoints[-1].env_steps} environment steps, one seed. Components and reward: a step. Fitness: {description.fitness_doc}. "
         f"Episode length: control steps, {description.max_episode_length} at most."
     ]
     lines += [f"{name:<{width}}  {' '.join(number(value) for value in values)}" for name, values in rows]

@@ -32,7 +32,7 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
     # (2 − 4)² + 1 + 1 = 6 over n − 1 = 2: a deviation of sqrt(3) = 1.73
     # evaluated (2 + 5 + 5)/3 = 4
     assert diagnosis.text == (
-        "The training, with exploration noise, which lowers most fitness: means between 3 checkpoints over 3000 environment steps, of one seed. "
+        "The training, in which exploration noise costs fitness: means between 3 checkpoints over 3000 environment steps, one seed. "
         "Components and reward: a step. Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
         "centred         0.3 0.6 1.2\n"
         "effort          -0.05 -0.1 -0.2\n"

@@ -70,10 +70,10 @@ def test_of_many_joints_those_are_shown_that_move_most(description: TaskDescript
 
 def test_a_long_vector_that_moves_with_another_is_not_shown_by_other_entries(description: TaskDescription) -> None:
     joints = np.random.default_rng(4).normal(size=(60, 8))
-    episode = {"joints": joints, "scaled": joints / np.arange(1.0, 9.0), "nearness": np.abs(joints) * 2.0}
+    episode = {"joints": joints, "scaled": (joints - 0.5) / np.arange(1.0, 9.0), "nearness": np.abs(joints - 0.5) * 2.0}
     table = trajectory_table(episode, seeing(description, joints=(8,), scaled=(8,), nearness=(8,)))
     assert [row.partition("[")[0] for row in rows_of(table)[:2]] == ["time ", "joints"]
-    assert rows_of(table)[2] == "moves with another: scaled with joints[0], nearness with |joints[0]|"
+    assert rows_of(table)[2] == "moves with another: scaled with joints[0], nearness with |scaled[0]|"
     assert len(rows_of(table)) == 3
 
 
