@@ -89,7 +89,7 @@ class SearchSettings(TrainingSettings):
     reviewer: str = Field(
         "auto",
         description="model that reviews rewards against the task: off, <provider>/<model> for every reward, or auto for the first --model, "
-        "where the critic warns",
+        "where the critic doubts",
     )
     analyst: str = Field(
         "auto",

@@ -20,6 +20,9 @@ from eureka_agent.worker.messages import Scored
 
 REVIEW = "review"
 """The step that a model makes."""
+DOUBTS = ("C307", "D313", "D314", "D315")
+"""Warnings that a reward may not say what its author meant: an argument without use, a total or a component that does not move, terms that are not
+the total's. A warning of speed is none: it depends on the machine."""
 
 
 class RunsBehindTheWall(Protocol):
@@ -57,7 +60,7 @@ class Critic:
     ) -> None:
         """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass.
 
-        Without `review_all` it reads that alone on which the other steps have a warning.
+        Without `review_all` it reads that alone which is `doubtful`.
         """
         self._description = description
         self._runner = runner
@@ -168,5 +171,5 @@ class Critic:
 
 
 def doubtful(verdict: Verdict) -> bool:
-    """Whether a step has a warning: the reason to ask a model. A contradiction that no step sees costs one training, which racing stops early."""
-    return any(finding.severity == "warning" for finding in verdict.findings)
+    """Whether there is a reason to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
+    return any(finding.code in DOUBTS for finding in verdict.findings)

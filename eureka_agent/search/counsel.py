@@ -36,7 +36,7 @@ class Counsel:
     """Names of the models that share the proposals."""
     reviewer: Reviewer | None = None
     review_all: bool = True
-    """Whether it reads every reward, or those that the critic has a warning on."""
+    """Whether it reads every reward, or those that the critic doubts."""
     analyst: Analyst | None = None
     desk: Desk | None = None
     """None where no model is asked."""

@@ -272,9 +272,10 @@ async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) 
 
 
 async def test_what_gives_no_reason_is_reviewed_only_where_everything_is(description: TaskDescription) -> None:
-    """A note, such as on what was mended, is no reason; a warning is."""
+    """A note, such as on what was mended, is no reason, nor how busy the machine is; a component that never moves is."""
     note = Finding(code="M401", severity="note", message="renamed")
-    clean = WARNED.model_copy(update={"findings": (note,)})
+    slow = Finding(code="D309", severity="warning", message="one call takes 30 ms")
+    clean = WARNED.model_copy(update={"findings": (note, slow)})
     desk = ScriptedDesk(answer(), answer())
     reviewer = Reviewer(Seat(NamedModel(), desk), description, SENTENCE)
     wary = Critic(description, Passes(), reviewer=reviewer, review_all=False)

@@ -102,7 +102,7 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     assert eureka.json("show", "latest", "--cost")["total"]["money"] == "0"
 
 
-def test_the_designers_own_model_reviews_nothing_that_the_critic_has_no_warning_on(
+def test_the_designers_own_model_reviews_nothing_without_a_reason(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]]
 ) -> None:
     arguments = list(command("--analyst", "off", iterations=1, samples=2))
