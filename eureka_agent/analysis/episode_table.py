@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from eureka_agent.analysis.redundancy import Columns, KnownColumns
 from eureka_agent.analysis.reflection import number
 from eureka_agent.records import TaskDescription, VariableSpec
 
 Episode = Mapping[str, npt.NDArray[np.generic]]
-Columns = npt.NDArray[np.float64]
 
 POINTS = 8
 """Points in time of an episode that lasted; their distances double, so that its beginning is seen."""
@@ -26,12 +26,12 @@ MOST_ROWS = 24
 MOST_ENTRIES = 4
 """Entries of a vector that are shown together; of a longer one the `MOVING_ENTRIES` that change most."""
 MOVING_ENTRIES = 2
-SAME = 0.99
-"""Correlation over an episode from which two columns say the same."""
 STILL = 1e-3
 """Range of a column, as a part of its size, below which it is constant."""
-LEAST_STEPS = 5
-"""Steps below which a correlation says nothing."""
+MOST_COMPARED = 64
+"""Columns of one variable that are looked at, those that move most: a camera has thousands."""
+LARGEST = 1e100
+"""Size up to which numbers are told apart, so that their squares are finite."""
 _IMPLIED = ("terminated",)
 """Variables that the episode's heading tells."""
 
@@ -109,27 +109,27 @@ def _is_numeric(values: npt.NDArray[np.generic]) -> bool:
 
 
 def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
-    return np.nan_to_num(values.reshape(steps, -1).astype(np.float64))
+    columns = np.nan_to_num(values.reshape(steps, -1).astype(np.float64))
+    return np.clip(columns, -LARGEST, LARGEST)
 
 
 def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tuple[list[_Row], list[str], list[str]]:
     """The rows of the table, what is constant with its value, and what says the same as a row with that row's name."""
-    known: list[tuple[str, npt.NDArray[np.float64]]] = []
+    known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
     # short vectors first: they are shown whole, so a number that is one of their entries needs no row
     order = sorted(variables, key=lambda each: (_kind(columns[each.name].shape[1]), variables.index(each)))
     for variable in order:
         values = columns[variable.name]
-        moving = [entry for entry in range(values.shape[1]) if not _is_still(values[:, entry])]
+        moving = _moving(values)
         if not moving:
             constant.append(_constant(variable.name, values[0]))
             continue
-        twins = {entry: _twin(values[:, entry], known) for entry in moving}
+        twins = dict(zip(moving, known.twins(values[:, moving]), strict=True))
         # those too that are not shown: what moves with an entry of another row says nothing of its own
-        for entry in moving:
-            name = variable.name if values.shape[1] == 1 else f"{variable.name}[{entry}]"
-            known.append((name, values[:, entry]))
+        single = values.shape[1] == 1
+        known.add([variable.name if single else f"{variable.name}[{entry}]" for entry in moving], values[:, moving])
         own = [entry for entry in moving if not twins[entry]]
         if not own:
             same.append(f"{variable.name} with {twins[moving[0]]}")
@@ -140,12 +140,23 @@ def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tupl
     return [rows[variable.name] for variable in variables if variable.name in rows], constant, same
 
 
+def _moving(values: Columns) -> list[int]:
+    """Columns that change, in their order; of many those that change most."""
+    ranges = np.ptp(values, axis=0)
+    moving = np.flatnonzero(ranges > STILL * np.abs(values).max(axis=0))
+    most = moving[np.argsort(-ranges[moving], kind="stable")[:MOST_COMPARED]]
+    return sorted(int(entry) for entry in most)
+
+
 def _most_moving(values: Columns, candidates: list[int]) -> tuple[int, ...]:
     """The entries that change most, none of which moves with another of them."""
     chosen: list[int] = []
+    known = KnownColumns(len(values))
     for entry in sorted(candidates, key=lambda each: (-float(np.ptp(values[:, each])), each)):
-        if len(chosen) < MOVING_ENTRIES and not _twin(values[:, entry], [("it", values[:, each]) for each in chosen]):
+        column = values[:, [entry]]
+        if len(chosen) < MOVING_ENTRIES and not known.twins(column)[0]:
             chosen.append(entry)
+            known.add([str(entry)], column)
     return tuple(sorted(chosen))
 
 
@@ -154,31 +165,8 @@ def _kind(size: int) -> int:
     return 1 if size == 1 else 0 if size <= MOST_ENTRIES else 2
 
 
-def _is_still(column: npt.NDArray[np.float64]) -> bool:
-    return float(np.ptp(column)) <= STILL * float(np.abs(column).max())
-
-
 def _constant(name: str, values: npt.NDArray[np.float64]) -> str:
     if len(values) > MOST_ENTRIES:
         return name
     text = ", ".join(number(float(value)) for value in values)
     return f"{name} {text}" if len(values) == 1 else f"{name} ({text})"
-
-
-def _twin(column: npt.NDArray[np.float64], known: list[tuple[str, npt.NDArray[np.float64]]]) -> str:
-    """Name of the known column that says the same, or whose size does; empty where none does."""
-    if len(column) < LEAST_STEPS:
-        return ""
-    for name, other in known:
-        if _correlation(column, other) > SAME:
-            return name
-        if _correlation(column, np.abs(other)) > SAME:
-            return f"|{name}|"
-    return ""
-
-
-def _correlation(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
-    """Size of Pearson's correlation; 0 where either is constant."""
-    first, second = first - first.mean(), second - second.mean()
-    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
-    return abs(float((first * second).sum())) / scale if scale > 0 else 0.0

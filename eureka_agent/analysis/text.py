@@ -10,7 +10,7 @@ from eureka_agent.analysis.curves import TIME_OUT, Evidence
 from eureka_agent.analysis.reflection import number, reflection
 from eureka_agent.records import ComponentSummary, Diagnosis, DiagnosisFinding
 
-_FINDINGS = "Findings:"
+_FINDINGS = "Findings (fitness as in the table, with exploration noise):"
 _SHORT = {
     "dead-component": "dead: {component}",
     "dominant-component": "dominated by {component}",

@@ -44,7 +44,7 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
         "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
         "the others have 5.\n"
         "\n"
-        "Findings:\n"
+        "Findings (fitness as in the table, with exploration noise):\n"
         "- Component 'centred' makes up 90% of the reward's size and does not rise with the fitness; the other 1 hardly count. "
         "Advice: scale 'centred' down, unless it alone is the task."
     )
