@@ -246,12 +246,13 @@ def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescrip
     assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 100), components={}))) == 1
 
 
-def test_the_price_of_a_fall_is_not_dead(description: TaskDescription) -> None:
-    # 5 in one step of a thousand, next to 1 in every step: a mean of -0.005 and a deviation of 5 sqrt(0.001) = 0.158
-    means, sizes = {"a": 1.0, "b": -0.005}, {"a": 1.0, "b": 0.005}
-    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.158})
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_what_is_paid_seldom_and_much_is_not_dead(description: TaskDescription, sign: float) -> None:
+    # 2 in one step of 100,000, next to 1 in every step: a mean of 0.00002 and a deviation of 2 sqrt(0.00001) = 0.00632, below 1 % of all
+    means, sizes = {"a": 1.0, "b": sign * 0.00002}, {"a": 1.0, "b": 0.00002}
+    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00632})
     assert findings.dead_components(evidence(description, curve=curve)) == []
-    # a bonus of the same kind that is 0.05 when it is paid is lost beside the rest: 0.05 sqrt(0.001) = 0.00158
+    # a bonus of 0.05 in one step of a thousand is lost beside the rest: 0.05 sqrt(0.001) = 0.00158
     means, sizes = {"a": 1.0, "b": 0.00005}, {"a": 1.0, "b": 0.00005}
     curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00158})
     assert [each.component for each in findings.dead_components(evidence(description, curve=curve))] == ["b"]
