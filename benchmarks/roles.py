@@ -1,8 +1,11 @@
 """What reviewer and analyst contribute: whole searches with each of them, with both and with neither, at equal numbers of trainings.
 
+    python benchmarks/roles.py --run RUN
     python benchmarks/roles.py --model openai/<name> [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [--replies FOLDER] [TASK …]
 
-Costs money where the model does: four searches for every task and seed. What one of them asked, another that asks the same is told again: so all four begin with the same
+With `--run` it counts in a stored run: requests and tokens of each role, what its reviewer turned down, and how many of its warnings came true. Nothing is asked then.
+
+Else it costs money where the model does: four searches for every task and seed. What one of them asked, another that asks the same is told again: so all four begin with the same
 rewards, and differ in nothing but what the roles made of them; the optimiser of constants is off. With `--replies` the replies outlive a run that breaks off. Every search's best attempt is trained again from five
 fresh seeds, and that mean is what is compared. Beside it: how many rewards the reviewer turned down, and tokens and money as if every search had asked for itself.
 """
@@ -20,18 +23,19 @@ from typing import Any
 from unittest.mock import patch
 
 from _results import write_result
+from _role_counts import table
 from _searches import Watch, search
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.records import Message, Stage
 from eureka_agent.search.summary import run_report
 
 ARMS = {
     "neither": {"reviewer": "off", "analyst": "off"},
-    "reviewer": {"reviewer": "auto", "analyst": "off"},
+    "reviewer": {"reviewer": "every", "analyst": "off"},
     "analyst": {"reviewer": "off", "analyst": "auto"},
-    "both": {"reviewer": "auto", "analyst": "auto"},
+    "both": {"reviewer": "every", "analyst": "auto"},
 }
 FINAL_SEEDS = 5
 
@@ -90,7 +94,9 @@ def main() -> int:
     """Print a line for every search, then the means by arm."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=["cartpole/swingup"], metavar="TASK")
-    parser.add_argument("--model", required=True)
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--model")
+    asked.add_argument("--run", metavar="RUN", help="a run folder or its name")
     parser.add_argument("--base-url")
     parser.add_argument("--price", action="append", default=[])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -101,6 +107,10 @@ def main() -> int:
         "--replies", type=Path, metavar="FOLDER", help="where replies are kept; default: for this run alone"
     )
     arguments = parser.parse_args()
+    if arguments.run is not None:
+        run = open_run(find_run(arguments.run), reading=True)
+        print(table(run.archive.messages(), run.archive.attempts()))
+        return 0
     with (
         tempfile.TemporaryDirectory(prefix="eureka-replies-") as temporary,
         shared_replies(arguments.replies or Path(temporary)),
@@ -136,7 +146,7 @@ def searches(arguments: argparse.Namespace) -> dict[str, dict[str, list[dict[str
                     "final_seeds": FINAL_SEEDS,
                     "baselines": False,
                     "tuning": False,
-                    **roles,
+                    **{role: arguments.model if who == "every" else who for role, who in roles.items()},
                 }
                 found = search(values, figures)
                 results.setdefault(task, {}).setdefault(arm, []).append({"seed": seed, **found})

@@ -91,7 +91,8 @@ class SearchSettings(TrainingSettings):
     concurrency: int = Field(8, gt=0, description="requests to models at a time")
     reviewer: str = Field(
         "auto",
-        description="model that reviews rewards against the task: off, <provider>/<model>, or auto for the first --model",
+        description="model that reviews rewards against the task: off, <provider>/<model> for every reward, or auto for the first --model, "
+        "where the critic doubts",
     )
     analyst: str = Field(
         "auto",

@@ -14,6 +14,14 @@ from eureka_agent.summaries import summarize
 
 Array = npt.NDArray[np.float64]
 
+TIME_OUT = "time_out"
+"""End of an episode that lasted as long as it may."""
+MIN_CHECKPOINTS = 5
+"""Fewer checkpoints with a fitness say nothing about a trend."""
+TASK_CORRELATION = 0.7
+"""Rank correlation with the fitness from which a component is the task, or a way to it."""
+RISING_CORRELATION = 0.5
+"""Rank correlation of fitness and time from which a training learns."""
 REFLECTION_CHECKPOINTS = 10
 """Points of a training that the reflection shows (Ma et al. 2023)."""
 
@@ -28,6 +36,12 @@ class Evidence:
     description: TaskDescription
     failure: str = ""
     """Why the training broke off; empty where it did not."""
+    score: float | None = None
+    """Fitness of the policy acting without exploration noise."""
+    kept: int | None = None
+    """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last point."""
+    lasted: bool = False
+    """Whether the worst and the best episode without exploration noise are known, and neither ended by a failure."""
 
     def component_names(self) -> tuple[str, ...]:
         """Components in the reward's order."""
@@ -42,6 +56,19 @@ class Evidence:
     def fitness(self) -> Array:
         """Fitness at the checkpoints that have one. Shape: (≤ checkpoints,)."""
         return np.array([each.fitness for each in self.checkpoints if each.fitness is not None], dtype=np.float64)
+
+    def follows_fitness(self, component: str) -> bool:
+        """Whether a component rises and falls with the fitness over the training, as one that is the task does."""
+        known = [each for each in self.checkpoints if each.fitness is not None]
+        values = np.array([each.components.get(component, 0.0) for each in known])
+        return len(known) >= MIN_CHECKPOINTS and rank_correlation(values, self.fitness()) >= TASK_CORRELATION
+
+    def learns(self) -> bool:
+        """Whether the fitness rises over the training, or has come to where the task counts as solved."""
+        fitness = self.fitness()
+        solved = self.description.success_fitness
+        rising = rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness) >= RISING_CORRELATION
+        return len(fitness) > 0 and (rising or (solved is not None and float(fitness[-1]) >= solved))
 
     def shares(self) -> dict[str, float]:
         """Each component's part of the sum of mean magnitudes over the last third, 0 to 1."""
@@ -59,10 +86,16 @@ def gather(
     evaluation: Evaluation | None,
     description: TaskDescription,
     failure: str,
+    lasted: bool = False,
 ) -> Evidence:
     """The evidence of a training; one that broke off has its checkpoints made from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
-    return Evidence(list(points), checkpoints, evaluation, description, failure)
+    evaluated = evaluation is not None and bool(evaluation.episodes)
+    score = None if outcome is None else outcome.fitness
+    if evaluation is not None and evaluated:
+        score = evaluation.fitness_mean()
+    kept = outcome.best_checkpoint if outcome is not None and evaluated else None
+    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept, lasted)
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

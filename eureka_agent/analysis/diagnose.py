@@ -9,7 +9,7 @@ from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.analysis.reflection import summarize_components
 from eureka_agent.analysis.text import designer_text
-from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
+from eureka_agent.analysis.trajectories import episodes_text, lasted, read_trajectories
 from eureka_agent.records import CurvePoint, Diagnosis, Evaluation, Outcome, TaskDescription
 
 
@@ -26,25 +26,18 @@ def diagnose(
     `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the npz of the worst and best episode, to be shown
     in the text. Raises RunFolderError for a trajectory file that cannot be read.
     """
-    evidence = gather(outcome, points, evaluation, description, failure)
+    episodes = read_trajectories(trajectories) if trajectories is not None else {}
+    evidence = gather(outcome, points, evaluation, description, failure, lasted(episodes))
     components = summarize_components(evidence)
     findings = all_findings(evidence)
-    episodes = (
-        episodes_text(read_trajectories(trajectories), evaluation, description) if trajectories is not None else ""
-    )
-    if evaluation is not None and evaluation.episodes:
-        fitness: float | None = evaluation.fitness_mean()
-    else:
-        fitness = (
-            outcome.fitness
-            if outcome is not None and outcome.fitness is not None
-            else (outcome.training_fitness if outcome is not None else None)
-        )
+    fitness = evidence.score
+    if fitness is None and outcome is not None:
+        fitness = outcome.training_fitness
     return Diagnosis(
         fitness=fitness,
         fitness_values=tuple(each.fitness for each in evidence.checkpoints),
         episode_length_values=tuple(each.episode_length for each in evidence.checkpoints),
         components=components,
         findings=findings,
-        text=designer_text(evidence, components, findings, episodes),
+        text=designer_text(evidence, components, findings, episodes_text(episodes, evaluation, description)),
     )

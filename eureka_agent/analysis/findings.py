@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from eureka_agent.analysis.curves import Evidence, noise, rank_correlation
+from eureka_agent.analysis.curves import MIN_CHECKPOINTS, TIME_OUT, Evidence, noise, rank_correlation
 from eureka_agent.records import DiagnosisFinding
 
 DEAD_SPREAD = 0.01
@@ -30,18 +30,26 @@ SATURATION = 0.5
 """Half of all action entries at their bounds: the policy is a switch, and its gradient is gone there."""
 SATURATION_EXCESS = 0.2
 """… and a fifth more of them than the exploration noise alone would put there."""
+DEVIATION_FACTOR = 1.5
+"""Factor by which a deviation may miss what failures explain: not every episode that failed is counted."""
+ROUNDING = 1e-6
+"""Part of its size by which a constant may seem to change: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
 """The best of ten equal checkpoints is 1.5 standard deviations above the first on average, seldom 3."""
 COLLAPSE_SHARE = 0.4
 """The last checkpoint has lost two fifths or more of what the best one had gained."""
 STD_LOST = 0.2
 """Action noise below a fifth of its first value after a third of the training: what is not found by then is not found."""
-MIN_CHECKPOINTS = 5
-"""Fewer checkpoints with a fitness say nothing about a trend."""
+RARE = 3.0
+"""Deviation of a component, in its mean sizes, from which it is paid seldom and much: s in a share p of the steps has a mean of ps and a
+deviation of about s√p, so this is a ninth of the steps or fewer."""
 
 
 def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Components that never move, by themselves or next to the others."""
+    """Components that never move, by themselves or next to the others; not those that do no harm.
+
+    A constant pays for every further step, or for nothing; a small price or a seldom one may be all that it is meant to be.
+    """
     found = []
     points = evidence.points
     if not points:
@@ -53,13 +61,22 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
     whole = sum(sizes.values())
     for name, size in sizes.items():
         means = [point.components.get(name, 0.0) for point in points]
-        spread = max(_mean([point.component_deviations.get(name, 0.0) for point in points]), max(means) - min(means))
-        if spread <= DEAD_SPREAD * size or size == 0.0:
-            message = f"Component '{name}' is {np.mean(means):.3g} in every step and never changes"
-            advice = "change its scale or its form, or drop it; a bonus for staying alive acts through the episode's length alone"
-        elif spread <= DEAD_SPREAD * whole:
+        deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
+        spread = max(deviation, max(means) - min(means))
+        seldom = (
+            deviation > RARE * size and deviation**2 > whole * size
+        )  # the size when it is paid is deviation² / mean size
+        if size == 0.0:
+            message = f"Component '{name}' is 0 in every step"
+            advice = "if it is to be paid for something, that never happens: lead there; a price for what never happens does no harm"
+        elif _is_constant(spread, size) or seldom or _stops_at_failures(evidence, name, size):
+            continue
+        elif spread <= DEAD_SPREAD * size:
+            message = f"Component '{name}' is {np.mean(means):.3g} in every step and hardly changes"
+            advice = "give it another scale, temperature or form, so that it tells better states from worse ones"
+        elif spread <= DEAD_SPREAD * whole and _mean(means) > 0:
             message = f"Component '{name}' changes by {spread:.2g} where all components together are {whole:.3g}"
-            advice = "raise its weight until it matters, or drop it"
+            advice = "raise its weight, if it is to matter"
         else:
             continue
         found.append(
@@ -68,18 +85,41 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
     return found
 
 
+def _stops_at_failures(evidence: Evidence, name: str, size: float) -> bool:
+    """Paid in every step but the failing ones: s, in all but a share p of the steps, has a deviation of about s√p."""
+    failures = sum(
+        count for point in evidence.points for cause, count in point.terminations.items() if cause != TIME_OUT
+    )
+    share = failures / evidence.points[-1].env_steps
+    deviation = math.sqrt(_mean([point.component_deviations.get(name, 0.0) ** 2 for point in evidence.points]))
+    expected = size * math.sqrt(share)
+    return expected / DEVIATION_FACTOR <= deviation <= expected * DEVIATION_FACTOR
+
+
+def _is_constant(spread: float, size: float) -> bool:
+    """The same number in every step, but for rounding: worth what the length of an episode is."""
+    return spread <= ROUNDING * size
+
+
 def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
-    """One component that outweighs all others."""
+    """One component that outweighs all others, unless it is the task, or the same in every step."""
     shares = evidence.shares()
     if len(shares) < 2:
         return []
     name, share = max(shares.items(), key=lambda item: item[1])
-    if share <= DOMINANT_SHARE:
+    points = evidence.last_third()
+    size = _mean([point.component_magnitudes.get(name, 0.0) for point in points])
+    deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
+    steady = _is_constant(deviation, size) or _stops_at_failures(evidence, name, size)
+    if share <= DOMINANT_SHARE or steady or evidence.follows_fitness(name):
         return []
     return [
         DiagnosisFinding(
             code="dominant-component",
-            message=f"Component '{name}' makes up {share:.0%} of the reward's size; the other {len(shares) - 1} hardly count.",
+            message=(
+                f"Component '{name}' makes up {share:.0%} of the reward's size and does not rise with the fitness; "
+                f"the other {len(shares) - 1} hardly count."
+            ),
             advice=f"scale '{name}' down, unless it alone is the task",
             component=name,
             value=share,
@@ -107,6 +147,7 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
     growth = {
         name: known[-1].components.get(name, 0.0) - known[best].components.get(name, 0.0)
         for name in evidence.component_names()
+        if not evidence.follows_fitness(name)  # the task itself is not to be cut
     }
     component = max(growth, key=lambda name: growth[name], default=None)
     blame = f"; '{component}' grew most, by {growth[component]:.3g} a step" if component is not None else ""
@@ -127,22 +168,30 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Most episodes of the last third end by failure, well before their time."""
-    ended: Counter[str] = Counter()
-    for point in evidence.last_third():
-        ended.update(point.terminations)
-    episodes = sum(ended.values())
-    failures = Counter({cause: count for cause, count in ended.items() if cause != "time_out"})
-    lengths = [
-        (point.episode_length, point.episodes)
-        for point in evidence.last_third()
-        if point.episode_length is not None and point.episodes
-    ]
-    if not episodes or not failures or not lengths:
-        return []
-    share = sum(failures.values()) / episodes
-    length = sum(value * count for value, count in lengths) / sum(count for _, count in lengths)
+    """Most episodes end by failure, well before their time: those without exploration noise, where they are known."""
     longest = evidence.description.max_episode_length
+    if evidence.evaluation is not None and evidence.evaluation.episodes:
+        evaluated = evidence.evaluation.episodes
+        ended = Counter(episode.ended_by for episode in evaluated)
+        length = _mean([episode.length for episode in evaluated])
+        which = f"{len(evaluated)} episodes without exploration noise"
+    elif evidence.lasted:
+        return []
+    else:
+        points = evidence.last_third()
+        ended = sum((Counter(point.terminations) for point in points), Counter[str]())
+        lengths = [
+            (point.episode_length, point.episodes)
+            for point in points
+            if point.episode_length is not None and point.episodes
+        ]
+        if not lengths:
+            return []
+        length = sum(value * count for value, count in lengths) / sum(count for _, count in lengths)
+        which = "the episodes of the training's last third, with exploration noise,"
+    episodes = sum(ended.values())
+    failures = {cause: count for cause, count in ended.items() if cause != TIME_OUT and count}
+    share = sum(failures.values()) / max(1, episodes)
     if share <= EARLY_SHARE or length >= EARLY_LENGTH * longest:
         return []
     cause, count = min(failures.items(), key=lambda item: (-item[1], item[0]))
@@ -150,7 +199,7 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
         DiagnosisFinding(
             code="early-termination",
             message=(
-                f"{share:.0%} of the last episodes ended early, most often by {cause} ({count / episodes:.0%} of all), "
+                f"{share:.0%} of {which} ended early, most often by {cause} ({count / episodes:.0%} of all), "
                 f"after {length:.0f} of {longest} steps on average."
             ),
             advice=f"pay for staying alive and for what keeps {cause} away",
@@ -161,9 +210,9 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Actions at their bounds far more often than exploration noise explains."""
+    """Actions at their bounds far more often than exploration noise explains, in a training that does not get better by it."""
     points = evidence.last_third()
-    if not points:
+    if not points or evidence.learns():
         return []
     saturation = float(np.mean([point.action_saturation for point in points]))
     std = float(np.mean([point.action_std for point in points]))
@@ -174,8 +223,8 @@ def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="saturated-actions",
-            message=f"{saturation:.0%} of the actions are at their bounds (noise alone would put {by_noise:.0%} there).",
-            advice="a higher price on effort or on jumps of the actions",
+            message=f"{saturation:.0%} of the actions are at their bounds (noise alone would put {by_noise:.0%} there), and fitness does not rise.",
+            advice="a term that tells small actions from large ones near the goal, or a price on jumps of the actions",
             value=saturation,
         )
     ]
@@ -258,9 +307,9 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
-    """The action noise shrank to almost nothing within the first third."""
+    """The action noise shrank to almost nothing within the first third, and the policy is none the better for it."""
     points = evidence.points
-    if len(points) < MIN_CHECKPOINTS:
+    if len(points) < MIN_CHECKPOINTS or evidence.learns():
         return []
     first, third = points[0].action_std, points[len(points) // 3].action_std
     if first <= 0 or third > STD_LOST * first:

@@ -28,7 +28,7 @@ def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
 
 
 def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
-    """The reflection as a table: a row of values, then max, mean and min."""
+    """The reflection as a table: a row of values for each component, reward, fitness and episode length."""
     if not evidence.checkpoints:
         return "The training ended before its first checkpoint."
     description = evidence.description
@@ -38,19 +38,12 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
     rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
     width = max(len(name) for name, _ in rows)
     lines = [
-        f"Values at {len(evidence.checkpoints)} checkpoints over {evidence.checkpoints[-1].env_steps} environment steps. Components and reward: mean "
-        f"per step. Fitness: {description.fitness_doc}. Episode length: control steps, {description.max_episode_length} at most."
+        f"The training, in which exploration noise costs fitness: means between {len(evidence.checkpoints)} checkpoints over "
+        f"{evidence.checkpoints[-1].env_steps} environment steps, one seed. Components and reward: a step. Fitness: {description.fitness_doc}. "
+        f"Episode length: control steps, {description.max_episode_length} at most."
     ]
-    lines += [f"{name:<{width}}  {_row(values)}" for name, values in rows]
+    lines += [f"{name:<{width}}  {' '.join(number(value) for value in values)}" for name, values in rows]
     return "\n".join(lines)
-
-
-def _row(values: Sequence[float | None]) -> str:
-    shown = " ".join(number(value) for value in values)
-    known = [value for value in values if value is not None]
-    if not known:
-        return shown
-    return f"{shown} | max {number(max(known))}, mean {number(sum(known) / len(known))}, min {number(min(known))}"
 
 
 def number(value: float | None) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from eureka_agent.analysis.curves import Evidence
+from eureka_agent.analysis.curves import TIME_OUT, Evidence
 from eureka_agent.analysis.reflection import number, reflection
 from eureka_agent.records import ComponentSummary, Diagnosis, DiagnosisFinding
 
+_FINDINGS = "Findings (fitness as in the table, with exploration noise):"
 _SHORT = {
     "dead-component": "dead: {component}",
     "dominant-component": "dominated by {component}",
@@ -26,33 +28,64 @@ _SHORT = {
 def designer_text(
     evidence: Evidence, components: Sequence[ComponentSummary], findings: Sequence[DiagnosisFinding], episodes: str = ""
 ) -> str:
-    """Reflection, evaluation, findings with advice, and the episodes where there are any."""
+    """Reflection, the policy's fitness without noise, findings with advice, and the episodes where there are any."""
     parts = [reflection(evidence, components)]
-    if evidence.evaluation is not None and evidence.evaluation.episodes:
-        parts.append(_evaluation_line(evidence))
+    if policy := _policy_text(evidence):
+        parts.append(policy)
     if evidence.failure:
         parts.append(f"The training broke off: {evidence.failure}")
     if findings:
-        parts.append(
-            "\n".join(["Findings:", *(f"- {finding.message} Advice: {finding.advice}." for finding in findings)])
-        )
+        parts.append("\n".join([_FINDINGS, *(_finding_line(finding) for finding in findings)]))
     if episodes:
         parts.append(episodes)
     return "\n\n".join(parts)
 
 
-def _evaluation_line(evidence: Evidence) -> str:
-    evaluation = evidence.evaluation
-    assert evaluation is not None
-    ends = Counter(episode.ended_by for episode in evaluation.episodes)
-    count = len(evaluation.episodes)
+def without_findings(diagnosis: Diagnosis, dropped: Sequence[DiagnosisFinding]) -> Diagnosis:
+    """The diagnosis as if these had not been found, in its text too."""
+    if not dropped:
+        return diagnosis
+    left = tuple(finding for finding in diagnosis.findings if finding not in dropped)
+    text = diagnosis.text
+    for finding in dropped:
+        text = text.replace(f"\n{_finding_line(finding)}", "")
+    if not left:
+        text = text.replace(f"\n\n{_FINDINGS}", "")
+    return diagnosis.model_copy(update={"findings": left, "text": text})
+
+
+def _finding_line(finding: DiagnosisFinding) -> str:
+    return f"- {finding.message} Advice: {finding.advice}."
+
+
+def _policy_text(evidence: Evidence) -> str:
+    """The policy's fitness without exploration noise: of which policy, over how many episodes, with what spread, and how they ended."""
+    if evidence.score is None:
+        return ""
+    unit = evidence.description.fitness_unit
+    fitness = f"fitness {number(evidence.score)}" + (f" {unit}" if unit not in ("", "1") else "")
+    if evidence.evaluation is None or not evidence.evaluation.episodes:
+        return f"The policy at the last of these points, acting without exploration noise: mean {fitness}."
+    episodes = evidence.evaluation.episodes
+    values = [episode.fitness for episode in episodes]
+    spread = f" (standard deviation between episodes {number(statistics.stdev(values))})" if len(values) > 1 else ""
+    which = f"The policy of checkpoint {evidence.kept + 1}" if evidence.kept is not None else "The policy"
+    text = (
+        f"{which}, which was kept, acting without exploration noise in {len(episodes)} episodes: mean {fitness}{spread}, "
+        f"{number(min(values))} to {number(max(values))}; "
+    )
+    early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
+    if not early:
+        return f"{text}none ended early."
+    causes = Counter(episode.ended_by for episode in early)
     ended = ", ".join(
-        f"{cause} {number / count:.0%}" for cause, number in sorted(ends.items(), key=lambda item: (-item[1], item[0]))
+        f"{cause} {count}" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
     )
-    return (
-        f"Best policy without exploration noise, {count} episodes: fitness {number(evaluation.fitness_mean())} {evidence.description.fitness_unit}; "
-        f"ended by {ended}."
-    )
+    text += f"{len(early)} ended early ({ended}), after {number(statistics.mean(episode.length for episode in early))} steps on average"
+    if len(early) == len(episodes):
+        return f"{text}."
+    others = statistics.mean(episode.fitness for episode in episodes if episode.ended_by == TIME_OUT)
+    return f"{text}, with a mean fitness of {number(statistics.mean(episode.fitness for episode in early))}; the others have {number(others)}."
 
 
 def one_line(diagnosis: Diagnosis) -> str:

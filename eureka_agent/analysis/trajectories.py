@@ -1,4 +1,4 @@
-"""The worst and the best evaluated episode as a compact table: each variable at a few points in time, and how the episode ended."""
+"""The worst and the best evaluated episode: read from their file, and told with how they ended and where they lost fitness."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from eureka_agent.analysis.episode_table import Episode, failed, trajectory_table
+from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
-Episode = Mapping[str, npt.NDArray[np.generic]]
-POINTS = 8
-"""Points in time that a table shows."""
-BEFORE_THE_END = (20, 10, 5, 2)
-"""Steps before the last one that a table of an episode which failed shows in place of some of those: what ended it happened there."""
-_ENTRIES = 4
-"""Entries of a vector that are shown; a longer one is shown by its norm."""
+RECORDED = ("worst", "best")
+"""Names of the episodes that are kept of an evaluation."""
 
 
 def read_trajectories(
@@ -48,54 +45,37 @@ def read_trajectories(
     return episodes
 
 
-def trajectory_table(episode: Episode, description: TaskDescription) -> str:
-    """Every public variable at eight or nine points in time, one a line, with the unit. `episode`: arrays of shape (steps, …)."""
-    shown = [variable for variable in description.public_variables() if variable.name in episode]
-    steps = max((len(episode[variable.name]) for variable in shown), default=0)
-    if steps == 0:
-        return "no steps"
-    places = _places(episode, steps)
-    rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
-    for variable in shown:
-        values = episode[variable.name].reshape(steps, -1).astype(np.float64)
-        label = (
-            f"{variable.name} [{variable.unit}]"
-            if values.shape[1] <= _ENTRIES
-            else f"|{variable.name}| [{variable.unit}]"
-        )
-        rows.append((label, [_entry(values[place]) for place in places]))
-    width = max(len(label) for label, _ in rows)
-    return "\n".join(f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows)
+def length_of(episode: Episode) -> int:
+    """Steps of an episode."""
+    return max((len(values) for values in episode.values() if values.ndim), default=0)
 
 
-def _places(episode: Episode, steps: int) -> npt.NDArray[np.int64]:
-    """The steps that are shown: evenly spread; of an episode that failed fewer of those, and more of its last ones."""
-    failed = "terminated" in episode and bool(episode["terminated"][-1])
-    places = np.linspace(0, steps - 1, POINTS - 3 if failed else POINTS).round().astype(np.int64)
-    last = [steps - 1 - before for before in BEFORE_THE_END if before < steps] if failed else []
-    return np.unique([*places, *last])
-
-
-def _entry(values: npt.NDArray[np.float64]) -> str:
-    if len(values) > _ENTRIES:
-        return number(float(np.linalg.norm(values)))
-    return number(float(values[0])) if len(values) == 1 else f"({', '.join(number(float(value)) for value in values)})"
+def lasted(episodes: Mapping[str, Episode]) -> bool:
+    """Whether neither of the recorded episodes ended by a failure; False where none is recorded, or its end is not."""
+    known = [episodes[name] for name in RECORDED if name in episodes]
+    return bool(known) and all("terminated" in episode and not failed(episode) for episode in known)
 
 
 def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription) -> str:
-    """Both episodes with how they ended, worst first."""
-    parts = []
-    for name in ("worst", "best"):
-        if name in episodes:
-            parts.append(
-                f"{name.capitalize()} episode{_ending(name, evaluation)}:\n{trajectory_table(episodes[name], description)}"
-            )
+    """Where both episodes lost fitness, then each with how it ended and its table, worst first."""
+    shown = {name: episodes[name] for name in RECORDED if name in episodes}
+    traces = {
+        name: episode["fitness"].astype(np.float64)
+        for name, episode in shown.items()
+        if "fitness" in episode and episode["fitness"].ndim == 1 and episode["fitness"].dtype.kind == "f"
+    }
+    lost = losses_text(traces, description)
+    parts = [lost] if lost else []
+    for name, episode in shown.items():
+        ending = _ending(name, episode, evaluation)
+        parts.append(f"{name.capitalize()} episode{ending}:\n{trajectory_table(episode, description)}")
     return "\n\n".join(parts)
 
 
-def _ending(name: str, evaluation: Evaluation | None) -> str:
+def _ending(name: str, episode: Episode, evaluation: Evaluation | None) -> str:
     if evaluation is None or not evaluation.episodes:
-        return ""
+        end = "ended by a failure" if failed(episode) else "ended by its time"
+        return f" ({end} after {length_of(episode)} steps)" if "terminated" in episode else ""
     pick = min if name == "worst" else max
     summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
     return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by} after {summary.length} steps)"

@@ -20,6 +20,9 @@ from eureka_agent.worker.messages import Scored
 
 REVIEW = "review"
 """The step that a model makes."""
+DOUBTS = ("C307", "D313", "D314", "D315")
+"""Warnings that a reward may not say what its author meant: an argument without use, a total or a component that does not move, terms that are not
+the total's. A warning of speed is none: it depends on the machine."""
 
 
 class RunsBehindTheWall(Protocol):
@@ -53,13 +56,18 @@ class Critic:
         novelty: bool = True,
         gate: bool = True,
         reviewer: Reviews | None = None,
+        review_all: bool = True,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass."""
+        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass.
+
+        Without `review_all` it reads that alone which is `doubtful`.
+        """
         self._description = description
         self._runner = runner
         self._novelty = novelty
         self._gate = gate
         self._reviewer = reviewer
+        self._review_all = review_all
         self._scored_on: tuple[KnownEpisodes, ...] = ()
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
@@ -107,10 +115,10 @@ class Critic:
     async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on a source that was let pass, with the review as a further step. `attempt`: its id, for the ledger of what a review costs.
 
-        The same verdict where nobody reviews, where that was done before, and where the budget for models is spent. Raises LanguageModelError where the
-        reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
+        The same verdict where nobody reviews, where there is no reason to, where that was done before, and where the budget for models is spent. Raises
+        LanguageModelError where the reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
         """
-        if self._reviewer is None or REVIEW in verdict.steps_run:
+        if self._reviewer is None or REVIEW in verdict.steps_run or not (self._review_all or doubtful(verdict)):
             return verdict
         begin = time.monotonic()
         try:
@@ -160,3 +168,8 @@ class Critic:
             return None
         returns = {each.attempt: values for each, values in zip(memory.episodes, scored.returns, strict=True)}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
+
+
+def doubtful(verdict: Verdict) -> bool:
+    """Whether there is a reason to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
+    return any(finding.code in DOUBTS for finding in verdict.findings)

@@ -26,6 +26,12 @@ class ParentSummary:
     """What the trajectory analyst made of its training; empty without one."""
     exploits: tuple[str, ...] = ()
     """Ways to cheat it that its reviewer saw, a sentence each."""
+    episodes: int = 0
+    """Over which a training's fitness is a mean; 0 where that is not known."""
+    changes: tuple[str, ...] = ()
+    """How it differs from its own parent, and its children from it, with the fitness before and after, a line each."""
+    stopped: str = ""
+    """Why racing stopped its training; `fitness` is then the score at that rung. Empty for one that came to its end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class TunedReward:
 
 @dataclass(frozen=True)
 class FailureSummary:
-    """An attempt that came to nothing, so that it is not made again."""
+    """An attempt that was turned down or broke off, so that it is not made again."""
 
     id: str
     source: str
@@ -70,7 +76,13 @@ class DesignRequest:
     seed: int
     """Derived from the run's seed, the iteration and the sample, so it differs between the proposals of a run."""
     memory: tuple[ParentSummary, ...] = ()
-    """Other good attempts, best first, shown in brief."""
+    """Other attempts, best first, then those that racing stopped, shown with their code in short."""
+    number: int = 1
+    """Which proposal of its generation this is, from 1. It stands in the prompt, so no two requests of a generation are the same."""
+    angle: int = 0
+    """Which proposal of the run this is, from 0: chooses the angle, or the focus, that tells it from its neighbours."""
+    seed_spread: float | None = None
+    """Standard deviation between trainings of the same reward from different seeds, pooled over this run's; None where none was repeated."""
     siblings: tuple[str, ...] = ()
     """Sources already proposed in this iteration, not to be repeated. Empty where proposals are asked for concurrently."""
     attempt: str = ""

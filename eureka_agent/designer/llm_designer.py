@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from eureka_agent.designer.differences import compact
 from eureka_agent.designer.interface import DesignRequest, Rejection
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
@@ -65,6 +66,11 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         failures=request.failures,
         reads={failure.id: parameter_names(failure.source) for failure in request.failures},
         siblings=request.siblings,
+        number=request.number,
+        angle=request.angle,
+        seed_spread=request.seed_spread,
+        falls=bool(request.description.termination_causes),
+        codes={other.id: compact(other.source) for other in request.memory},
     )
     if request.references:
         order = f"{render('parts/references.md', references=request.references)}\n{order}"

@@ -23,7 +23,14 @@ def normalized(source: str) -> str:
     Source that does not parse is its own normal form.
     """
     tree = parsed(source)
-    return source.strip() if tree is None else ast.dump(_Stripper().visit(tree))
+    return source.strip() if tree is None else ast.dump(without_annotations(tree))
+
+
+def without_annotations(tree: ast.Module) -> ast.Module:
+    """The tree, changed in place: without docstrings, annotations and decorators."""
+    stripped = _Stripper().visit(tree)
+    assert isinstance(stripped, ast.Module)
+    return stripped
 
 
 def same_reward(first: str, second: str) -> bool:

@@ -98,7 +98,14 @@ async def search(
         observer,
         settings.scoring_episodes,
     )
-    critic = Critic(description, dry_runner, novelty=settings.novelty, gate=settings.gate, reviewer=counsel.reviewer)
+    critic = Critic(
+        description,
+        dry_runner,
+        novelty=settings.novelty,
+        gate=settings.gate,
+        reviewer=counsel.reviewer,
+        review_all=counsel.review_all,
+    )
     attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
     analyst = None if counsel.analyst is None else AnalystIfReachable(counsel.analyst, observer)
     briefing = Briefing(run, strategy_of(settings), counsel.models, analyst)

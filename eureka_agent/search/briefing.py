@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from eureka_agent.analysis.text import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
@@ -13,6 +15,7 @@ from eureka_agent.designer.interface import DesignRequest, FailureSummary, Paren
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
+from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.sharing import share
@@ -20,8 +23,10 @@ from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 
 FAILURES_SHOWN = 4
 """Failures that a designer is reminded of, newest first."""
-MEMORY_SHOWN = 4
-"""Good attempts beside the parents that a designer is shown in brief."""
+MEMORY_SHOWN = 3
+"""Good attempts beside the parents that a designer is shown in short."""
+STOPPED_SHOWN = 2
+"""Attempts that racing stopped, which it is shown besides: weaker ones, not mistakes."""
 
 
 REFERENCES_FACT = "told_baselines"
@@ -57,6 +62,12 @@ class Briefing:
         known = {attempt.id: attempt for attempt in history}
         analyses = await self._analyses(plans, known)
         best = ranked(history)
+        stopped = sorted(
+            (attempt for attempt in history if attempt.stage is Stage.STOPPED and last_score(attempt) is not None),
+            key=lambda attempt: (-attempt.rungs[-1].env_steps, -(last_score(attempt) or 0.0), attempt.id),
+        )
+        refused = [attempt for attempt in failures(history) if attempt.stage is not Stage.STOPPED]
+        spread = seed_spread(history)
         trained = tuple(
             TunedReward(attempt.id, attempt.proposal.source, attempt.fitness)
             for attempt in history
@@ -67,18 +78,30 @@ class Briefing:
         requests = []
         for sample, plan, model in zip(samples, plans, answering, strict=True):
             # fresh ones are to owe nothing to what is there
-            shown = [] if plan.operator is Operator.FRESH else best
-            others = [attempt for attempt in shown if attempt.id not in plan.parents][:MEMORY_SHOWN]
+            fresh = plan.operator is Operator.FRESH
+            others = [] if fresh else [attempt for attempt in best if attempt.id not in plan.parents][:MEMORY_SHOWN]
+            weaker = [] if fresh else stopped[:STOPPED_SHOWN]
             requests.append(
                 DesignRequest(
                     description=self._run.description,
                     sentence=self._run.sentence,
                     operator=plan.operator,
                     parents=tuple(
-                        _parent(known[parent], progress, analyses.get(parent, "")) for parent in plan.parents
+                        replace(
+                            self._summary(without_vain(known[parent], history), progress),
+                            analysis=analyses.get(parent, ""),
+                            changes=changes(known[parent], history),
+                        )
+                        for parent in plan.parents
                     ),
-                    failures=tuple(_failure(attempt) for attempt in failures(history)[:FAILURES_SHOWN]),
-                    memory=tuple(_parent(attempt, progress) for attempt in others),
+                    failures=tuple(_failure(attempt) for attempt in refused[:FAILURES_SHOWN]),
+                    memory=(
+                        *(self._summary(without_vain(attempt, history), progress) for attempt in others),
+                        *(self._stopped(attempt) for attempt in weaker),
+                    ),
+                    number=sample + 1,
+                    angle=iteration * self._run.settings.samples + sample,
+                    seed_spread=None if fresh else spread,
                     seed=derive_seed(seed, "design", iteration, sample),
                     attempt=attempt_id(iteration, sample, 0),
                     model=model,
@@ -136,19 +159,34 @@ class Briefing:
             self._run.archive.put_attempt(archived)
         return text
 
+    def _summary(self, attempt: Attempt, progress: float) -> ParentSummary:
+        settings = self._run.settings
+        return ParentSummary(
+            id=attempt.id,
+            source=attempt.proposal.source,
+            fitness=attempt.fitness,
+            diagnosis=attempt.diagnosis,
+            reasoning=attempt.proposal.reasoning,
+            fitness_per_seed=attempt.fitness_per_seed,
+            progress=progress,
+            exploits=_exploits(attempt),
+            episodes=settings.scoring_episodes if progress < 1 else settings.evaluation_episodes,
+        )
 
-def _parent(attempt: Attempt, progress: float, analysis: str = "") -> ParentSummary:
-    return ParentSummary(
-        attempt.id,
-        attempt.proposal.source,
-        attempt.fitness,
-        attempt.diagnosis,
-        attempt.proposal.reasoning,
-        attempt.fitness_per_seed,
-        progress,
-        analysis,
-        _exploits(attempt),
-    )
+    def _stopped(self, attempt: Attempt) -> ParentSummary:
+        """An attempt that racing stopped, with its score at the rung where that was."""
+        settings = self._run.settings
+        progress = attempt.rungs[-1].env_steps / (settings.updates * settings.horizon * settings.num_envs)
+        summary = self._summary(attempt, min(progress, 1.0))
+        return replace(summary, fitness=last_score(attempt), fitness_per_seed=(), stopped=attempt.reason)
+
+
+def without_vain(attempt: Attempt, history: Sequence[Attempt]) -> Attempt:
+    """The attempt with a diagnosis that does not repeat what was advised in vain."""
+    vain = vain_findings(attempt, history)
+    if not vain or attempt.diagnosis is None:
+        return attempt
+    return attempt.model_copy(update={"diagnosis": without_findings(attempt.diagnosis, vain)})
 
 
 def _exploits(attempt: Attempt) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ class Counsel:
     models: tuple[str, ...] = ()
     """Names of the models that share the proposals."""
     reviewer: Reviewer | None = None
+    review_all: bool = True
+    """Whether it reads every reward, or those that the critic doubts."""
     analyst: Analyst | None = None
     desk: Desk | None = None
     """None where no model is asked."""
@@ -118,6 +120,7 @@ def counsel_of(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),
         None if models.reviewer is None else Reviewer(models.seat(models.reviewer, desk), *task),
+        models.review_all,
         None if models.analyst is None else Analyst(models.seat(models.analyst, desk), *task),
         desk,
         budget,

@@ -41,6 +41,8 @@ class Models:
     limits: Limits
     temperature: float | None
     reply_tokens: int | None
+    review_all: bool = True
+    """Whether the reviewer reads every reward: one that a person named does. The designer's own model reads those that the critic doubts."""
     replayed: str = ""
     """Name of the recording that the replies come from; empty where models are asked."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -117,6 +119,7 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
         Limits(money=settings.max_cost, tokens=settings.max_tokens),
         settings.temperature,
         settings.reply_tokens,
+        review_all=settings.reviewer != AUTO,
     )
 
 
@@ -137,6 +140,7 @@ def _replayed(settings: SearchSettings) -> Models:
         Limits(),
         asked.temperature,
         asked.reply_tokens,
+        review_all=asked.reviewer != AUTO,
         replayed=recording.name,
         recorded_settings=recording.settings,
     )

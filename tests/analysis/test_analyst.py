@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import pytest
 from scripted_desk import Cut, NamedModel, ScriptedDesk
 
 from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
-from eureka_agent.analysis.trajectories import trajectory_table
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.llm.seat import Seat
-from eureka_agent.records import Diagnosis, TaskDescription, VariableSpec
+from eureka_agent.records import Diagnosis, TaskDescription
 
 SOURCE = "def compute_reward(cart_position):\n    return -cart_position, {'left': -cart_position}\n"
 DIAGNOSIS = Diagnosis(
@@ -89,21 +87,6 @@ def test_an_endless_analysis_is_bounded() -> None:
     assert len(text) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
     assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {"it", "fell", "again"}, "no word is cut in two"
     assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
-
-
-def test_a_failed_episode_is_shown_closely_before_its_end(description: TaskDescription) -> None:
-    ended = np.zeros(101)
-    ended[-1] = 1.0
-    spec = VariableSpec(name="terminated", shape=(), unit="1", frame="-", doc="d")
-    seen = description.model_copy(update={"variables": (*description.variables, spec)})
-    episode = {"cart_position": np.arange(101.0), "terminated": ended}
-    # evenly at 0, 25, 50, 75, 100; then 20, 10, 5 and 2 steps before the last
-    assert "cart_position [m]  0  25  50  75  80  90  95  98  100\n" in trajectory_table(episode, seen)
-    assert "terminated [1]     0  0  0  0  0  0  0  0  1" in trajectory_table(episode, seen)
-    short = {"cart_position": np.arange(4.0), "terminated": np.array([0.0, 0.0, 0.0, 1.0])}
-    assert "cart_position [m]  0  1  2  3\n" in trajectory_table(short, seen)
-    whole = {"cart_position": np.arange(8.0), "terminated": np.zeros(8)}
-    assert "cart_position [m]  0  1  2  3  4  5  6  7\n" in trajectory_table(whole, seen)
 
 
 @pytest.mark.parametrize("gap", [" " * 200_000, "\t" * 200_000, "\n" * 200_000, " \n" * 100_000])

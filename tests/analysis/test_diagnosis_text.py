@@ -9,8 +9,8 @@ import pytest
 from curve_makers import outcome, point, points
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.analysis.text import one_line
-from eureka_agent.analysis.trajectories import read_trajectories, trajectory_table
+from eureka_agent.analysis.text import one_line, without_findings
+from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
@@ -29,20 +29,24 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
     sizes = {"centred": 0.9, "effort": 0.1}
     curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
     diagnosis = diagnose(trained, curve, EVALUATION, description)
-    # centred: mean (0.3 + 0.6 + 1.2)/3 = 0.7; effort: −0.35/3 = −0.117; reward 1.75/3 = 0.583; fitness of the known ones 2; evaluated (2+5+5)/3 = 4
+    # (2 − 4)² + 1 + 1 = 6 over n − 1 = 2: a deviation of sqrt(3) = 1.73
+    # evaluated (2 + 5 + 5)/3 = 4
     assert diagnosis.text == (
-        "Values at 3 checkpoints over 3000 environment steps. Components and reward: mean per step. "
-        "Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
-        "centred         0.3 0.6 1.2 | max 1.2, mean 0.7, min 0.3\n"
-        "effort          -0.05 -0.1 -0.2 | max -0.05, mean -0.117, min -0.2\n"
-        "reward          0.25 0.5 1 | max 1, mean 0.583, min 0.25\n"
-        "fitness [s]     – 1.5 2.5 | max 2.5, mean 2, min 1.5\n"
-        "episode length  – 100 100 | max 100, mean 100, min 100\n"
+        "The training, in which exploration noise costs fitness: means between 3 checkpoints over 3000 environment steps, one seed. "
+        "Components and reward: a step. Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
+        "centred         0.3 0.6 1.2\n"
+        "effort          -0.05 -0.1 -0.2\n"
+        "reward          0.25 0.5 1\n"
+        "fitness [s]     – 1.5 2.5\n"
+        "episode length  – 100 100\n"
         "\n"
-        "Best policy without exploration noise, 3 episodes: fitness 4 s; ended by time_out 67%, left_the_rail 33%.\n"
+        "The policy of checkpoint 3, which was kept, acting without exploration noise in 3 episodes: mean fitness 4 s "
+        "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
+        "the others have 5.\n"
         "\n"
-        "Findings:\n"
-        "- Component 'centred' makes up 90% of the reward's size; the other 1 hardly count. Advice: scale 'centred' down, unless it alone is the task."
+        "Findings (fitness as in the table, with exploration noise):\n"
+        "- Component 'centred' makes up 90% of the reward's size and does not rise with the fitness; the other 1 hardly count. "
+        "Advice: scale 'centred' down, unless it alone is the task."
     )
     assert diagnosis.fitness == 4.0
     assert diagnosis.fitness_values == (None, 1.5, 2.5)
@@ -67,7 +71,7 @@ def test_a_training_without_a_point_is_diagnosed_too(description: TaskDescriptio
     assert diagnosis.text.startswith("The training ended before its first checkpoint.")
 
 
-def test_episodes_are_shown_at_eight_points_with_their_end(description: TaskDescription, tmp_path: Path) -> None:
+def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_path: Path) -> None:
     path = tmp_path / "trajectories.npz"
     position = np.linspace(0.0, 0.99, 100)
     secret = np.ones(100)
@@ -81,20 +85,36 @@ def test_episodes_are_shown_at_eight_points_with_their_end(description: TaskDesc
         },
     )
     text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
-    # 100 steps at 0, 14, 28, 42, 57, 71, 85, 99; a step is 0.02 s, and the first one ends at 0.02 s
+    # 100 steps, the 100/64 = 1.6th and on by doubling: 2, 3, 6, 13, 25, 50, 100; counted from 0 one less
     assert "Worst episode (fitness 2, ended by left_the_rail after 100 steps):" in text
-    assert "time [s]           0.02  0.3  0.58  0.86  1.16  1.44  1.72  2\n" in text
-    assert "cart_position [m]  0  0.14  0.28  0.42  0.57  0.71  0.85  0.99\n" in text
+    assert "time [s]           0.02  0.04  0.06  0.12  0.26  0.5  1  2\n" in text
+    assert "cart_position [m]  0  0.01  0.02  0.05  0.12  0.24  0.49  0.99\n" in text
+    assert "constant: actions 0\n" in text
     assert "Best episode (fitness 5, ended by time_out after 500 steps):" in text
     assert "secret" not in text
 
 
-def test_long_vectors_are_shown_by_their_norm(description: TaskDescription) -> None:
-    wide = description.model_copy(
-        update={"variables": (description.variables[1].model_copy(update={"name": "joints", "shape": (6,)}),)}
-    )
-    # |(1, 1, 1, 1, 0, 0)| = 2
-    assert "|joints| [m]  2" in trajectory_table({"joints": np.array([[1, 1, 1, 1, 0, 0]])}, wide)
+def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
+    sizes = {"centred": 0.9, "effort": 0.1}
+    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
+    trained = outcome([1.5] * 6, [0.5] * 6, {"centred": [0.9] * 6, "effort": [-0.1] * 6})
+    diagnosis = diagnose(trained, curve, EVALUATION, description)
+    dominant, flat = diagnosis.findings[1], diagnosis.findings[0]
+    assert (flat.code, dominant.code) == ("no-learning", "dominant-component")
+    left = without_findings(diagnosis, (dominant,))
+    assert left.findings == (flat,)
+    assert left.text == diagnosis.text.replace(f"\n- {dominant.message} Advice: {dominant.advice}.", "")
+    assert len(left.text) < len(diagnosis.text)
+    assert "Findings" not in without_findings(diagnosis, diagnosis.findings).text
+    assert without_findings(diagnosis, ()) is diagnosis
+
+
+def test_a_policy_under_way_is_not_called_the_best(description: TaskDescription) -> None:
+    """At a rung a policy has a score without noise, and two of its episodes, whose end is all that is known of ends."""
+    scored = outcome([1.0, 2.0]).model_copy(update={"fitness": 4.5})
+    text = diagnose(scored, points(), None, description).text
+    assert "The policy at the last of these points, acting without exploration noise: mean fitness 4.5 s." in text
+    assert "kept" not in text
 
 
 def test_a_file_that_is_no_trajectory_is_an_error(tmp_path: Path) -> None:

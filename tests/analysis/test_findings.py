@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from curve_makers import evidence, point, points
 
 from eureka_agent.analysis import findings
 from eureka_agent.analysis.curves import noise, rank_correlation
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation, TaskDescription
 
 # the description of tests/conftest.py: 500 steps an episode, solved from a fitness of 8
 
@@ -112,7 +114,8 @@ def test_early_ends_name_the_most_common_cause(description: TaskDescription) -> 
     assert (finding.cause, finding.value) == ("fell", pytest.approx(0.8))
     assert (
         finding.message
-        == "80% of the last episodes ended early, most often by fell (60% of all), after 50 of 500 steps on average."
+        == "80% of the episodes of the training's last third, with exploration noise, ended early, most often by fell (60% of all), "
+        "after 50 of 500 steps on average."
     )
 
 
@@ -206,3 +209,118 @@ def test_an_unremarkable_training_has_no_findings(description: TaskDescription) 
     fitness = [0.0, 1.0, 2.0, 3.0, 4.0, 4.5, 4.6, 4.4, 4.5, 4.55]
     parts = {"a": [0.6] * 10, "b": [0.4] * 10}
     assert findings.all_findings(evidence(description, fitness, components=parts)) == ()
+
+
+# ── what is no fault ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_bonus_for_every_step_is_not_dead(description: TaskDescription) -> None:
+    """It is the price of an early end. What is saturated changes a little, and is found."""
+    curve = points(component_deviations={"a": 0.3, "b": 0.0})
+    assert findings.dead_components(evidence(description, curve=curve)) == []
+    curve = points(component_deviations={"a": 0.3, "b": 1e-4})
+    (finding,) = findings.dead_components(evidence(description, curve=curve))
+    assert "drop" not in finding.advice
+
+
+def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescription) -> None:
+    """0.74 in all but one of 20,000 steps, in each of which an episode failed: a deviation of 0.74 sqrt(1 / 20000) = 0.00523, below 1 %."""
+    paid = {"alive": 0.74, "forward": 1.0}
+
+    def curve(deviation: float, failures: int) -> list[CurvePoint]:
+        return [
+            point(
+                index,
+                env_steps=20_000 * (index + 1),
+                components=paid,
+                component_magnitudes=paid,
+                component_deviations={"alive": deviation, "forward": 0.5},
+                terminations={"fell": failures, "time_out": 40},
+            )
+            for index in range(9)
+        ]
+
+    assert findings.dead_components(evidence(description, curve=curve(0.00523, 1), components={})) == []
+    # where nobody falls, or a hundred do, something else moves it
+    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 0), components={}))) == 1
+    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 100), components={}))) == 1
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_what_is_paid_seldom_and_much_is_not_dead(description: TaskDescription, sign: float) -> None:
+    # 2 in one step of 100,000, next to 1 in every step: a mean of 0.00002 and a deviation of 2 sqrt(0.00001) = 0.00632, below 1 % of all
+    means, sizes = {"a": 1.0, "b": sign * 0.00002}, {"a": 1.0, "b": 0.00002}
+    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00632})
+    assert findings.dead_components(evidence(description, curve=curve)) == []
+    # a bonus of 0.05 in one step of a thousand is lost beside the rest: 0.05 sqrt(0.001) = 0.00158
+    means, sizes = {"a": 1.0, "b": 0.00005}, {"a": 1.0, "b": 0.00005}
+    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00158})
+    assert [each.component for each in findings.dead_components(evidence(description, curve=curve))] == ["b"]
+
+
+def test_a_small_price_is_not_to_be_raised(description: TaskDescription) -> None:
+    sizes = {"a": 1.0, "effort": 0.002}
+    deviations = {"a": 0.3, "effort": 0.002}
+    priced = points(
+        components={"a": 1.0, "effort": -0.002}, component_magnitudes=sizes, component_deviations=deviations
+    )
+    paid = points(components={"a": 1.0, "effort": 0.002}, component_magnitudes=sizes, component_deviations=deviations)
+    parts = {"a": [1.0], "effort": [0.002]}
+    assert findings.dead_components(evidence(description, curve=priced, components=parts)) == []
+    assert len(findings.dead_components(evidence(description, curve=paid, components=parts))) == 1
+
+
+STEADY = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5]
+
+
+def test_the_task_itself_may_outweigh_everything(description: TaskDescription) -> None:
+    sizes = {"forward": 9.0, "effort": 0.2}
+    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"forward": 1.0, "effort": 0.2})
+    task = {"forward": [2.0 * value for value in STEADY], "effort": [0.2] * 10}
+    assert findings.dominant_component(evidence(description, STEADY, curve, components=task)) == []
+    other = {"forward": [9.0 - value for value in STEADY], "effort": [0.2] * 10}
+    (finding,) = findings.dominant_component(evidence(description, STEADY, curve, components=other))
+    assert finding.component == "forward"
+    # a bonus for every step outweighs the rest without hiding it
+    constant = points(
+        components=sizes, component_magnitudes=sizes, component_deviations={"forward": 0.0, "effort": 0.2}
+    )
+    assert findings.dominant_component(evidence(description, STEADY, constant, components=other)) == []
+
+
+def test_what_cheats_is_not_the_term_that_is_the_task(description: TaskDescription) -> None:
+    """The task's term grew most in all, but it fell with the fitness; something else grew while it did."""
+    components = {"task": FALLING, "hover": [value - 0.05 for value in RISING]}
+    (finding,) = findings.reward_hacking(evidence(description, FALLING, reward=RISING, components=components))
+    assert finding.component == "hover"
+    curve = points(components={"task": 1.0}, component_magnitudes={"task": 1.0}, component_deviations={"task": 0.3})
+    alone = evidence(description, FALLING, curve, reward=RISING, components={"task": FALLING})
+    (finding,) = findings.reward_hacking(alone)
+    assert (finding.component, finding.advice) == (None, "pay for the task itself")
+
+
+def test_actions_at_their_bounds_are_no_fault_of_what_gets_better(description: TaskDescription) -> None:
+    curve = points(action_saturation=0.9, action_std=0.5)
+    assert findings.saturated_actions(evidence(description, STEADY, curve)) == []
+    (finding,) = findings.saturated_actions(evidence(description, STEADY[::-1], curve))
+    assert "effort" not in finding.advice
+
+
+def test_episodes_without_noise_decide_what_ends_early(description: TaskDescription) -> None:
+    """With exploration noise nearly all end early; of the evaluated ones, who are what counts, few do."""
+    curve = points(terminations={"fell": 17, "time_out": 3}, episodes=20, episode_length=60.0)
+    assert len(findings.early_termination(evidence(description, curve=curve))) == 1
+    lives = EpisodeSummary(fitness=5.0, length=500, ended_by="time_out")
+    falls = EpisodeSummary(fitness=1.0, length=50, ended_by="fell")
+    calm = Evaluation(episodes=(lives, lives, lives, falls), seed=1)
+    assert findings.early_termination(evidence(description, curve=curve, evaluation=calm)) == []
+    (finding,) = findings.early_termination(
+        evidence(description, curve=points(), evaluation=Evaluation(episodes=(falls, falls, falls, lives), seed=1))
+    )
+    # (50 + 50 + 50 + 500) / 4 = 162.5
+    assert finding.message == (
+        "75% of 4 episodes without exploration noise ended early, most often by fell (75% of all), after 162 of 500 steps on average."
+    )
+    # at a rung only the worst and the best episode are known
+    known = replace(evidence(description, curve=curve), lasted=True)
+    assert findings.early_termination(known) == []

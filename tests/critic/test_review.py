@@ -271,6 +271,21 @@ async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) 
     assert len(desk.requests) == 1
 
 
+async def test_what_gives_no_reason_is_reviewed_only_where_everything_is(description: TaskDescription) -> None:
+    """A note, such as on what was mended, is no reason, nor how busy the machine is; a component that never moves is."""
+    note = Finding(code="M401", severity="note", message="renamed")
+    slow = Finding(code="D309", severity="warning", message="one call takes 30 ms")
+    clean = WARNED.model_copy(update={"findings": (note, slow)})
+    desk = ScriptedDesk(answer(), answer())
+    reviewer = Reviewer(Seat(NamedModel(), desk), description, SENTENCE)
+    wary = Critic(description, Passes(), reviewer=reviewer, review_all=False)
+    assert await wary.review(SOURCE, clean, "1-05") is clean
+    assert desk.requests == []
+    assert "review" in (await wary.review(SOURCE, WARNED, "1-05")).steps_run
+    assert "review" in (await Critic(description, Passes(), reviewer=reviewer).review(SOURCE, clean, "1-05")).steps_run
+    assert len(desk.requests) == 2
+
+
 async def test_without_a_budget_the_step_is_left_out(description: TaskDescription) -> None:
     assert await critic_of(description, ScriptedDesk(BudgetSpentError("spent"))).review(SOURCE, WARNED, "") is WARNED
 

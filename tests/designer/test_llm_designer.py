@@ -175,16 +175,64 @@ def test_nobody_is_asked_to_tune_weights(description: TaskDescription) -> None:
         opening(design_request(description, Operator.TUNE_WEIGHTS, parent("1-01")))
 
 
-def test_the_prompt_tells_how_far_a_parents_trainings_differ(description: TaskDescription) -> None:
-    twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0))
-    content = order_of(design_request(description, Operator.IMPROVE, twice))
-    assert "attempt 1-01, fitness 5, the mean of 2 trainings from different seeds (8, 2)\n\n```python" in content
-    assert "What its first training showed:" in content
-    once = order_of(design_request(description, Operator.IMPROVE, replace(twice, fitness_per_seed=(8.0,))))
-    assert "attempt 1-01, fitness 5\n\n```python" in once
-    early = order_of(design_request(description, Operator.IMPROVE, replace(twice, progress=0.7)))
-    assert "attempt 1-01, fitness 5 after 70 % of its training, the mean of 2 trainings" in early
+def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None:
+    def told(summary: ParentSummary) -> str:
+        return order_of(design_request(description, Operator.IMPROVE, summary))
+
+    twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0), episodes=32)
+    # (8 - 5)² + (2 - 5)² = 18 over n - 1 = 1
+    assert (
+        "attempt 1-01, fitness 5\n\nThat is without exploration noise: the mean of 2 trainings from different seeds (8, 2; standard deviation 4.243), "
+        "of the policy that was kept, in 32 episodes each.\n\n```python"
+    ) in told(twice)
+    assert "What its first training showed:" in told(twice)
+    once = told(replace(twice, fitness_per_seed=(8.0,)))
+    assert "noise: one training, one seed, of the policy that was kept, in 32 episodes.\n\n```python" in once
     assert "What its training showed:" in once
+    early = replace(twice, fitness_per_seed=(8.0,), progress=0.7, episodes=16)
+    assert "attempt 1-01, fitness 5 after 70 % of its training\n" in told(early)
+    assert "of the policy at that point, in 16 episodes.\n\n```python" in told(early)
+    assert early.diagnosis is not None
+    ended = replace(early, diagnosis=early.diagnosis.model_copy(update={"fitness": 6.5}))
+    assert (
+        "in 16 episodes. All attempts are compared at that point; what is below is of its training's end, with fitness 6.5.\n\n```python"
+    ) in told(ended)
+    assert "That is without" not in told(parent("1-02", None)), "of nothing nothing is said"
+
+
+def test_what_was_changed_follows_the_diagnosis(description: TaskDescription) -> None:
+    changed = replace(parent("1-01"), changes=("2-03, made from 1-01: + term upright\n# What to do: fitness 3 → 4",))
+    content = order_of(design_request(description, Operator.IMPROVE, changed))
+    line = "\n\n- 2-03, made from 1-01: + term upright # What to do: fitness 3 → 4\n\n"
+    assert content.index("the term centred of 1-01 never moves") < content.index(line)
+    assert "What was changed" not in order_of(design_request(description, Operator.IMPROVE, parent("1-01")))
+
+
+@pytest.mark.parametrize("operator", ASKED)
+def test_no_two_requests_of_a_generation_are_the_same(description: TaskDescription, operator: Operator) -> None:
+    request = design_request(description, operator, *(() if operator is Operator.FRESH else (parent("1-01"),)))
+    orders = [order_of(replace(request, number=number + 1, angle=7 + number)) for number in range(200)]
+    assert len(set(orders)) == 200
+
+
+def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angle(description: TaskDescription) -> None:
+    orders = [order_of(replace(design_request(description), number=place + 1, angle=place)) for place in range(13)]
+    angles = [re.findall(r"^> (.*)$", order, re.MULTILINE) for order in orders]
+    assert angles[0] == []
+    assert all(len(angle) == 1 for angle in angles[1:])
+    assert len({angle[0] for angle in angles[1:12]}) == 11, "as many as there are"
+    assert angles[12] == angles[1]
+    assert "Another proposal has had this angle" in orders[12]
+    assert "Another proposal has had this angle" not in "".join(orders[:12])
+
+
+def test_a_focus_fits_the_environment(description: TaskDescription) -> None:
+    request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), angle=2)
+    assert "> Fewer early ends" in order_of(request)
+    endless = replace(request, description=description.model_copy(update={"termination_causes": ()}))
+    assert "> An even result" in order_of(endless)
+    orders = [order_of(replace(request, angle=angle)) for angle in range(5)]
+    assert len({re.findall(r"^> [A-Z][a-z ]+:", order, re.MULTILINE)[0] for order in orders}) == 5
 
 
 def test_the_analysts_words_follow_the_diagnosis(description: TaskDescription) -> None:
@@ -223,25 +271,44 @@ def test_a_long_line_is_told_from_its_last_steps(description: TaskDescription) -
     assert "3-01" not in content
 
 
-def test_other_good_attempts_are_shown_in_a_line_each(description: TaskDescription) -> None:
+def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDescription) -> None:
     component = ComponentSummary(name="centred", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=0.714)
     finding = DiagnosisFinding(code="dead-component", message="effort never changes", advice="drop it")
     first = parent("1-03", 2.5)
     assert first.diagnosis is not None
-    first = replace(
-        first,
-        diagnosis=first.diagnosis.model_copy(update={"components": (component,), "findings": (finding, finding)}),
-        reasoning="Staying pays.\n\n# What to do\n" + "more " * 500,
+    diagnosis = first.diagnosis.model_copy(
+        update={"components": (component,), "findings": (finding, finding), "fitness_values": (None, 1.0, 2.345)}
+    )
+    first = replace(first, diagnosis=diagnosis, reasoning="Staying pays.\n\n# What to do\n" + "more " * 500)
+    stopped = replace(
+        parent("1-06", 1.5), progress=0.3, stopped="fitness 1.5, clearly behind\nthe median of 2", reasoning=""
     )
     request = replace(
-        design_request(description, Operator.IMPROVE, parent("1-01")), memory=(first, parent("1-06", None))
+        design_request(description, Operator.IMPROVE, parent("1-01")), memory=(first, stopped), seed_spread=0.5
     )
-    (line,) = [line for line in order_of(request).splitlines() if line.startswith("- 1-03")]
-    shares = "terms with their shares of the reward's size: centred 71 %; found: dead-component"
-    assert line.startswith(f"- 1-03, fitness 2.5; {shares}. Staying pays. # What to do more more")
-    assert len(line) < 400
-    assert "- 1-06, fitness unknown. reasons of 1-06" in order_of(request)
-    assert order_of(request).count(REWARD.strip()) == 1, "the parent's source alone"
+    content = order_of(request)
+    assert "different seeds differ by 0.5 in fitness" in content
+    begin = (
+        "## 1-03, fitness 2.5\n\nFitness over its training, with exploration noise: – 1 2.35. "
+        "Terms by their shares of the reward's size: centred 71 %.\n\n```python\n"
+    )
+    assert begin in content
+    assert (
+        "\n## 1-06, fitness 1.5 after 30 % of its training, weaker: fitness 1.5, clearly behind the median of 2\n"
+        in content
+    )
+    assert content.count("```python\ndef compute_reward(cart_position):\n    return (-cart_position.abs(), ") == 2
+    assert "# of 1-03" not in content, "the comments are the parents' alone"
+    assert "Staying pays" not in content
+    assert "different seeds" not in order_of(replace(request, seed_spread=None))
+
+
+def test_long_code_of_another_attempt_is_cut_off(description: TaskDescription) -> None:
+    long = replace(parent("1-03"), source=REWARD + "X = 1.0\n" * 5_000)
+    request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), memory=(long,) * 3)
+    assert len(order_of(request)) < 10_000
+    broken = replace(parent("1-03"), source="def (```\n" * 5_000)
+    assert len(order_of(replace(request, memory=(broken,)))) < 10_000
 
 
 def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> None:

@@ -51,7 +51,7 @@ def command(puck: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch) ->
 
     def arguments(*more: str, iterations: int = 2, samples: int = 3) -> tuple[str, ...]:
         sizes = ("--iterations", str(iterations), "--samples", str(samples), "--finalists", "0", "--confirm", "0")
-        model = ("--model", "openai/test", "--base-url", server.base_url)
+        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "openai/test")
         return ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model, "--seed", "1", *more)
 
     return arguments
@@ -100,6 +100,16 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
         (each["id"], each["stage"]) for each in found["attempts"]
     ]
     assert eureka.json("show", "latest", "--cost")["total"]["money"] == "0"
+
+
+def test_the_designers_own_model_reviews_nothing_without_a_reason(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]]
+) -> None:
+    arguments = list(command("--analyst", "off", iterations=1, samples=2))
+    at = arguments.index("--reviewer")
+    del arguments[at : at + 2]
+    eureka(*arguments)
+    assert [message["role"] for message in stored(eureka.run_folder())] == ["designer", "designer"]
 
 
 def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(

@@ -65,9 +65,12 @@ async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
     assert stopped.diagnosis is not None
     assert search.trials.steps["1-02"] == 400
     assert search.trials.steps["1-01"] == 700
-    # the next generation is reminded of it, and it is no parent and no finalist
+    # the next generation is shown it as a weaker attempt, not as a mistake, and it is no parent and no finalist
     told = search.designer.requests[4]
-    assert [(failure.id, failure.stage) for failure in told.failures] == [("1-02", "stopped")]
+    assert told.failures == ()
+    weaker = told.memory[-1]
+    assert (weaker.id, weaker.fitness, weaker.progress, weaker.stopped) == ("1-02", 1.0, 0.4, stopped.reason)
+    assert [other.stopped for other in told.memory[:-1]] == [""] * (len(told.memory) - 1)
     assert {parent.id for request in search.designer.requests for parent in request.parents} <= {"1-04", "1-03"}
     report = run_report(run)
     assert {score.name for score in report.scores} == {"2-01", "2-03", "human", "sparse"}

@@ -20,6 +20,25 @@ def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(make_att
     assert crossed == [("1-01", "2-01")]
 
 
+def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(make_attempt: Callable[..., Attempt]) -> None:
+    # the median of 9, 8, 3, 2 is 5.5: 8 is above (9 + 5.5) / 2 = 7.25
+    history = [make_attempt(0, 0, 3.0), make_attempt(0, 1, 9.0), make_attempt(0, 2, 8.0), make_attempt(0, 3, 2.0)]
+    plans = [(plan.operator, plan.parents) for plan in Greedy().plan(1, history, 8)]
+    first, second = "1-02", "1-03"
+    assert plans == [
+        (Operator.IMPROVE, (first,)),
+        (Operator.RETUNE_WEIGHTS, (first,)),
+        (Operator.MUTATE_STRUCTURE, (first,)),
+        (Operator.CROSSOVER, (first, second)),
+        (Operator.IMPROVE, (second,)),
+        (Operator.RETUNE_WEIGHTS, (second,)),
+        (Operator.MUTATE_STRUCTURE, (second,)),
+        (Operator.DIFFERENT, (first,)),
+    ]
+    history[2] = make_attempt(0, 2, 7.0)  # the median is 5: 7 is not above (9 + 5) / 2
+    assert {plan.parents[0] for plan in Greedy().plan(1, history, 8)} == {first}
+
+
 def test_greedy_does_not_cross_where_one_parent_is_all_there_is(make_attempt: Callable[..., Attempt]) -> None:
     plans = Greedy().plan(1, [make_attempt(0, 0, 1.0), make_attempt(0, 1)], 8)
     assert Operator.CROSSOVER not in {plan.operator for plan in plans}

@@ -105,7 +105,7 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert parent.diagnosis.fitness == 9.0
     assert parent.diagnosis.fitness_values == (5.0,) * 7  # of ten checkpoints those up to 70 %
     # the episodes at that rung, in which the cart is where its score says
-    assert "Worst episode:\ntime [s]           0.02  0.04  0.06\ncart_position [m]  9  9  9" in parent.diagnosis.text
+    assert "Worst episode:\ntime [s]  0.02  0.04  0.06\nconstant: cart_position 9" in parent.diagnosis.text
     assert "Best episode:" in parent.diagnosis.text
     assert not list(run.folder.rglob("midway-*"))
     assert trials.requests[0].pauses == (700,)  # nobody is stopped, so nobody pauses before

@@ -1,7 +1,8 @@
-"""Greedy evolution: everything starts from the best attempt so far."""
+"""Greedy evolution: everything starts from the best attempts so far."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from eureka_agent.ranking import ranked
@@ -13,7 +14,8 @@ class Greedy:
     """Eureka's evolution (Ma et al. 2023): every generation starts from the best attempt so far and what was learned from it.
 
     Beside improving the best one, part of a generation changes its structure, retunes its weights, crosses it with the runner-up, and tries
-    something else, so that one lucky parent does not decide the whole search.
+    something else. Where an operator comes round again it starts from the runner-up, if that is nearly as good: so one lucky parent does not
+    decide the whole search.
     """
 
     _OPERATORS = (
@@ -32,15 +34,25 @@ class Greedy:
         best = ranked(finished)
         if not best:
             return [ProposalPlan(Operator.FRESH)] * samples
+        second = _close_runner_up(best)
         plans = []
         for sample in range(samples):
             operator = self._OPERATORS[sample % len(self._OPERATORS)]
             if operator is Operator.CROSSOVER and len(best) < 2:
                 operator = Operator.MUTATE_STRUCTURE
-            parents = (best[0].id, best[1].id) if operator is Operator.CROSSOVER else (best[0].id,)
+            again = operator in self._OPERATORS[: sample % len(self._OPERATORS)]
+            parents = (best[0].id, best[1].id) if operator is Operator.CROSSOVER else (second if again else best[0].id,)
             plans.append(ProposalPlan(operator, parents))
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
         """The best attempt so far."""
         return next(iter(ranked(finished)), None)
+
+
+def _close_runner_up(best: Sequence[Attempt]) -> str:
+    """The second best where its fitness is nearer to the best one's than to the median; else the best."""
+    fitness = [attempt.fitness for attempt in best if attempt.fitness is not None]
+    if len(fitness) < 2 or fitness[1] <= (fitness[0] + statistics.median(fitness)) / 2:
+        return best[0].id
+    return best[1].id

@@ -1,0 +1,72 @@
+"""A prompt as the designers of a stored run's next generation would be sent it, and its size.
+
+    python benchmarks/prompt.py RUN [--operator improve] [--iteration 2] [--all]
+
+Asks nobody, and changes nothing. Tokens are characters / 4. With `--all` it counts a whole generation's requests, what is equal in all of them (and may be
+cached) apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from eureka_agent.archive.run_folder import find_run, open_run
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.llm_designer import opening
+from eureka_agent.records import Operator
+from eureka_agent.search.assembly import strategy_of
+from eureka_agent.search.briefing import Briefing
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def requests_of(name: str, iteration: int) -> list[DesignRequest]:
+    """The requests of a generation, counted from 1, made from all attempts before it as they stand in the archive."""
+    run = open_run(find_run(name), reading=True)
+    try:
+        history = [attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1]
+        briefing = Briefing(run, strategy_of(run.settings))
+        found = asyncio.run(briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0))
+    finally:
+        run.archive.close()
+    return [request for request in found if request.operator is not Operator.TUNE_WEIGHTS]
+
+
+def tokens(text: str) -> int:
+    """About as many as most models' vocabularies make of it."""
+    return round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def main() -> int:
+    """Print a prompt, or the sizes of a generation's."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("--operator", default="improve")
+    parser.add_argument("--iteration", type=int, default=2)
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    found = requests_of(arguments.run, arguments.iteration)
+    if arguments.all:
+        for request in found:
+            system, order = opening(request)
+            print(
+                f"{request.operator.value:18} {tokens(system.content):6,} shared, {tokens(order.content):6,} of its own"
+            )
+        return 0
+    chosen = next((request for request in found if request.operator.value == arguments.operator), None)
+    if chosen is None:
+        print(
+            f"error: this generation asks for {', '.join(dict.fromkeys(each.operator.value for each in found))}",
+            file=sys.stderr,
+        )
+        return 2
+    order = opening(chosen)[1].content
+    print(order)
+    print(f"{tokens(order):,} tokens", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

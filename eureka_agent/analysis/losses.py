@@ -1,0 +1,116 @@
+"""Lost fitness by cause: the time before a policy does the task, an early end, and a lower rate in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eureka_agent.analysis.reflection import number
+from eureka_agent.records import TaskDescription
+
+Trace = npt.NDArray[np.float64]
+"""Fitness of each step of an episode. Shape: (steps,)."""
+
+WINDOW_SHARE = 0.1
+"""Part of the longest episode over which a rate has to be held: a single good step is no rate."""
+ARRIVAL = 0.8
+"""Part of the way from nothing to the highest rate from which a policy counts as doing the task."""
+ROUNDING = 1e-9
+"""Part of a rate by which sums may miss it."""
+ADDITIVE = ("sum", "mean")
+"""Reductions under which every step has a part in the fitness."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """An episode's fitness below that of the highest rate held for the longest episode. The three parts add up to the gap."""
+
+    late: float
+    """In the steps before the policy comes near the highest rate."""
+    early_end: float
+    """By the steps that the episode does not have."""
+    low_rate: float
+    """In the steps between."""
+    arrival: int | None
+    """Steps before it comes near the highest rate; None where it never does."""
+
+
+def window_of(longest: int) -> int:
+    """Steps over which a rate is taken, in episodes of at most `longest` steps."""
+    return max(1, round(WINDOW_SHARE * longest))
+
+
+def rates(trace: Trace, window: int) -> Trace:
+    """Mean fitness a step over each window of the trace; over all of it where it is shorter. Shape: (steps - window + 1,)."""
+    window = min(window, len(trace))
+    sums = np.concatenate(([0.0], np.cumsum(trace)))
+    return (sums[window:] - sums[:-window]) / window
+
+
+def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction: str) -> Losses:
+    """An episode's losses against `highest`, the highest rate held in any of the episodes. `lowest`: the rate of doing nothing for the task."""
+    held = rates(trace, window_of(longest))
+    bar = lowest + ARRIVAL * (highest - lowest)
+    reached = np.flatnonzero(held >= bar - ROUNDING * abs(bar))
+    arrival = int(reached[0]) if len(reached) else None
+    missing = np.where(np.abs(highest - trace) > ROUNDING * highest, highest - trace, 0.0)
+    before = len(trace) if arrival is None else arrival
+    # under a mean an end costs nothing by itself, and every step counts by its part of the episode
+    scale = 1.0 / len(trace) if reduction == "mean" else 1.0
+    absent = 0 if reduction == "mean" else longest - len(trace)
+    return Losses(
+        late=scale * float(missing[:before].sum()),
+        early_end=highest * absent,
+        low_rate=scale * float(missing[before:].sum()),
+        arrival=arrival,
+    )
+
+
+def losses_text(traces: Mapping[str, Trace], description: TaskDescription) -> str:
+    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained in any of them."""
+    traces = {name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()}
+    if description.fitness_reduction not in ADDITIVE or not traces:
+        return ""
+    longest = description.max_episode_length
+    held = np.concatenate([rates(trace, window_of(longest)) for trace in traces.values()])
+    highest, lowest = float(held.max()), min(0.0, float(held.min()))
+    if highest <= 0.0:
+        return ""
+    summed = description.fitness_reduction == "sum"
+    whole = highest * longest if summed else highest
+    lines = [
+        f"Where fitness is lost. The highest rate, held for {number(window_of(longest) * description.control_dt)} s, is {_rate(highest, description)}; "
+        f"held for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be {number(whole)}."
+    ]
+    for name, trace in traces.items():
+        lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
+        lines.append(f"- {name} episode, {number(whole - _total(lost))}: {_words(lost, len(trace), description)}")
+    return "\n".join(lines)
+
+
+def _rate(highest: float, description: TaskDescription) -> str:
+    if description.fitness_reduction == "mean":
+        return f"{number(highest)} a step"
+    return f"{number(highest)} a step, or {number(highest / description.control_dt)} a second"
+
+
+def _total(lost: Losses) -> float:
+    return lost.late + lost.early_end + lost.low_rate
+
+
+def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
+    near = f"{ARRIVAL:.0%} of that rate"
+    parts = []
+    if lost.arrival is None:
+        parts.append(f"{number(lost.late)} by never coming to {near}")
+    elif lost.arrival > 0:
+        arrival = number(lost.arrival * description.control_dt)
+        parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
+    if steps < description.max_episode_length and description.fitness_reduction == "sum":
+        parts.append(f"{number(lost.early_end)} by ending at {number(steps * description.control_dt)} s")
+    if lost.arrival is not None:
+        parts.append(f"{number(lost.low_rate)} by a lower rate after that")
+    return "; ".join(parts)

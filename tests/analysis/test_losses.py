@@ -1,0 +1,75 @@
+"""Lost fitness by cause, against sums made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eureka_agent.analysis.losses import losses, losses_text, rates
+from eureka_agent.records import TaskDescription
+
+# the description of tests/conftest.py: 500 steps of 0.02 s; a rate is held over 50 steps
+
+
+def test_a_rate_is_a_mean_over_a_window() -> None:
+    assert rates(np.array([0.0, 2.0, 4.0, 0.0]), 2) == pytest.approx([1.0, 3.0, 2.0])
+    assert rates(np.array([3.0, 5.0]), 10) == pytest.approx([4.0]), "of a shorter episode there is one"
+
+
+def test_the_parts_are_those_of_the_trace() -> None:
+    # 100 steps of nothing, 200 at 0.02, then it falls; 0.02 for 500 steps would be 10
+    trace = np.concatenate((np.zeros(100), np.full(200, 0.02)))
+    lost = losses(trace, 0.02, 0.0, 500, "sum")
+    # the first window of 50 with 80 % of the rate, 40 good steps, begins at step 90
+    assert lost.arrival == 90
+    assert lost.late == pytest.approx(90 * 0.02)
+    assert lost.low_rate == pytest.approx(10 * 0.02)
+    assert lost.early_end == pytest.approx(200 * 0.02)
+    assert lost.late + lost.low_rate + lost.early_end == pytest.approx(10.0 - trace.sum())
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_parts_add_up_to_the_gap(reduction: str) -> None:
+    generator = np.random.default_rng(3)
+    for steps in (1, 30, 321, 500):
+        trace = generator.normal(0.01, 0.02, steps)
+        lost = losses(trace, 0.03, 0.0, 500, reduction)
+        gap = 500 * 0.03 - trace.sum() if reduction == "sum" else 0.03 - trace.mean()
+        assert lost.late + lost.early_end + lost.low_rate == pytest.approx(gap)
+
+
+def test_it_is_told_by_episode(description: TaskDescription) -> None:
+    worst = np.concatenate((np.zeros(100), np.full(200, 0.02)))
+    best = np.full(500, 0.02)
+    assert losses_text({"worst": worst, "best": best}, description).split("\n") == [
+        "Where fitness is lost. The highest rate, held for 1 s, is 0.02 a step, or 1 a second; held for all 500 steps it would be 10.",
+        "- worst episode, 4: 1.8 before it comes to 80% of that rate, at 1.8 s; 4 by ending at 6 s; 0.2 by a lower rate after that",
+        "- best episode, 10: 0 by a lower rate after that",
+    ]
+
+
+def test_under_a_mean_an_end_costs_nothing(description: TaskDescription) -> None:
+    mean = description.model_copy(update={"fitness_reduction": "mean"})
+    worst = np.concatenate((np.zeros(100), np.full(100, 0.5)))
+    text = losses_text({"worst": worst, "best": np.full(500, 0.5)}, mean)
+    # near the rate from step 90 on: 90 of 200 steps at 0.5 below it are 0.225, ten more 0.025
+    assert (
+        "- worst episode, 0.25: 0.225 before it comes to 80% of that rate, at 1.8 s; 0.025 by a lower rate after that"
+        in text
+    )
+    assert "ending" not in text
+
+
+def test_what_never_comes_near_says_so(description: TaskDescription) -> None:
+    text = losses_text({"worst": np.zeros(20), "best": np.full(500, 0.02)}, description)
+    assert "- worst episode, 0: 0.4 by never coming to 80% of that rate; 9.6 by ending at 0.4 s" in text
+
+
+@pytest.mark.parametrize(
+    ("reduction", "trace"), [("last", [1.0]), ("max", [1.0]), ("sum", [0.0] * 9), ("sum", [np.nan]), ("sum", [])]
+)
+def test_where_steps_do_not_add_up_nothing_is_said(
+    description: TaskDescription, reduction: str, trace: list[float]
+) -> None:
+    told = description.model_copy(update={"fitness_reduction": reduction})
+    assert losses_text({"worst": np.array(trace)}, told) == ""

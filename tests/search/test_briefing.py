@@ -1,0 +1,128 @@
+"""What a generation's designers are told: each something of its own, the same again in a resumed run, and of racing's losers what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from raced_trials import RacedTrials, restorable
+from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.llm_designer import opening
+from eureka_agent.records import Diagnosis, DiagnosisFinding, Operator, Stage
+from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.strategies.best_of_n import BestOfN
+from eureka_agent.search.strategies.greedy import Greedy
+
+MakeRun = Callable[..., Run]
+
+# 10 iterations of 10 × 10 steps with a checkpoint after each: rungs at 400 and 700 env steps
+SETTINGS = {
+    "iterations": 3,
+    "samples": 6,
+    "rungs": (0.4, 0.7),
+    "confirm": 0,
+    "finalists": 0,
+    "env_steps": 1000,
+    "num_envs": 10,
+    "horizon": 10,
+    "scoring_episodes": 5,
+}
+WEIGHTS = range(1, 19)
+SCRIPT = [reward(weight) for weight in WEIGHTS]
+FITNESS = {reward(weight): 1.0 if weight in (2, 8) else 8.0 + weight / 20 for weight in WEIGHTS}
+
+
+def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], concurrent=True)
+    return ScriptedSearch(run, designer, RacedTrials(FITNESS, fuse))
+
+
+def prompts(search: ScriptedSearch) -> dict[str, str]:
+    """What a model would be sent for each attempt."""
+    return {request.attempt: opening(request)[1].content for request in search.designer.requests}
+
+
+async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRun) -> None:
+    search = search_with(restorable(make_run(**SETTINGS)), Fuse())
+    await search.engine.search()
+    assert len(set(prompts(search).values())) == 18
+    fresh = [request for request in search.designer.requests if request.operator is Operator.FRESH]
+    assert len({order for request in fresh for order in [opening(request)[1].content]}) == len(fresh) == 6
+
+
+async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
+    run = restorable(make_run(**SETTINGS))
+    first, second = [await Briefing(run, BestOfN()).requests(iteration, range(6), [], 1.0) for iteration in (0, 1)]
+    assert [request.angle for request in (*first, *second)] == list(range(12))
+    assert [request.number for request in second] == list(range(1, 7))
+    again = await Briefing(run, BestOfN()).requests(0, range(6, 12), [], 1.0)
+    assert len({opening(request)[1].content for request in (*first, *again)}) == 12, (
+        "a second round of the same generation"
+    )
+
+
+@pytest.mark.parametrize("place", [5, 9, 14])
+async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: int) -> None:
+    whole = search_with(restorable(make_run(**SETTINGS)), Fuse())
+    await whole.engine.search()
+    run = restorable(make_run(**SETTINGS))
+    killed = search_with(run, Fuse("trained", place))
+    with pytest.raises((Killed, BaseExceptionGroup)):
+        await killed.engine.search()
+    asked = prompts(killed)
+    resumed = search_with(restorable(open_run(run.folder)), Fuse())
+    await resumed.engine.search()
+    asked |= prompts(resumed)
+    assert asked == prompts(whole)
+    assert rows(resumed.run) == rows(whole.run)
+
+
+async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
+    search = search_with(restorable(make_run(**{**SETTINGS, "work_ahead": False})), Fuse())
+    await search.engine.search()
+    parents = {parent.id: parent for request in search.designer.requests[12:] for parent in request.parents}
+    # 2-06 with weight 12 and a fitness of 8.6 is the best of two generations, and was made from 1-06 with 6 and 8.3
+    assert parents["2-06"].changes[0] == (
+        "2-06 itself, made from 1-06: other form of closeness: fitness 8.3 → 8.6 (one training against one training)"
+    )
+    assert parents["2-06"].episodes == search.run.settings.evaluation_episodes
+
+
+async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> None:
+    run = restorable(make_run(**{**SETTINGS, "iterations": 1, "racing": False}))
+    await search_with(run, Fuse()).engine.search()
+    finding = DiagnosisFinding(code="collapsed", message="It fell", advice="smooth it")
+    diagnosis = Diagnosis(
+        fitness=8.3,
+        fitness_values=(),
+        episode_length_values=(),
+        components=(),
+        findings=(finding,),
+        text="table\n\nFindings (fitness as in the table, with exploration noise):\n- It fell Advice: smooth it.",
+    )
+    best = run.archive.attempts()[-1].model_copy(update={"diagnosis": diagnosis})
+    made = [
+        best.model_copy(
+            update={
+                "id": f"2-0{sample}",
+                "iteration": 1,
+                "sample": sample,
+                "stage": Stage.FAILED,
+                "outcome": None,
+                "proposal": best.proposal.model_copy(update={"operator": Operator.IMPROVE, "parents": (best.id,)}),
+            }
+        )
+        for sample in (1, 2)
+    ]
+
+    async def told(iteration: int, *history: object) -> Diagnosis | None:
+        requests = await Briefing(run, Greedy()).requests(iteration, range(1), list(history), 1.0)  # type: ignore[arg-type]
+        return requests[0].parents[0].diagnosis
+
+    assert await told(1, best) == diagnosis
+    later = await told(2, best, *made)
+    assert later is not None
+    assert (later.findings, later.text) == ((), "table")
