@@ -82,6 +82,14 @@ class DesignRequest:
     """Which of several models is to answer; empty where there is one."""
     trained: tuple[TunedReward, ...] = ()
     """For `Operator.TUNE_WEIGHTS`: all that has been trained so far, in the order of attempts."""
+    misleading: tuple[str, ...] = ()
+    """Sources of all rewards of this run that the trajectory gate refused; no part of the prompt."""
+
+
+def prefers_failures(verdict: Verdict | None) -> bool:
+    """Whether the trajectory gate refused the reward: it pays worse recorded episodes more than better ones."""
+    findings = () if verdict is None else verdict.findings
+    return any(finding.code.startswith("G") and finding.severity == "error" for finding in findings)
 
 
 class Designer(Protocol):

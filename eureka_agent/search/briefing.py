@@ -9,7 +9,7 @@ from typing import Protocol
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward
+from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward, prefers_failures
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Diagnosis, Operator, Stage
 from eureka_agent.search.attempts import attempt_id, failures
@@ -57,6 +57,7 @@ class Briefing:
             for attempt in history
             if attempt.stage is Stage.TRAINED and attempt.fitness is not None
         )
+        misleading = tuple(attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict))
         answering = self._answering(plans, history, iteration, samples)
         requests = []
         for sample, plan, model in zip(samples, plans, answering, strict=True):
@@ -77,6 +78,7 @@ class Briefing:
                     attempt=attempt_id(iteration, sample, 0),
                     model=model,
                     trained=trained if plan.operator is Operator.TUNE_WEIGHTS else (),
+                    misleading=misleading,
                 )
             )
         return requests

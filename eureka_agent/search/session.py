@@ -37,6 +37,7 @@ from eureka_agent.search.ending import Stopwatch, end_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch
+from eureka_agent.search.sentence import notices
 from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
@@ -215,6 +216,10 @@ async def _work(
             observer(Notice(text=text, level="warning"))
         _note_devices(run, hardware, observer)
         for note in notes_on(models) if given is None else ():
+            observer(note)
+        for note in (
+            notices(run.sentence, run.description, offline=models is None) if given is None and not resumed else ()
+        ):
             observer(note)
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:

@@ -56,6 +56,8 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
         "best/policy.safetensors",
     ):
         assert (folder / name).stat().st_size > 0, name
+    log = (folder / "log.txt").read_text()
+    assert 0 < log.index("scored by: ") < log.index("uses of the sentence: ") < log.index("iteration 1 of")
     trained = [entry["id"] for entry in unbroken["attempts"] if entry["stage"] == "trained"]
     for name in (
         "reward.py",

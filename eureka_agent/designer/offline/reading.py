@@ -1,0 +1,41 @@
+"""The words of a sentence that the offline designer uses, and for which terms."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+from eureka_agent.designer.offline.compose import compose, scene_of
+from eureka_agent.designer.offline.dice import Dice
+from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
+from eureka_agent.records import TaskDescription
+
+_UNIT = re.compile(r"(?<=\d)\s*[a-zA-Z°]+(?:/\w+)?")
+
+
+def content_words(sentence: str) -> list[str]:
+    """Lower-case words of any script that say something, each once; numbers and their units are left out."""
+    words = re.findall(r"[^\W\d_]+", _UNIT.sub(" ", re.sub("['’]", "", sentence)).lower())
+    return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
+
+
+def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
+    """Terms of the most sensible reward by the content word that they were composed for. What the environment is called counts as used for nothing."""
+    scene, intents = scene_of(description, sentence)
+    composition = compose(scene, intents, Dice(random.Random(0)))
+    read = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
+    used: dict[str, str] = {}
+    for word in content_words(sentence):
+        for name, intent in composition.asked:
+            term = composition.genome.term(name)
+            arguments = () if term is None else term.arguments()
+            of_variable = any(stem(word) in read.get(argument, ()) for argument in arguments)
+            if term is not None and (word in (*intent.words, *intent.heading) or of_variable):
+                used.setdefault(word, name)
+    return used
+
+
+def is_name(word: str, description: TaskDescription) -> bool:
+    """Whether the word is what the environment is called."""
+    return stem(word) in stems(Path(description.environment).name)
