@@ -122,17 +122,15 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
-    text = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items())
-    if not took:
-        text = "no word, so it makes the same search for any other sentence that it cannot read"
-    if unused:
+    text = f"the offline designer uses of the sentence: {'; '.join(f'{_listed(words)} → {term}' for term, words in took.items())}"
+    if not used:
+        text = "the offline designer, which knows some English words, can use none of this sentence: it makes the same search as for an emoji"
+    elif unused:
         text += f"; not used: {_listed(unused)}"
-    most = len(unused) > len(used) or not used
-    advice = f". A language model would read them: {how_to_name_a_model()}" if most else ""
+    if len(unused) <= len(used) and used:
+        return Notice(text=text, stays=True)
     return Notice(
-        text=f"the offline designer uses of the sentence: {text}{advice}",
-        level="warning" if most else "info",
-        stays=True,
+        text=f"{text}. A language model would read them: {how_to_name_a_model()}", level="warning", stays=True
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 from collections.abc import Mapping
@@ -12,7 +13,10 @@ import pytest
 from rich.console import Console
 from sentences import DIFFERENT, DIFFERENT_UNSEEN, FITTING, FITTING_UNSEEN
 
-from eureka_agent.records import TaskDescription
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.source_tools import normalized
+from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.report.events import Notice
 from eureka_agent.report.live import LiveView
 from eureka_agent.search.sentence import comparison, how_to_name_a_model, notices, words_used
@@ -126,8 +130,13 @@ def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.Monk
 def test_what_it_cannot_read_is_said_to_make_the_same_search(sentence: str) -> None:
     note = words_used(sentence, built_in("cartpole/balance"))
     assert note.level == "warning"
-    assert "no word, so it makes the same search for any other sentence that it cannot read" in note.text
+    assert "can use none of this sentence: it makes the same search as for an emoji" in note.text
     assert "A language model would read them" in note.text
+    asked = [
+        DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3) for words in (sentence, "🙂")
+    ]
+    first, second = (asyncio.run(OfflineDesigner().propose(each)).source for each in asked)
+    assert normalized(first) == normalized(second)
 
 
 def test_a_model_is_named_where_more_than_half_of_the_words_are_lost() -> None:
