@@ -87,7 +87,7 @@ class DesignRequest:
 
 
 def prefers_failures(verdict: Verdict | None) -> bool:
-    """Whether the trajectory gate refused the reward: it pays worse recorded episodes more than better ones."""
+    """True where the trajectory gate refused the reward: it pays worse recorded episodes more than better ones."""
     findings = () if verdict is None else verdict.findings
     return any(finding.code.startswith("G") and finding.severity == "error" for finding in findings)
 

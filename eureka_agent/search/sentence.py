@@ -1,4 +1,4 @@
-"""Compares the sentence with the task: what the fitness measures, whether that is what the words ask for, and which of them are used."""
+"""Compares the sentence with the task before anything is trained: a person is told, and may know better."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from eureka_agent.designer.offline.reading import content_words, is_name, word_use
+from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, word_use
 from eureka_agent.designer.offline.vocabulary import Intent, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
+from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.events import Notice
 from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, CatalogueEntry, list_environments, read_entry
 
 _NEARLY = 0.6
 """Overlap with another task's words from which a sentence is taken for that task's."""
+_QUOTED, _LISTED = 100, 12
+"""Characters of a sentence, and words of it, that a notice repeats."""
 _KEYS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
 
 
@@ -27,24 +30,23 @@ def notices(sentence: str, description: TaskDescription, *, offline: bool) -> li
 
 
 def comparison(sentence: str, description: TaskDescription) -> Notice:
-    """What the fitness measures; a warning where the words seem to ask for something else."""
+    """Says what the fitness measures; a warning where the words seem to ask for something else."""
     measure = f"scored by: {description.fitness_doc.rstrip('.')}"
     if description.fitness_author or tokens(sentence) == tokens(description.sentence):
         return Notice(text=measure, stays=True)
-    own, others = _tasks_near(description)
-    offer = nearer_task(sentence, description, own, others)
-    asked = goals(sentence)
+    asked, quoted = goals(sentence), repr(one_line(sentence, _QUOTED))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
+    offer = nearer_task(sentence, description, asked, known)
+    advice = "--fitness written with a --model measures these words instead"
     if offer:
-        return Notice(text=f"{measure}. {sentence!r} seems nearer to {offer}", level="warning", stays=True)
-    if asked and known and not served(asked, known):
-        remark = f"{sentence!r} seems to ask for something else"
+        remark = f"{quoted} seems nearer to {offer}"
+    elif asked and known and not served(asked, known):
+        remark = f"{quoted} seems to ask for something else: {advice}"
     elif not asked and not _speaks_of(sentence, description):
-        remark = f"No word of {sentence!r} could be compared with that; if it asks for something else"
+        remark = f"No word of {quoted} could be compared with that; if it asks for something else: {advice}"
     else:
         return Notice(text=measure, stays=True)
-    advice = "--fitness written with a --model measures these words instead"
-    return Notice(text=f"{measure}. {remark}: {advice}", level="warning", stays=True)
+    return Notice(text=f"{measure}. {remark}", level="warning", stays=True)
 
 
 def goals(sentence: str) -> list[Intent]:
@@ -63,44 +65,37 @@ def _agree(asked: Intent, known: Intent) -> bool:
     return asked.goal is known.goal and (asked.axis == known.axis or undirected) and asked.sign == known.sign
 
 
-def _tasks_near(description: TaskDescription) -> tuple[dict[str, str], tuple[CatalogueEntry, ...]]:
-    """Sentences of the environment's other tasks by name, and the other built-in environments."""
-    built_in = list_environments()
-    folder = Path(description.environment)
-    own = next((entry for entry in built_in if entry.name == description.environment), None)
-    if own is None and (folder / ENVIRONMENT_FILE).is_file():
-        own = read_entry(folder)
-    tasks = {} if own is None else {name: text for name, text in own.tasks.items() if name != description.task}
-    return tasks, tuple(entry for entry in built_in if own is None or entry.name != own.name)
-
-
-def nearer_task(
-    sentence: str, description: TaskDescription, tasks: dict[str, str], environments: Sequence[CatalogueEntry]
-) -> str:
-    """Flags that choose a task which the sentence fits better, with that task's sentence; empty where there is none."""
-    asked, spoken = goals(sentence), stems(sentence)
-    known = task_intents(description.sentence, description.sentence, description.fitness_doc)
-    here = served(asked, known)
+def nearer_task(sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]) -> str:
+    """Flags that choose a task which fits better, with its sentence; empty where there is none. `asked`, `known`: goals of sentence and task."""
+    spoken, here = stems(sentence), served(asked, known)
+    tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
-        shared = _overlap(spoken, stems(text))
+        shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
         # as well served is better served where the sentence is nearly that task's own
-        if shared and (
-            served(asked, goals(text)) > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))
-        ):
-            better[name] = served(asked, goals(text)), shared
-    if better:
-        name = max(better, key=lambda each: better[each])
-        return f"--task {name} ({tasks[name]!r})"
-    scenery = stems(f"{description.environment} {description.doc}")
+        if shared and (fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))):
+            better[f"--task {name} ({text!r})"] = fit, shared
+    if better or not asked:
+        return max(better, key=lambda each: better[each], default="")
+    scenery = stems(f"{Path(description.environment).name} {description.doc}")
     found: dict[str, tuple[bool, int]] = {}
     for entry in environments:
         named = stem(entry.name) in spoken - scenery
         things = len(((stems(entry.doc) | {stem(entry.name)}) & spoken) - scenery)
         for task, text in entry.tasks.items():
-            if asked and (named or (things and not here and served(asked, goals(text)) == 1.0)):
+            if named or (things and known and not here and served(asked, goals(text)) == 1.0):
                 found[f"--env {entry.name} --task {task} ({text!r})"] = named, things
     return max(found, key=lambda each: found[each], default="")
+
+
+def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[CatalogueEntry]]:
+    """Sentences of the environment's other tasks by name, and the other built-in environments."""
+    built_in = {entry.name: entry for entry in list_environments()}
+    own = built_in.pop(description.environment, None)
+    if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
+        own = read_entry(Path(description.environment))
+    tasks = {} if own is None else {name: text for name, text in own.tasks.items() if name != description.task}
+    return tasks, list(built_in.values())
 
 
 def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
@@ -109,10 +104,10 @@ def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
 
 
 def _speaks_of(sentence: str, description: TaskDescription) -> bool:
-    """Whether the sentence has a word of what the task measures that says more than what things are there."""
-    things = stems(" ".join((description.environment, description.doc, *(each.name for each in description.variables))))
+    """True for a word of what the task measures that says more than what things are there."""
+    names = (Path(description.environment).name, description.doc, *(each.name for each in description.variables))
     measured = description.fitness_doc.partition(";")[0]  # what ends an episode comes behind
-    return bool((stems(sentence) & stems(f"{description.sentence} {measured}")) - things)
+    return bool((stems(sentence) & stems(f"{description.sentence} {measured}")) - stems(" ".join(names)))
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:
@@ -122,16 +117,17 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
-    text = f"the offline designer uses of the sentence: {'; '.join(f'{_listed(words)} → {term}' for term, words in took.items())}"
-    if not used:
+    if is_unread(sentence, description):
         text = "the offline designer, which knows some English words, can use none of this sentence: it makes the same search as for an emoji"
-    elif unused:
-        text += f"; not used: {_listed(unused)}"
-    if len(unused) <= len(used) and used:
+    else:
+        uses = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items()) or "nothing"
+        text = f"the offline designer uses of the sentence: {uses}" + (
+            f"; not used: {_listed(unused)}" if unused else ""
+        )
+    if used and len(unused) <= len(used):
         return Notice(text=text, stays=True)
-    return Notice(
-        text=f"{text}. A language model would read them: {how_to_name_a_model()}", level="warning", stays=True
-    )
+    text = f"{text}. A language model would read them: {how_to_name_a_model()}"
+    return Notice(text=text, level="warning", stays=True)
 
 
 def how_to_name_a_model() -> str:
@@ -145,4 +141,5 @@ def how_to_name_a_model() -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    return " ".join(f"'{word}'" for word in words)
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    return " ".join(f"'{word}'" for word in words[:_LISTED]) + more

@@ -215,11 +215,10 @@ async def _work(
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))
         _note_devices(run, hardware, observer)
-        for note in notes_on(models) if given is None else ():
-            observer(note)
-        for note in (
-            notices(run.sentence, run.description, offline=models is None) if given is None and not resumed else ()
-        ):
+        notes = notes_on(models) if given is None else []
+        if given is None and not resumed:
+            notes += notices(run.sentence, run.description, offline=models is None)
+        for note in notes:
             observer(note)
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:

@@ -139,6 +139,32 @@ def test_what_it_cannot_read_is_said_to_make_the_same_search(sentence: str) -> N
     assert normalized(first) == normalized(second)
 
 
+def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
+    # it knows what to spin is: the search is another one than an emoji's, though nothing there turns
+    still = built_in("hopper/run").model_copy(update={"variables": ()})
+    note = words_used("spin", still)
+    assert note.text.startswith("the offline designer uses of the sentence: nothing; not used: 'spin'. A language")
+
+
+def test_a_long_sentence_is_quoted_in_part() -> None:
+    words = [f"word{chr(97 + first)}{chr(97 + second)}" for first in range(20) for second in range(20)]
+    for note in notices(" ".join(words), built_in("ant/run"), offline=True):
+        assert len(note.text) < 700
+
+
+def test_gymnasiums_own_tasks_are_not_compared_with_ours() -> None:
+    walker = built_in("ant/run").model_copy(
+        update={
+            "environment": "gymnasium:BipedalWalker-v3",
+            "doc": "A walker.",
+            "sentence": "solve bipedal walker: earn as much of the environment's own reward as possible",
+            "fitness_doc": "return of an episode: the sum of the rewards that BipedalWalker-v3 itself gives",
+        }
+    )
+    note = comparison("walk forward on two legs", walker)
+    assert (note.level, note.text) == ("info", f"scored by: {walker.fitness_doc}")
+
+
 def test_a_model_is_named_where_more_than_half_of_the_words_are_lost() -> None:
     ant = built_in("ant/run")
     # two words of three are lost, then one of three

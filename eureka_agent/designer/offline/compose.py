@@ -56,8 +56,10 @@ def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
 
 
 def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
-    """A fresh reward: the terms that the sentence asks for, then some of those that most rewards have, then now and then one of a variable that
-    nobody speaks of. Where the words ask for nothing that can be paid, there are more of these."""
+    """A fresh reward: terms that the sentence asks for, some of those that most rewards have, now and then one of a variable that no word names.
+
+    Where the words ask for nothing that can be paid, there are more of the last.
+    """
     notes: list[str] = []
     terms: list[Term] = []
     served: list[tuple[str, Intent]] = []

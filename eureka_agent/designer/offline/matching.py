@@ -49,7 +49,7 @@ class Scene:
         return next((reading for reading in self.readings if reading.name == name), None)
 
     def refuses(self, term: Term) -> bool:
-        """Whether this run's recorded episodes speak against the term."""
+        """True where this run's recorded episodes speak against the term."""
         return term.trait() in self._refused
 
     @property
