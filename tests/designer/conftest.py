@@ -22,6 +22,6 @@ def boat() -> TaskDescription:
 
 @pytest.fixture
 def lander() -> TaskDescription:
-    """A lander over a pad, with a sentence and a metric that the vocabulary does not know."""
-    metric = "1 where it has touched down softly, else 0"
+    """A lander over a pad, with a sentence that the vocabulary does not know and a metric of which it knows how, not what."""
+    metric = "seconds of an episode at rest on the pad"
     return description("land on the pad gently without crashing", LANDER, 2, metric, causes=("crashed",))

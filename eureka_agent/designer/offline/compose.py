@@ -14,6 +14,7 @@ from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.terms import Alive, Penalty, Stillness, Term
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
+from eureka_agent.designer.offline.words import stem
 from eureka_agent.records import TaskDescription
 
 MAX_TERMS = 9
@@ -80,11 +81,12 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
     options = optional_terms(scene, intents, dice)
     by_goal = {intent.goal: intent for intent in intents}
     served += [(option.term.name, by_goal[option.goal]) for option in options if option.goal is not None]
-    # to survive is how something is done: alone it pays for doing nothing
-    asked_for = [option for option in options if option.goal not in (None, Goal.SURVIVE)]
-    if not terms and all(option.term.penalty for option in asked_for):
+    # to survive pays alone for doing nothing, and so does a manner that only the metric's words name
+    spoken = {goal for goal, intent in by_goal.items() if scene.words & {stem(word) for word in intent.words}}
+    manners = [option for option in options if option.goal in spoken - {Goal.SURVIVE}]
+    if not terms and all(option.term.penalty for option in manners):
         notes.append("The sentence could not be grounded, so variables are tried by their kind.")
-        options = [*_ungrounded(scene, dice), *options]
+        options = [*_ungrounded(scene, dice), *(option for option in options if option.goal in {None, *spoken})]
     named = any(intent.named and intent.main for _, intent in served)
     _take(options, terms, notes, dice)
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)

@@ -28,6 +28,8 @@ from eureka_agent.designer.offline.words import stem_set
 
 _SPEED_SCALES = {Quantity.VELOCITY: 1.0, Quantity.ANGULAR_VELOCITY: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
+_FAR = 3.0
+"""Multiple of the distance that matters, for a place of which nobody says how far away it may be."""
 _BEST_SMALL = frozenset({*_SPEED_SCALES, Quantity.POSITION, Quantity.ANGLE})
 _ROTATIONS = (Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR)
 _NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
@@ -66,13 +68,14 @@ def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability
     for reading in scene.readings:
         if reading.name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
             continue
-        operand, small, weight = whole(reading), f"small_{reading.name}", dice.around(0.3)
-        # 0 is where a speed, an error, a tilt or a place is best; of other quantities nobody knows
+        operand, speed = whole(reading), _SPEED_SCALES.get(reading.quantity)
+        # where something is or what it touches is what tasks are about, its speed is how they are done
+        weight = dice.around(0.3 if speed else 1.0)
         hangs = reading.quantity is Quantity.ANGLE and upright_angle(reading.spec) != 0.0
-        near = reading.is_error or (reading.quantity in _BEST_SMALL and not hangs)
-        if near and not dice.explores():
-            scale = _SPEED_SCALES.get(reading.quantity) or length_scale(reading)
-            term: Term = Stillness(name=small, weight=weight, operand=operand, temperature=dice.around(scale))
+        if (reading.is_error or (reading.quantity in _BEST_SMALL and not hangs)) and not dice.explores():
+            scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
+            name = f"small_{reading.name}"
+            term: Term = Stillness(name=name, weight=weight, operand=operand, temperature=dice.around(scale))
             why = f"{reading.name} is left alone by the words, and 0 is the likeliest aim of its kind"
         else:
             sign = -1 if dice.explores() else 1
