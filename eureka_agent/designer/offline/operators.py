@@ -10,7 +10,7 @@ from eureka_agent.designer.offline.dice import THEMES, Dice
 from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.operands import rounded
-from eureka_agent.designer.offline.terms import Term
+from eureka_agent.designer.offline.terms import Failure, Term
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.records import Diagnosis
@@ -21,23 +21,29 @@ _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
 _DRAWS = 6
 """Fresh rewards among which the most different one is taken."""
-_HACKED, _SATURATED = 0.3, 3.0
-"""Factors on the weight of a term that was hacked, and of the price on effort where actions are at their bounds."""
+_FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
+"""Factors on the price of effort where actions are at their bounds, and on the weight of what was hacked."""
 
 
 def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
-    """Retuned, after a diagnosis has had its say on the weights. Larger edits did not pay (benchmarks/LOG.md)."""
-    notes = []
-    for finding in diagnosis.findings if diagnosis is not None else ():
-        name = "effort" if finding.code == "saturated-actions" else finding.component
-        if (
-            finding.code in ("reward-hacking", "saturated-actions")
-            and name is not None
-            and genome.term(name) is not None
-        ):
-            factor = _SATURATED if finding.code == "saturated-actions" else _HACKED
-            genome = genome.scaled(name, factor)
-            notes.append(f"{finding.message.rstrip('.')}. So the weight of '{name}' is multiplied by {factor:g}.")
+    """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay (benchmarks/LOG.md)."""
+    notes, changed = [], set()  # what is raised comes before what is dropped
+    for finding in sorted(
+        diagnosis.findings if diagnosis is not None else (), key=lambda each: each.code, reverse=True
+    ):
+        name = "effort" if finding.code == "saturated-actions" else finding.component or ""
+        term = genome.term(name)
+        if term is None or name in changed:
+            continue
+        if finding.code in _FACTORS:
+            genome = genome.scaled(name, _FACTORS[finding.code])
+            done = f"the weight of '{name}' is multiplied by {_FACTORS[finding.code]:g}"
+        elif finding.code == "dead-component" and term.penalty and not isinstance(term, Failure):
+            genome, done = genome.without(name), f"'{name}' is dropped"
+        else:
+            continue
+        changed.add(name)  # a price that is raised against saturation is not dropped for being small
+        notes.append(f"{finding.message.rstrip('.')}. So {done}.")
     tuned = retune(genome, dice, spread=0.15 if notes else 0.35)
     return Composition(tuned.genome, (*notes, *tuned.notes))
 

@@ -72,7 +72,7 @@ def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability
         # where something is or what it touches is what tasks are about, its speed is how they are done
         weight = dice.around(0.3 if speed else 1.0)
         hangs = reading.quantity is Quantity.ANGLE and upright_angle(reading.spec) != 0.0
-        if (reading.is_error or (reading.quantity in _BEST_SMALL and not hangs)) and not dice.explores():
+        if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
             scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
             name = f"small_{reading.name}"
             term: Term = Stillness(name=name, weight=weight, operand=operand, temperature=dice.around(scale))
