@@ -264,9 +264,11 @@ def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(boat: Task
     first = propose(request(boat))
     retuned = ParentSummary("0-0", first.source, 1.0, None, "")
     child = propose(request(boat, Operator.RETUNE_WEIGHTS, parents=(retuned,)))
-    assert {term.trait() for term in genome_of(child, boat).terms} == {
-        term.trait() for term in genome_of(first, boat).terms
-    }
+    traits = {term.trait() for term in genome_of(first, boat).terms}
+    assert {term.trait() for term in genome_of(child, boat).terms} == traits
+    away = propose(request(boat, sentence="do not touch the buoy"))
+    assert leading_term(away, boat) == "Distance(hull_position,buoy_position)-1"
+    assert leading_term(away, boat) not in traits
 
 
 EFFORT = Penalty(name="effort", weight=0.1, operand=ACTIONS)

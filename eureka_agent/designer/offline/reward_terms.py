@@ -48,11 +48,10 @@ class Level(TermBase):
         return (self.operand,)
 
     def value(self, scope: Scope) -> str:
-        low, high = (self.low, self.high) if self.sign > 0 else (self.high, self.low)
-        begin = scope.constant(f"{self.name}_start", low)
-        end = scope.constant(f"{self.name}_end", high)
+        low, high = self.constant(scope, "low"), self.constant(scope, "high")
         entries = self.operand.code() if self.operand.is_scalar else f"{self.operand.code()}.mean(dim=-1)"
-        return f"(({entries} - {begin}) / ({end} - {begin})).clamp(-{self.cap}, {self.cap})"
+        done = f"{entries} - {low}" if self.sign > 0 else f"{high} - {entries}"
+        return f"(({done}) / ({high} - {low})).clamp(-{self.cap}, {self.cap})"
 
     def describe(self) -> str:
         return f"{self.operand.code()} {'up' if self.sign > 0 else 'down'}, from its start to its wanted end"

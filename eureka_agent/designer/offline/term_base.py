@@ -45,7 +45,8 @@ class TermBase(Record):
     def trait(self) -> str:
         """Form, entries and sign: equal for terms that differ in numbers alone."""
         entries = ",".join(operand.code() for operand in self.operands())
-        return f"{type(self).__name__}({entries}){getattr(self, 'sign', 1):+d}"
+        sign = -1 if getattr(self, "away", False) else getattr(self, "sign", 1)
+        return f"{type(self).__name__}({entries}){sign:+d}"
 
     def value(self, scope: Scope) -> str:
         """Expression of shape (batch,), without weight and gate."""
