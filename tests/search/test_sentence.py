@@ -139,6 +139,11 @@ def test_what_it_cannot_read_is_said_to_make_the_same_search(sentence: str) -> N
     assert normalized(first) == normalized(second)
 
 
+def test_counted_things_are_words_and_quantities_are_not() -> None:
+    text = words_used("run forward at 2 m/s for 3 laps", built_in("ant/run")).text
+    assert text.endswith("'run' 'forward' → forward_speed; not used: 'laps'")
+
+
 def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
     # it knows what to spin is: the search is another one than an emoji's, though nothing there turns
     still = built_in("hopper/run").model_copy(update={"variables": ()})

@@ -8,16 +8,14 @@ from pathlib import Path
 
 from eureka_agent.designer.offline.compose import compose, scene_of
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.vocabulary import read_intents
+from eureka_agent.designer.offline.vocabulary import QUANTITY, read_intents
 from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.records import TaskDescription
 
-_UNIT = re.compile(r"(?<=\d)\s*[a-zA-Z°]+(?:/\w+)?")
-
 
 def content_words(sentence: str) -> list[str]:
-    """Lower-case words of any script that say something, each once; numbers and their units are left out."""
-    words = re.findall(r"[^\W\d_]+", _UNIT.sub(" ", re.sub("['’]", "", sentence)).lower())
+    """Lower-case words of any script that say something, each once; lengths, angles and speeds are left out."""
+    words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
     return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
 
 

@@ -96,7 +96,7 @@ _DIRECTIONS: tuple[tuple[int, int, frozenset[str]], ...] = (
 _NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE)
-_NUMBER = re.compile(
+QUANTITY = re.compile(
     r"(?<![\w.])(-?\d+(?:\.\d+)?)\s*(m/s|met(?:re|er)s? per second|rad/s|radians? per second|cm|mm|km/h|met(?:re|er)s?|m|rad|radians?|deg|degrees?|°)(?![\w/])",
     re.IGNORECASE,
 )
@@ -113,7 +113,7 @@ _UNITS = {
 def quantities(text: str) -> list[tuple[float, str]]:
     """Numbers with a length, angle or speed in a text, in SI units: `"2 m/s"` → `(2.0, "m/s")`."""
     found = []
-    for number, unit in _NUMBER.findall(text):
+    for number, unit in QUANTITY.findall(text):
         unit = unit.lower()
         if unit.startswith("met"):
             scale, name = 1.0, "m/s" if "second" in unit else "m"
