@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from eureka_agent.records import Diagnosis, Operator, Proposal, TaskDescription, Verdict
@@ -68,6 +68,7 @@ class DesignRequest:
     failures: tuple[FailureSummary, ...]
     seed: int
     """Derived from the run's seed, the iteration and the sample, so it differs between the proposals of a run."""
+    _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
     """Other good attempts, best first, shown in brief."""
     siblings: tuple[str, ...] = ()
