@@ -133,6 +133,7 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
         assert after[attempt]["trainings"][: len(entry["trainings"])] == entry["trainings"]
         assert without_repeats(after[attempt]) == without_repeats(entry)
     assert {each: (each / "policy.safetensors").stat().st_mtime_ns for each in folders} == policies
+    assert (folder / "log.txt").read_text().count("scored by: ") == 1  # it was read before the training began
 
 
 def workers_of(folder: Path) -> list[int]:
