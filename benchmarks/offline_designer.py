@@ -108,7 +108,7 @@ def generation(
         siblings = tuple(proposal.source for proposal in proposals.values())
         request_seed = 10_000 * seed + 100 * iteration + sample
         request = DesignRequest(
-            bench.description, bench.task.sentence, plan.operator, parents, (), request_seed, siblings
+            bench.description, bench.task.sentence, plan.operator, parents, (), request_seed, siblings=siblings
         )
         proposals[f"{iteration}-{sample}"] = asyncio.run(designer.propose(request))
     seeds = {name: 10_000 * seed + 100 * iteration + place for place, name in enumerate(proposals)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from eureka_agent.records import Diagnosis, Operator, Proposal, Score, TaskDescription, Verdict
@@ -75,6 +75,7 @@ class DesignRequest:
     failures: tuple[FailureSummary, ...]
     seed: int
     """Derived from the run's seed, the iteration and the sample, so it differs between the proposals of a run."""
+    _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
     """Other attempts, best first, then those that racing stopped, shown with their code in short."""
     number: int = 1
@@ -99,6 +100,14 @@ class DesignRequest:
     """Scores of the baselines, where they are known and may be told."""
     trained: tuple[TunedReward, ...] = ()
     """For `Operator.TUNE_WEIGHTS`: all that has been trained so far, in the order of attempts."""
+    misleading: tuple[str, ...] = ()
+    """Sources of all rewards of this run that the trajectory gate refused; no part of the prompt."""
+
+
+def prefers_failures(verdict: Verdict | None) -> bool:
+    """True where the trajectory gate refused the reward: it pays worse recorded episodes more than better ones."""
+    findings = () if verdict is None else verdict.findings
+    return any(finding.code.startswith("G") and finding.severity == "error" for finding in findings)
 
 
 class Designer(Protocol):

@@ -197,6 +197,8 @@ class Notice:
 
     text: str
     level: Literal["info", "warning"] = "info"
+    stays: bool = False
+    """Printed above the live view, in full: what the person should have read before the training begins."""
 
 
 Event = (

@@ -12,9 +12,11 @@ from typing import Protocol
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.live import Live
 from rich.segment import ControlType, Segment
+from rich.text import Text
 
+from eureka_agent.llm.text import printable
 from eureka_agent.records import RunStatus
-from eureka_agent.report.events import Event
+from eureka_agent.report.events import Event, Notice
 from eureka_agent.report.panels import SearchPanel
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.state import SearchView
@@ -79,6 +81,9 @@ class LiveView:
     def __call__(self, event: Event) -> None:
         with self._lock:
             self.view.apply(event, self._clock())
+        if isinstance(event, Notice) and event.stays:
+            style = "yellow" if event.level == "warning" else ""
+            self._live.console.print(Text(" ".join(printable(event.text).split()), style=style))
 
     def __enter__(self) -> LiveView:
         self._live.start()

@@ -11,7 +11,7 @@ from eureka_agent.analysis.text import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward
+from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward, prefers_failures
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
@@ -73,6 +73,7 @@ class Briefing:
             for attempt in history
             if attempt.stage is Stage.TRAINED and attempt.fitness is not None
         )
+        misleading = tuple(attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict))
         answering = self._answering(plans, history, iteration, samples)
         references = self._references(iteration)
         requests = []
@@ -108,6 +109,7 @@ class Briefing:
                     settings=self._run.settings,
                     references=references,
                     trained=trained if plan.operator is Operator.TUNE_WEIGHTS else (),
+                    misleading=misleading,
                 )
             )
         return requests

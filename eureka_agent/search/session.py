@@ -38,6 +38,7 @@ from eureka_agent.search.ending import Stopwatch, end_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
+from eureka_agent.search.sentence import notices
 from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
@@ -237,7 +238,10 @@ async def _work(
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))
         _note_devices(run, hardware, observer)
-        for note in notes_on(models) if given is None else ():
+        notes = notes_on(models) if given is None else []
+        if given is None and not resumed:
+            notes += notices(run.sentence, run.description, offline=models is None)
+        for note in notes:
             observer(note)
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:

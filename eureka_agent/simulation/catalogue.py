@@ -15,7 +15,7 @@ TASKS_FOLDER = "tasks"
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A built-in environment."""
+    """An environment that is a folder."""
 
     name: str
     doc: str
@@ -27,7 +27,7 @@ class CatalogueEntry:
 def list_environments() -> tuple[CatalogueEntry, ...]:
     """The built-in environments by name."""
     folders = sorted(path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}"))
-    return tuple(_read_entry(folder) for folder in folders)
+    return tuple(read_entry(folder) for folder in folders)
 
 
 def first_paragraph(docstring: str | None) -> str:
@@ -51,13 +51,12 @@ def default_first(names: Iterable[str], default: str | None) -> list[str]:
     return sorted(names, key=lambda name: (name != default, name))
 
 
-def _read_entry(folder: Path) -> CatalogueEntry:
-    module = ast.parse((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8"))
+def read_entry(folder: Path) -> CatalogueEntry:
+    """An environment's folder, from its source text alone."""
+    module = ast.parse((folder / ENVIRONMENT_FILE).read_bytes())
     files = task_files(folder)
     default = _assigned_string(module, "DEFAULT_TASK")
-    tasks = {
-        name: _sentence(ast.parse(files[name].read_text(encoding="utf-8"))) for name in default_first(files, default)
-    }
+    tasks = {name: _sentence(ast.parse(files[name].read_bytes())) for name in default_first(files, default)}
     return CatalogueEntry(folder.name, _environment_doc(module), tasks)
 
 

@@ -54,3 +54,10 @@ BOAT = (
     variable("wind_velocity", (2,), "m/s", "world", "velocity of the wind: x, y"),
     variable("rudder_angle", (), "rad", "body", "angle of the rudder", (-0.6, 0.6)),
 )
+LANDER = (
+    variable("lander_position", (2,), "m", "world", "position over the middle of the pad: x, z"),
+    variable("lander_velocity", (2,), "m/s", "world", "velocity: x, z"),
+    variable("lander_angle", (), "rad", "world", "tilt, 0 is upright"),
+    variable("lander_angular_velocity", (), "rad/s", "world", "turning speed"),
+    variable("leg_contacts", (2,), "1", "-", "1 where a leg is on the ground, else 0: left, right", (0.0, 1.0)),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 from functools import cache
 
 import pytest
@@ -11,15 +12,30 @@ import torch
 from invented_environments import BOAT, description, variable
 from reward_values import evaluate, reward_function, states
 
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
+from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
+from eureka_agent.designer.offline.compose import Composition
 from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.genome import Genome
+from eureka_agent.designer.offline.operands import Operand
+from eureka_agent.designer.offline.operators import improve
 from eureka_agent.designer.offline.render import recover
+from eureka_agent.designer.offline.terms import Alive, Penalty
 from eureka_agent.designer.source_tools import normalized, parameter_names
-from eureka_agent.records import Finding, Operator, Proposal, TaskDescription, Verdict
+from eureka_agent.records import (
+    ComponentSummary,
+    Diagnosis,
+    DiagnosisFinding,
+    Finding,
+    Operator,
+    Proposal,
+    TaskDescription,
+    Verdict,
+)
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
+ACTIONS = Operand(variable="actions", rank=1, size=2)
 TASKS = [(entry.name, task) for entry in list_environments() for task in load_environment(entry.name).tasks]
 
 
@@ -93,7 +109,7 @@ def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(oper
         assert normalized(child.source) not in {normalized(first.source), normalized(second.source)}
         assert child.operator is operator
         assert child.parents == ("0-0", "0-1")
-        assert genome_of(child, what).base is None
+        assert not genome_of(child, what).empty
     assert len({normalized(child.source) for child in children}) > 4
 
 
@@ -114,17 +130,11 @@ def test_siblings_and_failures_are_not_repeated(boat: TaskDescription) -> None:
     assert normalized(propose(request(boat, failures=(failed,))).source) != normalized(first.source)
 
 
-def test_it_opens_the_drawer_with_the_hand_at_the_handle(arm: TaskDescription) -> None:
+def test_it_opens_the_drawer(arm: TaskDescription) -> None:
     first = propose(request(arm))
     _, components = evaluate(first.source, arm, {"drawer_opening": torch.tensor([0.0, 0.4])})
     opening = components["opening"]
     assert opening[1] > opening[0]
-    near = {
-        "gripper_position": torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]),
-        "handle_position": torch.tensor([[1.0, 0.0, 0.0]] * 2),
-    }
-    total, _ = evaluate(first.source, arm, near)
-    assert total[1] > total[0]
     assert "lamp_brightness" not in code_of(first)
     assert "'open'" in first.reasoning
     assert "drawer_opening" in first.reasoning
@@ -200,30 +210,117 @@ def test_a_sentence_that_says_nothing_still_gives_rewards() -> None:
     sources_are_sound(generation(unknown, 6), unknown)
 
 
+def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
+    proposals = generation(lander, 8)
+    sources_are_sound(proposals, lander)
+    read = [set(parameter_names(each.source)) for each in proposals]
+    for name in ("lander_position", "lander_velocity", "leg_contacts"):
+        assert sum(name in names for names in read) >= 3, name
+    down = {
+        "lander_position": torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 5.0]]),
+        "lander_velocity": torch.tensor([[0.0, 0.0], [0.0, -4.0], [0.0, 0.0]]),
+        "leg_contacts": torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]),
+    }
+    total, _ = evaluate(proposals[0].source, lander, down)
+    assert total[0] > total[1]  # rest on the pad before a hard hit
+    assert total[0] > total[2]  # and before hovering far away
+
+
+def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDescription) -> None:
+    parent = ParentSummary("0-0", propose(request(boat)).source, 1.0, None, "")
+    children = [propose(request(boat, Operator.MUTATE_STRUCTURE, parents=(parent,), seed=seed)) for seed in range(40)]
+    sources_are_sound(children, boat)
+    assert any("rudder_angle" in parameter_names(each.source) for each in children)
+
+
+def leading_term(proposal: Proposal, task: TaskDescription) -> str:
+    """Trait of the paying term that weighs most."""
+    paying = [term for term in genome_of(proposal, task).terms if not term.penalty]
+    return max(paying, key=lambda term: term.weight).trait()
+
+
+def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_run(boat: TaskDescription) -> None:
+    refused = propose(request(boat))
+    trait = leading_term(refused, boat)
+    assert trait == "Distance(hull_position,buoy_position)+1"
+    for seed in range(12):
+        later = propose(request(boat, seed=seed, misleading=(refused.source,)))
+        assert trait not in {term.trait() for term in genome_of(later, boat).terms}
+        sources_are_sound([later], boat)
+
+
+def test_nor_is_it_in_the_answers_to_that_refusal(boat: TaskDescription) -> None:
+    gate = Verdict(findings=(Finding(code="G601", severity="error", message="of 20 pairs only 2 are ordered right"),))
+    first = propose(request(boat))
+    second = asyncio.run(OfflineDesigner().revise(request(boat), first, gate))
+    asked = request(boat, rejections=(Rejection(first, gate),))
+    third = asyncio.run(OfflineDesigner().revise(asked, second, gate))
+    used = [{term.trait() for term in genome_of(each, boat).terms} for each in (second, third)]
+    assert leading_term(first, boat) not in used[0] | used[1]
+    assert leading_term(second, boat) not in used[1]
+
+
+def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(boat: TaskDescription) -> None:
+    first = propose(request(boat))
+    retuned = ParentSummary("0-0", first.source, 1.0, None, "")
+    child = propose(request(boat, Operator.RETUNE_WEIGHTS, parents=(retuned,)))
+    traits = {term.trait() for term in genome_of(first, boat).terms}
+    assert {term.trait() for term in genome_of(child, boat).terms} == traits
+    away = propose(request(boat, sentence="do not touch the buoy"))
+    assert leading_term(away, boat) == "Distance(hull_position,buoy_position)-1"
+    assert leading_term(away, boat) not in traits
+
+
+EFFORT = Penalty(name="effort", weight=0.1, operand=ACTIONS)
+
+
+def improved(*codes: str) -> Composition:
+    """A reward of survival and effort after findings, those that name a component naming effort."""
+    findings = tuple(
+        DiagnosisFinding.model_validate(
+            {"code": code, "message": "m.", "advice": "a", "component": None if "actions" in code else "effort"}
+        )
+        for code in codes
+    )
+    summary = ComponentSummary(name="effort", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=1.0)
+    diagnosis = Diagnosis(
+        fitness=1.0,
+        fitness_values=(),
+        episode_length_values=(),
+        components=(summary,),
+        findings=findings,
+        text="",
+    )
+    return improve(Genome(terms=(Alive(name="alive"), EFFORT)), diagnosis, Dice(random.Random(0)))
+
+
+@pytest.mark.parametrize(("code", "factor"), [("saturated-actions", 3.0), ("reward-hacking", 0.3)])
+def test_a_diagnosis_changes_the_weight_that_it_speaks_of(code: str, factor: float) -> None:
+    better = improved(code)
+    assert better.notes[0] == f"m. So the weight of 'effort' is multiplied by {factor:g}."
+    effort = better.genome.term("effort")
+    assert effort is not None
+    # retuned a little on top: at this spread by a factor of 1.7 at most, in all but one draw of a hundred
+    assert 0.1 * factor / 1.7 < effort.weight < 0.1 * factor * 1.7
+
+
+def test_a_price_without_effect_is_dropped_unless_it_was_raised() -> None:
+    assert [term.name for term in improved("dead-component").genome.terms] == ["alive"]
+    both = improved("dead-component", "saturated-actions")
+    assert both.notes[0] == "m. So the weight of 'effort' is multiplied by 3."
+    assert [term.name for term in both.genome.terms] == ["alive", "effort"]
+
+
 def test_private_variables_stay_hidden(arm: TaskDescription) -> None:
     for proposal in generation(arm, 8):
         assert "secret" not in proposal.source
         assert "secret" not in proposal.prompt
 
 
-def test_a_reward_of_someone_else_is_built_upon(boat: TaskDescription) -> None:
-    human = "def compute_reward(hull_velocity):\n    return hull_velocity[:, 0], {'speed': hull_velocity[:, 0]}\n"
-    parent = ParentSummary("0-0", human, 1.0, None, "")
-    for operator in (Operator.IMPROVE, Operator.MUTATE_STRUCTURE, Operator.RETUNE_WEIGHTS):
-        child = propose(request(boat, operator, parents=(parent,), seed=3))
-        sources_are_sound([child], boat)
-        _, components = evaluate(child.source, boat, {"hull_velocity": torch.tensor([[2.0, 0.0, 0.0]])})
-        assert components["speed"].item() == 2.0
-        assert normalized(child.source) != normalized(human)
-
-
-def test_a_rejected_term_is_left_out(boat: TaskDescription) -> None:
+def test_a_term_that_the_critic_names_is_left_out(boat: TaskDescription) -> None:
     rejected = propose(request(boat))
-    place = next(
-        number for number, line in enumerate(rejected.source.splitlines(), start=1) if line.startswith("    effort = ")
-    )
-    verdict = Verdict(findings=(Finding(code="D003", severity="error", message="takes too long", line=place),))
-    revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, verdict))
+    finding = Finding(code="D307", severity="error", message="the component 'effort' takes too long")
+    revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, Verdict(findings=(finding,))))
     kept = {term.name for term in genome_of(rejected, boat).terms} - {"effort"}
     assert {term.name for term in genome_of(revised, boat).terms} == kept
     assert "takes too long" in revised.reasoning

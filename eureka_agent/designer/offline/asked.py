@@ -9,16 +9,13 @@ from eureka_agent.designer.offline.operands import rounded
 from eureka_agent.designer.offline.postures import Asked, because, stay_upright, swing_up
 from eureka_agent.designer.offline.semantics import Quantity, Reading
 from eureka_agent.designer.offline.terms import (
-    Approach,
-    Bonus,
     Distance,
     Level,
     Progress,
     Term,
     Tracking,
 )
-from eureka_agent.designer.offline.vocabulary import Goal, Intent, quantities
-from eureka_agent.designer.offline.words import stem_set
+from eureka_agent.designer.offline.vocabulary import Goal, Intent
 
 _HEADINGS = {
     (0, 1): "forward",
@@ -28,9 +25,6 @@ _HEADINGS = {
     (2, 1): "upward",
     (2, -1): "downward",
 }
-_FAST = stem_set("fast faster fastest quick quickly speed sprint race")
-_BOOST, _BOOST_ODDS = 0.15, 0.4
-"""How much more than in proportion speed pays (s/m, per m/s), and how often a proposal tries it."""
 _LENGTH_SCALE = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 """A distance that matters, by unit, where a variable has no range."""
 
@@ -56,11 +50,16 @@ def length_scale(reading: Reading) -> float:
     return rounded(limit / 3.0) if limit is not None else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
 
 
+def _chosen(found: list[Candidate], dice: Dice, margin: float = 2.0) -> Candidate:
+    """The best candidate, or now and then another within `margin` of its score."""
+    return dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - margin])
+
+
 def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.velocities(scene, intent.axis, intent.sign, intent.objects | scene.words)
     if not found:
         return None
-    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    chosen = _chosen(found, dice)
     name = _HEADINGS.get((intent.axis or 0, intent.sign), "forward")
     note = because(
         intent, chosen, f"speed {name}" + ("" if intent.axis is not None else " (no direction is named, so along x)")
@@ -86,9 +85,6 @@ def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         )
     cap = chosen.reading.limit() or 20.0
     progress = Progress(name=name, weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, cap=rounded(cap))
-    if stem_set(" ".join(intent.words)) & _FAST and dice.includes(_BOOST_ODDS):
-        progress = progress.model_copy(update={"boost": dice.around(_BOOST)})
-        note = f"{note} Fast is asked for, so speed pays more than in proportion."
     return Asked((progress,), note)
 
 
@@ -106,7 +102,7 @@ def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         return _change(scene, intent, dice)
     if not found:
         return None
-    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    chosen = _chosen(found, dice)
     note = because(intent, chosen, "turning")
     if intent.target is not None:
         target = chosen.sign * abs(intent.target)
@@ -135,7 +131,7 @@ def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.goals(scene, intent.objects)
     if not found:
         return None
-    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    chosen = _chosen(found, dice)
     temperature = length_scale(chosen.reading)
     note = because(
         intent, chosen, "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}"
@@ -173,32 +169,14 @@ def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
                 temperature=dice.around(temperature / 5),
             )
         )
-    if dice.includes(0.25):
-        terms.append(
-            Approach(
-                name="approach", weight=dice.around(0.3), operand=chosen.operand, goal=chosen.goal, step_s=scene.step_s
-            )
-        )
-    if dice.includes(0.3):
-        radius = _radius(scene) or rounded(temperature / 5)
-        terms.append(
-            Bonus(name="success", weight=dice.around(0.5), operand=chosen.operand, goal=chosen.goal, radius=radius)
-        )
     return Asked(tuple(terms), note)
-
-
-def _radius(scene: Scene) -> float | None:
-    """The distance that the metric's words name, as in 'within 0.1 m of the goal'."""
-    return next(
-        (rounded(value) for value, unit in quantities(scene.description.fitness_doc) if unit == "m" and value > 0), None
-    )
 
 
 def _raise(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.heights(scene, intent.objects | scene.words)
     if not found:
         return None
-    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 2.0])
+    chosen = _chosen(found, dice)
     up = intent.sign > 0
     note = because(intent, chosen, "height" if up else "a low height")
     if intent.target is not None:
@@ -244,7 +222,7 @@ def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     found = matching.levels(scene, intent.objects) or matching.levels(scene, scene.words)
     if not found:
         return None
-    chosen = dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - 1.0])
+    chosen = _chosen(found, dice, 1.0)
     low, high = chosen.reading.spec.range or (0.0, length_scale(chosen.reading))
     terms: list[Term] = [
         Level(
@@ -268,22 +246,4 @@ def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
                 cap=10.0,
             )
         )
-    terms += effector_terms(scene, chosen, dice)
     return Asked(tuple(terms), because(intent, chosen, "more of it" if intent.sign > 0 else "less of it"))
-
-
-def effector_terms(scene: Scene, moved: Candidate, dice: Dice) -> list[Term]:
-    """The hand to what is to be moved: nothing happens to an object before something touches it."""
-    pair = matching.best(matching.effector_pairs(scene, moved.reading))
-    if pair is None or pair.goal is None or not dice.includes(0.8):
-        return []
-    temperature = length_scale(pair.reading) / 3.0
-    return [
-        Distance(
-            name="hand_at_object",
-            weight=dice.around(0.4),
-            operand=pair.operand,
-            goal=pair.goal,
-            temperature=dice.around(temperature),
-        )
-    ]

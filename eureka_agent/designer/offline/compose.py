@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eureka_agent.designer.offline import matching
-from eureka_agent.designer.offline.asked import asked_terms, length_scale
+from eureka_agent.designer.offline.asked import asked_terms
 from eureka_agent.designer.offline.dice import SENSIBLE, THEMES, Dice, Theme
 from eureka_agent.designer.offline.genome import Genome, unique_terms
-from eureka_agent.designer.offline.matching import Candidate, Scene
-from eureka_agent.designer.offline.operands import Operand, one_entry, rounded
-from eureka_agent.designer.offline.semantics import Quantity
-from eureka_agent.designer.offline.terms import Alive, Level, Penalty, Progress, Stillness, Term, Tracking
-from eureka_agent.designer.offline.unasked import optional_terms
+from eureka_agent.designer.offline.matching import Scene
+from eureka_agent.designer.offline.terms import Alive, Penalty, Stillness, Term
+from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
+from eureka_agent.designer.offline.words import stem
 from eureka_agent.records import TaskDescription
 
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
+_RARELY, _OFTEN = 0.05, 0.3
+"""Odds of a term of a variable that no word names, where a word names what is to be done and where none does."""
+_MOST_UNGROUNDED = 6
+"""Of these, how many may be of variables that no word names."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,21 @@ class Composition:
     genome: Genome
     notes: tuple[str, ...]
     """Sentences for the reasoning."""
+    asked: tuple[tuple[str, Intent], ...] = ()
+    """Names of the terms that the words ask for, each with what it serves."""
 
 
-def scene_of(description: TaskDescription, sentence: str) -> tuple[Scene, tuple[Intent, ...]]:
-    """The environment as read and the sentence's intents."""
-    return Scene(description, sentence), task_intents(sentence, description.sentence, description.fitness_doc)
+def scene_of(
+    description: TaskDescription, sentence: str, refused: Iterable[Genome] = ()
+) -> tuple[Scene, tuple[Intent, ...]]:
+    """The environment as read and the sentence's intents. `refused`: rewards whose leading term is not to be composed again."""
+    leading = [
+        max(paying, key=lambda term: term.weight)
+        for genome in refused
+        if (paying := [t for t in genome.terms if not t.penalty])
+    ]
+    scene = Scene(description, sentence, frozenset(term.trait() for term in leading))
+    return scene, task_intents(sentence, description.sentence, description.fitness_doc)
 
 
 def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
@@ -43,79 +57,59 @@ def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
 
 
 def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
-    """A fresh reward: the terms that the sentence asks for, then some of those that most rewards have."""
+    """A fresh reward: terms that the sentence asks for, some of those that most rewards have, now and then one of a variable that no word names.
+
+    Where the words ask for nothing that can be paid, there are more of the last.
+    """
     notes: list[str] = []
     terms: list[Term] = []
+    served: list[tuple[str, Intent]] = []
     swings = any(intent.goal is Goal.SWING_UP for intent in intents)
     for intent in intents:
         if not intent.main or (swings and intent.goal is Goal.UPRIGHT):
             continue
         asked = asked_terms(scene, intent, dice)
-        if asked is None:
-            notes.append(f"No variable says anything of {', '.join(repr(word) for word in intent.words[:2])}.")
+        made = [] if asked is None else [term for term in asked.terms if not scene.refuses(term)]
+        if asked is None or not made:
+            why = "No variable says anything of" if asked is None else "Recorded episodes speak against a term for"
+            notes.append(f"{why} {', '.join(repr(word) for word in intent.words[:2])}.")
             continue
-        terms += asked.terms
+        terms += made
+        held = [each for each in intents if intent.goal is Goal.SWING_UP and each.goal is Goal.UPRIGHT]
+        served += [(term.name, each) for term in made for each in (intent, *held)]
         notes.append(asked.note)
-    grounded = bool(terms)
     options = optional_terms(scene, intents, dice)
-    if not grounded and not any(option.probability == 1.0 and not option.term.penalty for option in options):
-        fallback, note = _fallback(scene, dice)
-        terms += fallback
-        notes.append(note)
+    by_goal = {intent.goal: intent for intent in intents}
+    served += [(option.term.name, by_goal[option.goal]) for option in options if option.goal is not None]
+    # to survive pays alone for doing nothing, and so does a manner that only the metric's words name
+    spoken = {goal for goal, intent in by_goal.items() if scene.words & {stem(word) for word in intent.words}}
+    manners = [option for option in options if option.goal in spoken - {Goal.SURVIVE}]
+    if not terms and all(option.term.penalty for option in manners):
+        notes.append("The sentence could not be grounded, so variables are tried by their kind.")
+        options = [*_ungrounded(scene, dice), *(option for option in options if option.goal in {None, *spoken})]
+    named = any(intent.named and intent.main for _, intent in served)
+    _take(options, terms, notes, dice)
+    _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)
+    if not any(not term.penalty for term in terms):
+        terms += _without_variables(scene)
+        notes.append("Little effort and survival are all that is left to be paid.")
+    return Composition(Genome(terms=unique_terms(terms)), tuple(notes), tuple(served))
+
+
+def _take(options: Iterable[Option], terms: list[Term], notes: list[str], dice: Dice) -> None:
+    """Add those options that the dice are for, while there is room."""
     for option in options:
         if len(terms) < MAX_TERMS and dice.includes(option.probability):
             terms.append(option.term)
             notes.append(f"'{option.term.name}': {option.why}.")
-    return Composition(Genome(terms=unique_terms(terms)), tuple(notes))
 
 
-def _fallback(scene: Scene, dice: Dice) -> tuple[list[Term], str]:
-    """Where no word can be grounded: variables that share words with the sentence, else any that measure something."""
-    found = matching.spoken_of(scene, scene.words)
-    moving = matching.velocities(scene, None, 1, scene.words)
-    if found:
-        chosen = dice.first_or_other(found)
-        said = "shares words with the sentence"
-    elif moving and not dice.explores():
-        note = f"The sentence could not be grounded; moving forward, {moving[0].operand.code()}, is what most tasks ask for."
-        return [Progress(name="forward", operand=moving[0].operand, sign=moving[0].sign)], note
-    else:
-        measured = [
-            reading
-            for reading in scene.readings
-            if reading.quantity not in (Quantity.ACTION, Quantity.TERMINATED, Quantity.CONTACT) and not reading.is_goal
-        ]
-        if not measured:
-            return _without_variables(
-                scene
-            ), "Nothing but the actions can be read, so little effort and survival are all that can be paid."
-        reading = dice.generator.choice(measured)
-        chosen = Candidate(_some_entry(reading, dice), reading, 0.0)
-        said = "was picked at random: no word of the sentence matches any variable"
-    note = f"The sentence could not be grounded; {chosen.operand.code()} {said}."
-    return [_guess(chosen, dice)], note
-
-
-def _some_entry(reading: matching.Reading, dice: Dice) -> Operand:
-    index = tuple(dice.generator.randrange(size) for size in reading.spec.shape)
-    return one_entry(reading, *index)
-
-
-def _guess(chosen: Candidate, dice: Dice) -> Term:
-    """A term of any form on a variable of which it is not known what is wanted."""
-    operand = chosen.operand if chosen.operand.is_scalar else _some_entry(chosen.reading, dice)
-    scale = length_scale(chosen.reading)
-    sign = 1 if not dice.explores() else -1
-    if chosen.reading.is_error:
-        return Stillness(name="small", operand=chosen.operand, temperature=dice.around(scale))
-    if chosen.reading.quantity in (Quantity.VELOCITY, Quantity.ANGULAR_VELOCITY, Quantity.JOINT_VELOCITY):
-        return Progress(name="progress", operand=operand, sign=sign, cap=10.0)
-    forms: list[Term] = [
-        Level(name="level", operand=operand, sign=sign, low=0.0, high=rounded(scale)),
-        Level(name="level", operand=operand, sign=-sign, low=0.0, high=rounded(scale)),
-        Tracking(name="near_zero", operand=operand, width=rounded(scale)),
-    ]
-    return dice.first_or_other(forms)
+def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
+    """Terms by kind, those of variables that share words with the sentence first."""
+    spoken = [candidate.name for candidate in matching.spoken_of(scene, scene.words)]
+    options = generic_options(scene, (), dice, probability=0.6)
+    ranked = sorted(options, key=lambda option: not set(spoken) & set(option.term.arguments()))
+    return ranked[:_MOST_UNGROUNDED]
 
 
 def _without_variables(scene: Scene) -> list[Term]:

@@ -1,10 +1,10 @@
-"""A reward as data: ordered terms with their weights, perhaps around a function written by someone else."""
+"""A reward as data: ordered terms with their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from eureka_agent.designer.offline.operands import rounded
 from eureka_agent.designer.offline.terms import Term
@@ -15,10 +15,6 @@ class Genome(Record):
     """What the offline designer evolves."""
 
     terms: tuple[Term, ...] = ()
-    base: str | None = None
-    """Source of a reward by a person or an LLM, kept as it is; the terms are added to it."""
-    base_scales: dict[str, float] = Field(default_factory=dict)
-    """Factors on components of the base, by name; 1 where none is given."""
 
     def term(self, name: str) -> Term | None:
         """The term called `name`, or None."""
@@ -51,15 +47,12 @@ class Genome(Record):
         )
 
     def scaled(self, name: str, factor: float) -> Genome:
-        """The genome with one component's weight times `factor`, be it a term's or the base's."""
-        if self.term(name) is not None:
-            return self.change(name, lambda term: set_number(term, "weight", term.weight * factor))
-        scales = self.base_scales | {name: rounded(self.base_scales.get(name, 1.0) * factor, digits=2)}
-        return self.model_copy(update={"base_scales": scales})
+        """The genome with one term's weight times `factor`."""
+        return self.change(name, lambda term: set_number(term, "weight", term.weight * factor))
 
     @property
     def empty(self) -> bool:
-        return self.base is None and not any(not term.penalty for term in self.terms)
+        return not any(not term.penalty for term in self.terms)
 
 
 def set_number(term: Term, field: str, value: float) -> Term:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eureka_agent.designer.offline.operands import Operand, leading, one_entry, rounded, whole
 from eureka_agent.designer.offline.semantics import Quantity, Reading, read_variable
+from eureka_agent.designer.offline.terms import Term
 from eureka_agent.designer.offline.vocabulary import direction
 from eureka_agent.designer.offline.words import stem, stem_set, stems, tokens
 from eureka_agent.records import TaskDescription
@@ -31,8 +32,10 @@ class Candidate:
 class Scene:
     """The environment's public variables as read, with the sentence's words at hand."""
 
-    def __init__(self, description: TaskDescription, sentence: str) -> None:
+    def __init__(self, description: TaskDescription, sentence: str, refused: frozenset[str] = frozenset()) -> None:
+        """`refused`: traits of terms that are not to be composed."""
         self.description = description
+        self._refused = refused
         self.words = stems(sentence)
         self.readings = tuple(read_variable(spec) for spec in description.public_variables())
         self.step_s = rounded(description.control_dt)
@@ -44,6 +47,10 @@ class Scene:
     def named(self, name: str) -> Reading | None:
         """The variable called `name`."""
         return next((reading for reading in self.readings if reading.name == name), None)
+
+    def refuses(self, term: Term) -> bool:
+        """True where this run's recorded episodes speak against the term."""
+        return term.trait() in self._refused
 
     @property
     def can_fail(self) -> bool:
@@ -299,23 +306,3 @@ def spoken_of(scene: Scene, words: frozenset[str]) -> list[Candidate]:
 def best(candidates: Sequence[Candidate]) -> Candidate | None:
     """The first, or None."""
     return candidates[0] if candidates else None
-
-
-_EFFECTOR = stem_set("hand gripper effector fingertip finger palm tool tcp tip claw")
-
-
-def effector_pairs(scene: Scene, moved: Reading) -> list[Candidate]:
-    """Pairs of a hand's position and the position of an object that is to be moved or of its handle."""
-    found = []
-    hands = [
-        reading for reading in scene.of(Quantity.POSITION) if reading.name_words & _EFFECTOR and not reading.is_scalar
-    ]
-    for hand in hands:
-        for reading in scene.of(Quantity.POSITION):
-            if reading is hand or reading.name_words & _EFFECTOR or not _comparable(hand, reading) or reading.is_error:
-                continue
-            kinship = len(reading.name_words & (moved.name_words | scene.words)) + 0.5 * len(
-                reading.doc_words & moved.name_words
-            )
-            found.append(Candidate(whole(hand), hand, float(kinship), goal=whole(reading)))
-    return _ranked(found)

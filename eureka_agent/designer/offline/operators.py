@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from eureka_agent.designer.offline.compose import MAX_TERMS, Composition, compose
 from eureka_agent.designer.offline.dice import THEMES, Dice
 from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.operands import rounded
-from eureka_agent.designer.offline.terms import Term
-from eureka_agent.designer.offline.unasked import Option, optional_terms
+from eureka_agent.designer.offline.terms import Failure, Term
+from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Intent
+from eureka_agent.records import Diagnosis
 
 WEIGHT_SPREAD = 0.5
 """Standard deviation of the logarithm of a retuned weight: two in three change by less than a factor of 1.6."""
@@ -20,30 +21,50 @@ _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
 _DRAWS = 6
 """Fresh rewards among which the most different one is taken."""
+_FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
+"""Factors on the price of effort where actions are at their bounds, and on the weight of what was hacked."""
 
 
-def retune(genome: Genome, dice: Dice, components: Sequence[str] = (), spread: float = WEIGHT_SPREAD) -> Composition:
-    """Weights and shape parameters times log-normal factors; the structure stays. `components`: what the base is known to have."""
-    names = [term.name for term in genome.terms] + [
-        name for name in components if genome.base is not None and genome.term(name) is None
-    ]
-    if not names:
-        return Composition(genome, ())
+def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
+    """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay (benchmarks/LOG.md)."""
+    notes, changed = [], set()  # what is raised comes before what is dropped
+    for finding in sorted(
+        diagnosis.findings if diagnosis is not None else (), key=lambda each: each.code, reverse=True
+    ):
+        name = "effort" if finding.code == "saturated-actions" else finding.component or ""
+        term = genome.term(name)
+        if term is None or name in changed:
+            continue
+        if finding.code in _FACTORS:
+            genome = genome.scaled(name, _FACTORS[finding.code])
+            done = f"the weight of '{name}' is multiplied by {_FACTORS[finding.code]:g}"
+        elif finding.code == "dead-component" and term.penalty and not isinstance(term, Failure):
+            genome, done = genome.without(name), f"'{name}' is dropped"
+        else:
+            continue
+        changed.add(name)  # a price that is raised against saturation is not dropped for being small
+        notes.append(f"{finding.message.rstrip('.')}. So {done}.")
+    tuned = retune(genome, dice, spread=0.15 if notes else 0.35)
+    return Composition(tuned.genome, (*notes, *tuned.notes))
+
+
+def retune(genome: Genome, dice: Dice, spread: float = WEIGHT_SPREAD) -> Composition:
+    """Weights and shape parameters times log-normal factors; the structure stays."""
     generator = dice.generator
+    names = [term.name for term in genome.terms]
     picked = [name for name in names if generator.random() < 0.5] or [generator.choice(names)]
     notes = []
-    for name in picked:
-        term = genome.term(name)
-        parameters = list(term.parameters()) if term is not None else []
-        if term is not None and parameters and generator.random() < 0.4:
+    for term in [term for term in genome.terms if term.name in picked]:
+        parameters = term.parameters()
+        if parameters and generator.random() < 0.4:
             parameter = generator.choice(parameters)
             value = float(getattr(term, parameter)) * _factor(dice, spread)
             genome = genome.with_term(set_number(term, parameter, value))
-            notes.append(f"{parameter} of '{name}' is now {value:.2g}")
+            notes.append(f"{parameter} of '{term.name}' is now {value:.2g}")
         else:
             factor = _factor(dice, spread)
-            genome = genome.scaled(name, factor)
-            notes.append(f"the weight of '{name}' is multiplied by {factor:g}")
+            genome = genome.scaled(term.name, factor)
+            notes.append(f"the weight of '{term.name}' is multiplied by {factor:g}")
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
 
 
@@ -53,17 +74,15 @@ def _factor(dice: Dice, spread: float) -> float:
     return rounded(math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn)), digits=2)
 
 
-def mutate_structure(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str] = ()
-) -> Composition:
-    """One term added, dropped, reshaped, or counted only where another does."""
-    moves = [_add, _add, _drop, _reshape, _gate]
+def mutate_structure(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
+    """One term added, dropped, or drawn anew."""
+    moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
     for move in moves:
-        changed = move(genome, scene, intents, dice, components)
+        changed = move(genome, scene, intents, dice)
         if changed is not None:
             return changed
-    return retune(genome, dice, components)
+    return retune(genome, dice)
 
 
 def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
@@ -87,8 +106,7 @@ def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
         if pick is other:
             from_second.append(name)
         kept.append(pick)
-    base, scales = (first.base, first.base_scales) if first.base is not None else (second.base, second.base_scales)
-    genome = Genome(terms=unique_terms(kept), base=base, base_scales=scales)
+    genome = Genome(terms=unique_terms(kept))
     taken = ", ".join(f"'{name}'" for name in from_second) or "nothing"
     return Composition(genome, (f"Crossed: from the second parent come {taken}; the rest is the first's.",))
 
@@ -109,45 +127,33 @@ def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float
     return len(first & second) / max(1, len(first | second))
 
 
-def missing_options(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
-) -> list[Option]:
-    """Terms that the reward does not have yet: optional ones, and others that the sentence asks for."""
-    taken = {term.name for term in genome.terms} | set(components)
+def _add(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
+    """A term that the reward does not have yet: an optional one, another that the sentence asks for, or one of a variable that it does not read."""
+    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4])).genome
     options = optional_terms(scene, intents, dice)
     known = {option.term.name for option in options}
-    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4])).genome
     options += [
         Option(term, 0.5, "it serves what the sentence asks for") for term in fresh.terms if term.name not in known
     ]
-    return [option for option in options if option.term.name not in taken]
-
-
-def _add(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
-) -> Composition | None:
-    options = missing_options(genome, scene, intents, dice, components)
+    options += generic_options(scene, genome.terms, dice, 0.05)
+    options = [option for option in options if genome.term(option.term.name) is None]
     if not options or len(genome.terms) >= MAX_TERMS:
         return None
     option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
     return Composition(genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",))
 
 
-def _drop(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
-) -> Composition | None:
-    unasked = {option.term.name for option in optional_terms(scene, intents, dice) if option.probability < 1.0}
-    candidates = [term.name for term in genome.terms if term.name in unasked]
-    if not candidates or (len(genome.terms) < 2 and genome.base is None):
+def _drop(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
+    asked = {name for name, _ in compose(scene, intents, dice).asked}
+    candidates = [term.name for term in genome.terms if term.name not in asked]
+    if not candidates or len(genome.terms) < 2:
         return None
     name = dice.generator.choice(candidates)
     smaller = genome.without(name)
     return None if smaller.empty else Composition(smaller, (f"Dropped '{name}', to see whether it is needed.",))
 
 
-def _reshape(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
-) -> Composition | None:
+def _reshape(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
     """A term redrawn in another form or with other parameters."""
     fresh = compose(scene, intents, Dice(dice.generator, THEMES[6]))
     redrawn = [term for term in fresh.genome.terms if (known := genome.term(term.name)) is not None and known != term]
@@ -155,25 +161,3 @@ def _reshape(
         return None
     term = dice.generator.choice(redrawn)
     return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew: {term.describe()}.",))
-
-
-def _gate(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice, components: Sequence[str]
-) -> Composition | None:
-    """A term counted only where another one is good, or freed of that."""
-    gates = [term.name for term in genome.terms if term.unit_interval and term.gate is None]
-    used = {term.gate for term in genome.terms}
-    candidates = [
-        term
-        for term in genome.terms
-        if not term.penalty and term.name not in used and any(gate != term.name for gate in gates)
-    ]
-    if not candidates:
-        return None
-    term = dice.generator.choice(candidates)
-    if term.gate is not None:
-        changed, note = None, f"'{term.name}' counts everywhere now."
-    else:
-        changed = dice.generator.choice([gate for gate in gates if gate != term.name])
-        note = f"'{term.name}' counts only as far as '{changed}' does."
-    return Composition(genome.change(term.name, lambda each: each.model_copy(update={"gate": changed})), (note,))

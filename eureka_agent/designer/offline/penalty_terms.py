@@ -74,10 +74,9 @@ class Limit(TermBase):
         return (self.operand,)
 
     def value(self, scope: Scope) -> str:
-        middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
-        centre, reach = scope.constant(f"{self.name}_centre", middle), scope.constant(f"{self.name}_reach", half)
-        soft = self.constant(scope, "soft")
-        share = scope.local(f"{self.name}_share", f"(({self.operand.code()} - {centre}) / {reach}).abs()")
+        low, high, soft = (self.constant(scope, each) for each in ("low", "high", "soft"))
+        off = f"{self.operand.code()} - 0.5 * ({low} + {high})"
+        share = scope.local(f"{self.name}_share", f"(({off}) / (0.5 * ({high} - {low}))).abs()")
         beyond = f"(({share} - {soft}) / (1.0 - {soft})).clamp(0.0, {self.cap})"
         return beyond if self.operand.is_scalar else f"{beyond}.mean(dim=-1)"
 

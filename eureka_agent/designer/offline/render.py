@@ -1,13 +1,11 @@
 """Genome → readable reward source, and back.
 
 The source carries its terms in a comment at its end, so that a later generation can evolve it. The numbers are read
-from the named constants: whoever edits a weight by hand keeps the genome. Any other edit makes the source a base of its own.
+from the named constants, which an optimiser may have changed.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
 import textwrap
 from collections.abc import Iterable
 
@@ -18,15 +16,11 @@ from eureka_agent.designer.offline.operands import Scope, number
 from eureka_agent.designer.offline.terms import Term
 from eureka_agent.designer.source_tools import (
     ENTRY_POINT,
-    entry_function,
     number_constants,
-    parameter_names,
     same_reward,
 )
 
-BASE_NAME = "base_reward"
 _TERMS_MARK = "# terms, as the offline designer reads them back:"
-_BASE_MARK = "# ── terms added around the function above ──"
 _PREFIX = "#   "
 _LINE = 100
 """Columns of the source: it is shown in terminals."""
@@ -39,10 +33,8 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         *variables,
         *(f"previous_{name}" for name in variables),
         "total",
-        "components",
         "torch",
         "Tensor",
-        "base_total",
     }
     scope = Scope(reserved)
     # a component's local has the component's name, so claim those before any helper local does
@@ -62,81 +54,21 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         body += _product(component_locals[term.name], "-" if term.penalty else "", factors)
 
     arguments = list(dict.fromkeys(name for term in genome.terms for name in term.arguments()))
-    entries = [(f'"{term.name}"', component_locals[term.name]) for term in genome.terms]
-    if genome.base is None:
-        body.append(f"total = {' + '.join(local for _, local in entries)}")
-        body.append(f"return total, {{{', '.join(f'{key}: {local}' for key, local in entries)}}}")
-    else:
-        base_arguments = parameter_names(genome.base.replace(f"def {BASE_NAME}", f"def {ENTRY_POINT}"))
-        arguments = list(dict.fromkeys((*base_arguments, *arguments)))
-        body = (
-            [
-                f"total, components = {BASE_NAME}({', '.join(f'{name}={name}' for name in base_arguments)})",
-                "components = dict(components)",
-            ]
-            + [line for name, factor in genome.base_scales.items() for line in _rescaling(scope, name, factor)]
-            + body
-        )
-        for key, local in entries:
-            body += [f"total = total + {local}", f"components[{key}] = {local}"]
-        body.append("return total, components")
+    body.append(f"total = {' + '.join(component_locals[term.name] for term in genome.terms)}")
+    entries = ", ".join(f'"{term.name}": {component_locals[term.name]}' for term in genome.terms)
+    body.append(f"return total, {{{entries}}}")
 
-    head = [] if genome.base is not None else [*_imports(), ""]
     constants = [f"{name} = {number(value)}" for name, value in scope.constants.items()]
-    signature = _signature(arguments)
     docstring = textwrap.wrap(f'"""Reward for the task: {_plain(sentence)}."""', _LINE - 4)
-    function = [signature, *(f"    {line}" for line in docstring), *(f"    {line}" for line in _wrapped(body))]
-    before = [genome.base.rstrip(), "", "", _BASE_MARK] if genome.base is not None else []
-    return "\n".join([*before, *head, *constants, "", "", *function, "", "", *_terms_comment(genome)]) + "\n"
+    function = [_signature(arguments), *(f"    {line}" for line in (*docstring, *_wrapped(body)))]
+    head = ["import torch", "from torch import Tensor", ""]
+    return "\n".join([*head, *constants, "", "", *function, "", "", *_terms_comment(genome)]) + "\n"
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
-    """The genome of a source that `render` wrote; any other source becomes the base of a new genome.
-
-    Source without a `compute_reward` gives an empty genome.
-    """
-    variables = tuple(variables)
+    """The genome of a source that `render` wrote, perhaps with other constants; of any other source an empty one."""
     genome = _read_comment(source)
-    if genome is not None and same_reward(render(genome, "", variables), source):
-        return genome
-    function = entry_function(source)
-    if function is None:
-        return Genome()
-    lines = source.splitlines()
-    first = function.lineno - 1
-    lines[first] = lines[first].replace(ENTRY_POINT, BASE_NAME, 1)
-    for decorator in function.decorator_list:
-        for place in range(decorator.lineno - 1, (decorator.end_lineno or decorator.lineno)):
-            lines[place] = ""
-    kept = [line for line in lines if not line.startswith((_TERMS_MARK, _PREFIX + "{"))]
-    return Genome(base="\n".join(kept).strip() + "\n")
-
-
-def component_lines(genome: Genome, source: str) -> dict[str, range]:
-    """Lines (from 1) of each term in a rendered source: from its comment up to the next term."""
-    lines = source.splitlines()
-    begins = [
-        place for place, line in enumerate(lines, start=1) if line.startswith(("    # ", "    total = ", "    return "))
-    ]
-    found: dict[str, range] = {}
-    for begin, end in itertools.pairwise(begins):
-        block = "\n".join(lines[begin - 1 : end - 1])
-        for term in genome.terms:
-            if re.search(rf"^    {term.name}(_value)* = ", block, re.MULTILINE):
-                found.setdefault(term.name, range(begin, end))
-    return found
-
-
-def _imports() -> list[str]:
-    return ["import torch", "from torch import Tensor"]
-
-
-def _rescaling(scope: Scope, name: str, factor: float) -> list[str]:
-    constant = scope.constant("base_" + "".join(mark if mark.isalnum() else "_" for mark in name) + "_factor", factor)
-    return [
-        f"total = total + ({constant} - 1.0) * components[{name!r}]",
-        f"components[{name!r}] = {constant} * components[{name!r}]",
-    ]
+    return genome if same_reward(render(genome, "", variables), source) else Genome()
 
 
 def _signature(arguments: list[str]) -> str:
@@ -191,38 +123,23 @@ def _plain(sentence: str) -> str:
 
 
 def _terms_comment(genome: Genome) -> list[str]:
-    lines = [_TERMS_MARK]
-    for term in genome.terms:
-        lines.append(
-            _PREFIX + term.model_dump_json(exclude_defaults=True).replace("{", '{"kind":"' + term.kind + '",', 1)
-        )
-    if genome.base_scales:
-        lines.append(_PREFIX + Genome(base_scales=genome.base_scales).model_dump_json(exclude_defaults=True))
-    return lines
+    texts = (term.model_dump_json(exclude_defaults=True) for term in genome.terms)
+    kinds = (term.kind for term in genome.terms)
+    return [
+        _TERMS_MARK,
+        *(_PREFIX + text.replace("{", f'{{"kind":"{kind}",', 1) for text, kind in zip(texts, kinds, strict=True)),
+    ]
 
 
-def _read_comment(source: str) -> Genome | None:
-    """The genome in the comment at the end, with the numbers of the source's constants; None where there is none."""
+def _read_comment(source: str) -> Genome:
+    """The genome in the comment at the end, with the numbers of the source's constants; empty where there is none."""
     before, mark, after = source.rpartition(_TERMS_MARK)
-    if not mark:
-        return None
-    base_text, base_mark, _ = before.rpartition(_BASE_MARK)
+    texts = [line.removeprefix(_PREFIX) for line in after.splitlines() if mark and line.startswith(_PREFIX)]
     constants = number_constants(before)
-    terms: list[Term] = []
-    scales: dict[str, float] = {}
-    for line in after.splitlines():
-        text = line.removeprefix(_PREFIX)
-        if not line.startswith(_PREFIX):
-            continue
-        try:
-            if text.startswith('{"base_scales"'):
-                scales = Genome.model_validate_json(text).base_scales
-            else:
-                terms.append(_with_constants(TERMS.validate_json(text), constants))
-        except ValidationError:
-            return None
-    scales = {name: constants.get(f"BASE_{name.upper()}_FACTOR", factor) for name, factor in scales.items()}
-    return Genome(terms=unique_terms(terms), base=base_text.rstrip() + "\n" if base_mark else None, base_scales=scales)
+    try:
+        return Genome(terms=unique_terms(_with_constants(TERMS.validate_json(text), constants) for text in texts))
+    except ValidationError:
+        return Genome()
 
 
 def _with_constants(term: Term, constants: dict[str, float]) -> Term:

@@ -9,10 +9,7 @@ from eureka_agent.designer.offline.term_base import TermBase, distance_code
 
 
 class Progress(TermBase):
-    """Speed in the wanted direction, per `scale`; forwards counts up, backwards counts down.
-
-    With a `boost` it grows faster than the speed, v · (1 + boost · |v|), so that the last bit of speed is worth more than the first.
-    """
+    """Speed in the wanted direction, per `scale`; forwards counts up, backwards counts down."""
 
     kind: Literal["progress"] = "progress"
     operand: Operand
@@ -21,31 +18,22 @@ class Progress(TermBase):
     """Speed that is worth 1."""
     cap: float = 20.0
     """Speed beyond which nothing is gained."""
-    boost: float = 0.0
-    tunable: ClassVar[tuple[str, ...]] = ("cap", "boost")
-
-    def parameters(self) -> tuple[str, ...]:
-        return self.tunable if self.boost else ("cap",)
+    tunable: ClassVar[tuple[str, ...]] = ("cap",)
 
     def operands(self) -> tuple[Operand, ...]:
         return (self.operand,)
 
     def value(self, scope: Scope) -> str:
         cap = self.constant(scope, "cap")
-        speed = f"{self.operand.code()}.clamp(-{cap}, {cap})"
-        if self.boost:
-            speed = scope.local(f"{self.name}_velocity", speed)
-            speed = f"{speed} * (1.0 + {self.constant(scope, 'boost')} * {speed}.abs())"
-        value = f"{'-' if self.sign < 0 else ''}{speed}"
+        value = f"{'-' if self.sign < 0 else ''}{self.operand.code()}.clamp(-{cap}, {cap})"
         return value if self.scale == 1.0 else f"{value} / {self.constant(scope, 'scale')}"
 
     def describe(self) -> str:
-        more = ", the faster the more" if self.boost else ""
-        return f"speed in the wanted direction, {'minus ' if self.sign < 0 else ''}{self.operand.code()}{more}"
+        return f"speed in the wanted direction, {'minus ' if self.sign < 0 else ''}{self.operand.code()}"
 
 
 class Level(TermBase):
-    """How far a position, a height or an opening is towards its wanted end."""
+    """How far a position, a height or an opening is towards its wanted end; of several entries the mean."""
 
     kind: Literal["level"] = "level"
     operand: Operand
@@ -60,10 +48,10 @@ class Level(TermBase):
         return (self.operand,)
 
     def value(self, scope: Scope) -> str:
-        low, high = (self.low, self.high) if self.sign > 0 else (self.high, self.low)
-        begin = scope.constant(f"{self.name}_start", low)
-        end = scope.constant(f"{self.name}_end", high)
-        return f"(({self.operand.code()} - {begin}) / ({end} - {begin})).clamp(-{self.cap}, {self.cap})"
+        low, high = self.constant(scope, "low"), self.constant(scope, "high")
+        entries = self.operand.code() if self.operand.is_scalar else f"{self.operand.code()}.mean(dim=-1)"
+        done = f"{entries} - {low}" if self.sign > 0 else f"{high} - {entries}"
+        return f"(({done}) / ({high} - {low})).clamp(-{self.cap}, {self.cap})"
 
     def describe(self) -> str:
         return f"{self.operand.code()} {'up' if self.sign > 0 else 'down'}, from its start to its wanted end"
@@ -93,54 +81,6 @@ class Distance(TermBase):
     def describe(self) -> str:
         to = f"of {self.operand.variable} to {self.goal.variable}" if self.goal else f"in {self.operand.variable}"
         return f"{'0' if self.away else '1'} where the distance {to} is 0"
-
-
-class Approach(TermBase):
-    """Speed at which a distance shrinks, per `scale`."""
-
-    kind: Literal["approach"] = "approach"
-    operand: Operand
-    goal: Operand | None = None
-    step_s: float
-    """Seconds between two steps."""
-    scale: float = 1.0
-    cap: float = 20.0
-    tunable: ClassVar[tuple[str, ...]] = ("scale",)
-
-    def operands(self) -> tuple[Operand, ...]:
-        return (self.operand,) if self.goal is None else (self.operand, self.goal)
-
-    def arguments(self) -> tuple[str, ...]:
-        return tuple(name for operand in self.operands() for name in (operand.variable, f"previous_{operand.variable}"))
-
-    def value(self, scope: Scope) -> str:
-        now = distance_code(scope, self.operand, self.goal)
-        before = distance_code(scope, self.operand, self.goal, previous=True)
-        speed = f"(({before} - {now}) / {self.constant(scope, 'step_s')})"
-        return f"{speed}.clamp(-{self.cap}, {self.cap}) / {self.constant(scope, 'scale')}"
-
-    def describe(self) -> str:
-        return "speed at which the distance shrinks"
-
-
-class Bonus(TermBase):
-    """1 within a radius of the goal, 0 outside."""
-
-    kind: Literal["bonus"] = "bonus"
-    operand: Operand
-    goal: Operand | None = None
-    radius: float = 0.1
-    tunable: ClassVar[tuple[str, ...]] = ("radius",)
-    unit_interval: ClassVar[bool] = True
-
-    def operands(self) -> tuple[Operand, ...]:
-        return (self.operand,) if self.goal is None else (self.operand, self.goal)
-
-    def value(self, scope: Scope) -> str:
-        return f"({distance_code(scope, self.operand, self.goal)} < {self.constant(scope, 'radius')}).float()"
-
-    def describe(self) -> str:
-        return "success: within the radius of the goal"
 
 
 class Upright(TermBase):

@@ -42,6 +42,12 @@ class TermBase(Record):
         """Names of the arguments that its code reads."""
         return tuple(name for operand in self.operands() for name in operand.arguments())
 
+    def trait(self) -> str:
+        """Form, entries and sign: equal for terms that differ in numbers alone."""
+        entries = ",".join(operand.code() for operand in self.operands())
+        sign = -1 if getattr(self, "away", False) else getattr(self, "sign", 1)
+        return f"{type(self).__name__}({entries}){sign:+d}"
+
     def value(self, scope: Scope) -> str:
         """Expression of shape (batch,), without weight and gate."""
         raise NotImplementedError

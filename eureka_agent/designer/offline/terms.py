@@ -9,8 +9,6 @@ from pydantic import Field
 from eureka_agent.designer.offline.penalty_terms import Failure, Limit, Penalty, Smoothness
 from eureka_agent.designer.offline.reward_terms import (
     Alive,
-    Approach,
-    Bonus,
     Distance,
     Level,
     Progress,
@@ -21,8 +19,6 @@ from eureka_agent.designer.offline.reward_terms import (
 
 __all__ = [
     "Alive",
-    "Approach",
-    "Bonus",
     "Distance",
     "Failure",
     "Level",
@@ -37,18 +33,6 @@ __all__ = [
 ]
 
 Term = Annotated[
-    Progress
-    | Level
-    | Distance
-    | Approach
-    | Bonus
-    | Upright
-    | Tracking
-    | Stillness
-    | Alive
-    | Penalty
-    | Smoothness
-    | Limit
-    | Failure,
+    Progress | Level | Distance | Upright | Tracking | Stillness | Alive | Penalty | Smoothness | Limit | Failure,
     Field(discriminator="kind"),
 ]

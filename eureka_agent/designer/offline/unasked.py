@@ -1,9 +1,9 @@
-"""Terms that nobody asked for but that most good rewards have: survival, posture, rest at the goal, small effort."""
+"""Terms that nobody asked for but that most good rewards have: survival, posture, rest at the goal, small effort; and one for each variable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.asked import length_scale
@@ -11,10 +11,28 @@ from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.operands import rounded, whole
 from eureka_agent.designer.offline.postures import upright_term
-from eureka_agent.designer.offline.semantics import Quantity
-from eureka_agent.designer.offline.terms import Alive, Failure, Limit, Penalty, Smoothness, Stillness, Term, Tracking
+from eureka_agent.designer.offline.semantics import Quantity, upright_angle
+from eureka_agent.designer.offline.terms import (
+    Alive,
+    Failure,
+    Level,
+    Limit,
+    Penalty,
+    Smoothness,
+    Stillness,
+    Term,
+    Tracking,
+)
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
 from eureka_agent.designer.offline.words import stem_set
+
+_SPEED_SCALES = {Quantity.VELOCITY: 1.0, Quantity.ANGULAR_VELOCITY: 2.0, Quantity.JOINT_VELOCITY: 10.0}
+"""Speeds that matter: m/s, rad/s."""
+_FAR = 3.0
+"""Multiple of the distance that matters, for a place of which nobody says how far away it may be."""
+_BEST_SMALL = frozenset({*_SPEED_SCALES, Quantity.POSITION, Quantity.ANGLE})
+_ROTATIONS = (Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR)
+_NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,8 @@ class Option:
     probability: float
     """1.0: the words ask for it."""
     why: str
+    goal: Goal | None = None
+    """What the words ask for by it; None: they do not."""
 
 
 def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[Option]:
@@ -36,8 +56,35 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
         for option in maker(scene, goals, dice):
             if option.probability < 1.0:
                 term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted, digits=2)})
-                option = Option(term, option.probability, option.why)
+                option = replace(option, term=term)
             found.append(option)
+    return [option for option in found if not scene.refuses(option.term)]
+
+
+def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability: float) -> list[Option]:
+    """A term for each variable that `terms` do not read, by its kind alone: errors, places, tilts and speeds small, contacts and levels either way."""
+    read = {name for term in terms for name in term.arguments()}
+    found = []
+    for reading in scene.readings:
+        if reading.name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
+            continue
+        operand, speed = whole(reading), _SPEED_SCALES.get(reading.quantity)
+        # where something is or what it touches is what tasks are about, its speed is how they are done
+        weight = dice.around(0.3 if speed else 1.0)
+        hangs = reading.quantity is Quantity.ANGLE and upright_angle(reading.spec) != 0.0
+        if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
+            scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
+            name = f"small_{reading.name}"
+            term: Term = Stillness(name=name, weight=weight, operand=operand, temperature=dice.around(scale))
+            why = f"{reading.name} is left alone by the words, and 0 is the likeliest aim of its kind"
+        else:
+            sign = -1 if dice.explores() else 1
+            low, high = reading.spec.range or (0.0, length_scale(reading))
+            name = f"{'high' if sign > 0 else 'low'}_{reading.name}"
+            term = Level(name=name, weight=weight, operand=operand, sign=sign, low=rounded(low), high=rounded(high))
+            why = f"{reading.name} is left alone by the words; {'more' if sign > 0 else 'less'} of it is tried"
+        if not scene.refuses(term):
+            found.append(Option(term, probability, why))
     return found
 
 
@@ -52,7 +99,8 @@ def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
     )
     # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for every step anyway
     likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.05 if Goal.SWING_UP in goals else 0.15
-    return [Option(Alive(name="alive", weight=dice.around(1.0 if asked else 0.5)), 1.0 if asked else likely, why)]
+    term = Alive(name="alive", weight=dice.around(1.0 if asked else 0.5))
+    return [Option(term, 1.0 if asked else likely, why, Goal.SURVIVE if asked else None)]
 
 
 def _failure(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
@@ -110,7 +158,12 @@ def _rest(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
         )
         where = " once it is there" if gate else ""
         found.append(
-            Option(term, (1.0 if alone else 0.9) if asked else 0.5, f"{speed.reading.name} should be small{where}")
+            Option(
+                term,
+                (1.0 if alone else 0.9) if asked else 0.5,
+                f"{speed.reading.name} should be small{where}",
+                Goal.STILL if asked else None,
+            )
         )
     return found
 
@@ -132,20 +185,10 @@ def _centre(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
     # what is centred from the start must not be paid for staying there and hanging
     gate = "upright" if Goal.SWING_UP in goals and not asked else None
     if place.operand.is_scalar:
-        return [
-            Option(
-                Tracking(name="centred", weight=weight, gate=gate, operand=place.operand, width=width),
-                1.0 if asked else 0.45,
-                why,
-            )
-        ]
-    return [
-        Option(
-            Stillness(name="centred", weight=weight, operand=place.operand, temperature=width),
-            1.0 if asked else 0.3,
-            why,
-        )
-    ]
+        term: Term = Tracking(name="centred", weight=weight, gate=gate, operand=place.operand, width=width)
+        return [Option(term, 1.0 if asked else 0.45, why, Goal.CENTRE if asked else None)]
+    term = Stillness(name="centred", weight=weight, operand=place.operand, temperature=width)
+    return [Option(term, 1.0 if asked else 0.3, why, Goal.CENTRE if asked else None)]
 
 
 def _drift(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
@@ -166,13 +209,8 @@ def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
     energetic = bool(goals.keys() & {Goal.SWING_UP, Goal.RAISE})
     weight = dice.around(0.3 if asked else 0.02 if energetic else 0.05)
     why = "the words ask to save effort" if asked else "a small price on effort keeps actions off their bounds"
-    return [
-        Option(
-            Penalty(name="effort", weight=weight, operand=whole(actions)),
-            1.0 if asked else 0.3 if energetic else 0.75,
-            why,
-        )
-    ]
+    term = Penalty(name="effort", weight=weight, operand=whole(actions))
+    return [Option(term, 1.0 if asked else 0.3 if energetic else 0.75, why, Goal.EFFORT if asked else None)]
 
 
 def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
@@ -181,13 +219,8 @@ def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Opt
         return []
     asked = Goal.SMOOTH in goals
     term = Smoothness(name="smoothness", weight=dice.around(0.2 if asked else 0.03), operand=whole(actions))
-    return [
-        Option(
-            term,
-            1.0 if asked else 0.2,
-            "the words ask for smooth actions" if asked else "jumps of the actions cost a little",
-        )
-    ]
+    why = "the words ask for smooth actions" if asked else "jumps of the actions cost a little"
+    return [Option(term, 1.0 if asked else 0.2, why, Goal.SMOOTH if asked else None)]
 
 
 def _joint_speed(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:

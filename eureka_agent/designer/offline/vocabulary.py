@@ -42,6 +42,10 @@ class Intent:
     """−1: backward, right, down, clockwise, closed, lower."""
     words: tuple[str, ...] = ()
     """The words that it was read off."""
+    heading: tuple[str, ...] = ()
+    """The words that name its direction."""
+    named: bool = True
+    """False: no word names the goal; a verb that is not known has a direction."""
     objects: frozenset[str] = frozenset()
     """Stems of the clause's other words: what it is about."""
     target: float | None = None
@@ -92,7 +96,7 @@ _DIRECTIONS: tuple[tuple[int, int, frozenset[str]], ...] = (
 _NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE)
-_NUMBER = re.compile(
+QUANTITY = re.compile(
     r"(?<![\w.])(-?\d+(?:\.\d+)?)\s*(m/s|met(?:re|er)s? per second|rad/s|radians? per second|cm|mm|km/h|met(?:re|er)s?|m|rad|radians?|deg|degrees?|°)(?![\w/])",
     re.IGNORECASE,
 )
@@ -109,7 +113,7 @@ _UNITS = {
 def quantities(text: str) -> list[tuple[float, str]]:
     """Numbers with a length, angle or speed in a text, in SI units: `"2 m/s"` → `(2.0, "m/s")`."""
     found = []
-    for number, unit in _NUMBER.findall(text):
+    for number, unit in QUANTITY.findall(text):
         unit = unit.lower()
         if unit.startswith("met"):
             scale, name = 1.0, "m/s" if "second" in unit else "m"
@@ -133,7 +137,7 @@ def direction(words: list[str]) -> tuple[int, int] | None:
 
 
 def _clauses(text: str) -> list[str]:
-    return [part for part in _CLAUSE_END.split(text.replace("'", "")) if part and part.strip()]
+    return [part for part in _CLAUSE_END.split(re.sub("['’]", "", text)) if part and part.strip()]
 
 
 def _turn_sign(words: set[str], heading: tuple[int, int] | None) -> tuple[int | None, int]:
@@ -174,6 +178,7 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
             goals = [g for g in goals if g not in (Goal.MOVE, Goal.CHANGE)]
             goals.insert(0, Goal.REACH)
             found[Goal.REACH] = found[Goal.REACH] + found[Goal.MOVE] + found[Goal.CHANGE]
+    named = bool(goals)
     if not goals and heading is not None and len(plain) > 1:
         # a verb that is not known with a direction: 'drift to the left'
         goals = [Goal.MOVE]
@@ -204,6 +209,9 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
                 continue
             if goal in (Goal.REACH, Goal.STILL, Goal.RAISE, Goal.SWING_UP):
                 sign = -1
+        pointing: tuple[str, ...] = ()
+        if heading is not None and goal in (Goal.MOVE, Goal.SPIN, Goal.RAISE, Goal.SWING_UP):
+            pointing = tuple(p for p, w in zip(plain, words, strict=True) if direction([w]) == heading)
         if goal is Goal.MOVE and heading is not None:
             axis, sign = heading
         elif goal is Goal.SPIN:
@@ -220,6 +228,8 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
                 axis,
                 sign,
                 tuple(dict.fromkeys(found[goal])) or tuple(plain[:1]),
+                pointing,
+                named,
                 about,
                 target,
                 unit if target is not None else "",
@@ -247,6 +257,7 @@ def complete(known: Intent, other: Intent) -> Intent:
         axis=other.axis if axis_missing else known.axis,
         sign=other.sign if axis_missing else known.sign,
         words=tuple(dict.fromkeys(known.words + other.words)),
+        heading=known.heading + other.heading,
         objects=known.objects | other.objects,
         target=known.target if known.target is not None else other.target,
         target_unit=known.target_unit or other.target_unit,

@@ -17,7 +17,7 @@ _IRREGULAR = {
 _STOP_WORD_LIST = (
     "a about after again all along an and any around as at be by can do each for from get had has have if in into is it its keep let like "
     "make may me more most must near of off on one onto or order other out over per possible robot should so some than that the their "
-    "them then this to toward towards under until using very want we when where which while will with without would you your"
+    "them then there this to toward towards under until using very want we when where which while will with without would you your"
 )
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """Words that say nothing of which variable is meant."""

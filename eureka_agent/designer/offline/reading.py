@@ -1,0 +1,47 @@
+"""The words of a sentence that the offline designer uses, and for which terms."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+from eureka_agent.designer.offline.compose import compose, scene_of
+from eureka_agent.designer.offline.dice import Dice
+from eureka_agent.designer.offline.vocabulary import QUANTITY, read_intents
+from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
+from eureka_agent.records import TaskDescription
+
+
+def content_words(sentence: str) -> list[str]:
+    """Lower-case words of any script that say something, each once; lengths, angles and speeds are left out."""
+    words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
+    return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
+
+
+def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
+    """Content words that the most sensible reward uses, each with the name of the term that it was composed for."""
+    scene, intents = scene_of(description, sentence)
+    composition = compose(scene, intents, Dice(random.Random(0)))
+    words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
+    used: dict[str, str] = {}
+    for word in content_words(sentence):
+        for name, intent in composition.asked:
+            term = composition.genome.term(name)
+            read = () if term is None else term.arguments()
+            of_variable = any(stem(word) in words.get(variable, ()) for variable in read)
+            if term is not None and (word in (*intent.words, *intent.heading) or of_variable):
+                used.setdefault(word, name)
+    return used
+
+
+def is_unread(sentence: str, description: TaskDescription) -> bool:
+    """True where no word can make a difference: it names neither a goal nor anything of a variable."""
+    spoken = stems(sentence)
+    readings = scene_of(description, sentence)[0].readings
+    return not read_intents(sentence) and not any(spoken & (each.name_words | each.doc_words) for each in readings)
+
+
+def is_name(word: str, description: TaskDescription) -> bool:
+    """True for what the environment is called, which no reward needs to use."""
+    return stem(word) in stems(Path(description.environment).name)

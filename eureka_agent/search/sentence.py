@@ -1,0 +1,145 @@
+"""Compares the sentence with the task before anything is trained: a person is told, and may know better."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, word_use
+from eureka_agent.designer.offline.vocabulary import Intent, read_intents, task_intents
+from eureka_agent.designer.offline.words import stem, stems, tokens
+from eureka_agent.llm.text import one_line
+from eureka_agent.records import TaskDescription
+from eureka_agent.report.events import Notice
+from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, CatalogueEntry, list_environments, read_entry
+
+_NEARLY = 0.6
+"""Overlap with another task's words from which a sentence is taken for that task's."""
+_QUOTED, _LISTED = 100, 12
+"""Characters of a sentence, and words of it, that a notice repeats."""
+_KEYS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
+
+
+def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
+    """Words to a person before anything is trained. `offline`: the offline designer, which reads word by word, writes the rewards."""
+    told = [comparison(sentence, description)]
+    if offline:
+        told.append(words_used(sentence, description))
+    return told
+
+
+def comparison(sentence: str, description: TaskDescription) -> Notice:
+    """Says what the fitness measures; a warning where the words seem to ask for something else."""
+    measure = f"scored by: {description.fitness_doc.rstrip('.')}"
+    if description.fitness_author or tokens(sentence) == tokens(description.sentence):
+        return Notice(text=measure, stays=True)
+    asked, quoted = goals(sentence), repr(one_line(sentence, _QUOTED))
+    known = task_intents(description.sentence, description.sentence, description.fitness_doc)
+    offer = nearer_task(sentence, description, asked, known)
+    advice = "--fitness written with a --model measures these words instead"
+    if offer:
+        remark = f"{quoted} seems nearer to {offer}"
+    elif asked and known and not served(asked, known):
+        remark = f"{quoted} seems to ask for something else: {advice}"
+    elif not asked and not _speaks_of(sentence, description):
+        remark = f"No word of {quoted} could be compared with that; if it asks for something else: {advice}"
+    else:
+        return Notice(text=measure, stays=True)
+    return Notice(text=f"{measure}. {remark}", level="warning", stays=True)
+
+
+def goals(sentence: str) -> list[Intent]:
+    """What the words ask for, as far as they are known: how it is to be done only where nothing else is said."""
+    found = [intent for intent in read_intents(sentence) if intent.words and intent.named]
+    return [intent for intent in found if intent.main] or found
+
+
+def served(asked: Sequence[Intent], known: Sequence[Intent]) -> float:
+    """Share of what is asked that is among what is known, directions included."""
+    return sum(any(_agree(each, other) for other in known) for each in asked) / max(1, len(asked))
+
+
+def _agree(asked: Intent, known: Intent) -> bool:
+    undirected = asked.axis is None or known.axis is None
+    return asked.goal is known.goal and (asked.axis == known.axis or undirected) and asked.sign == known.sign
+
+
+def nearer_task(sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]) -> str:
+    """Flags that choose a task which fits better, with its sentence; empty where there is none. `asked`, `known`: goals of sentence and task."""
+    spoken, here = stems(sentence), served(asked, known)
+    tasks, environments = _other_tasks(description)
+    better = {}
+    for name, text in tasks.items():
+        shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
+        # as well served is better served where the sentence is nearly that task's own
+        if shared and (fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))):
+            better[f"--task {name} ({text!r})"] = fit, shared
+    if better or not asked:
+        return max(better, key=lambda each: better[each], default="")
+    scenery = stems(f"{Path(description.environment).name} {description.doc}")
+    found: dict[str, tuple[bool, int]] = {}
+    for entry in environments:
+        named = stem(entry.name) in spoken - scenery
+        things = len(((stems(entry.doc) | {stem(entry.name)}) & spoken) - scenery)
+        for task, text in entry.tasks.items():
+            if named or (things and known and not here and served(asked, goals(text)) == 1.0):
+                found[f"--env {entry.name} --task {task} ({text!r})"] = named, things
+    return max(found, key=lambda each: found[each], default="")
+
+
+def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[CatalogueEntry]]:
+    """Sentences of the environment's other tasks by name, and the other built-in environments."""
+    built_in = {entry.name: entry for entry in list_environments()}
+    own = built_in.pop(description.environment, None)
+    if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
+        own = read_entry(Path(description.environment))
+    tasks = {} if own is None else {name: text for name, text in own.tasks.items() if name != description.task}
+    return tasks, list(built_in.values())
+
+
+def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
+    """Jaccard index of two sets of stems."""
+    return len(spoken & words) / max(1, len(spoken | words))
+
+
+def _speaks_of(sentence: str, description: TaskDescription) -> bool:
+    """True for a word of what the task measures that says more than what things are there."""
+    names = (Path(description.environment).name, description.doc, *(each.name for each in description.variables))
+    measured = description.fitness_doc.partition(";")[0]  # what ends an episode comes behind
+    return bool((stems(sentence) & stems(f"{description.sentence} {measured}")) - stems(" ".join(names)))
+
+
+def words_used(sentence: str, description: TaskDescription) -> Notice:
+    """The sentence's words as the offline designer takes them; a warning where most of them mean nothing to it."""
+    used = word_use(description, sentence)
+    unused = [word for word in content_words(sentence) if word not in used and not is_name(word, description)]
+    took: dict[str, list[str]] = {}
+    for word, term in used.items():
+        took.setdefault(term, []).append(word)
+    if is_unread(sentence, description):
+        text = "the offline designer, which knows some English words, can use none of this sentence: it makes the same search as for an emoji"
+    else:
+        uses = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items()) or "nothing"
+        text = f"the offline designer uses of the sentence: {uses}" + (
+            f"; not used: {_listed(unused)}" if unused else ""
+        )
+    if used and len(unused) <= len(used):
+        return Notice(text=text, stays=True)
+    text = f"{text}. A language model would read them: {how_to_name_a_model()}"
+    return Notice(text=text, level="warning", stays=True)
+
+
+def how_to_name_a_model() -> str:
+    """The flag for a model that this machine has a key for; else all ways to have one. No key's value is looked at beyond being there."""
+    ready = [
+        f"{key} is set: --model {provider}/<name>" for key, provider in _KEYS.items() if os.environ.get(key, "").strip()
+    ]
+    return "; ".join(ready) or (
+        f"export {' or '.join(_KEYS)}, then --model openai/<name> or anthropic/<name>; a server of your own: --model openai/<name> --base-url http://<host>:<port>/v1"
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    return " ".join(f"'{word}'" for word in words[:_LISTED]) + more

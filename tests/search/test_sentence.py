@@ -1,0 +1,199 @@
+"""What a person is told of the sentence before anything is trained."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from sentences import DIFFERENT, DIFFERENT_UNSEEN, FITTING, FITTING_UNSEEN
+
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.source_tools import normalized
+from eureka_agent.records import Operator, TaskDescription
+from eureka_agent.report.events import Notice
+from eureka_agent.report.live import LiveView
+from eureka_agent.search.sentence import comparison, how_to_name_a_model, notices, words_used
+from eureka_agent.simulation.loading import describe, load_environment
+
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+@cache
+def built_in(reference: str) -> TaskDescription:
+    environment, _, task = reference.partition("/")
+    return describe(load_environment(environment), task)
+
+
+def warned_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Sentences of a table that are said to ask for something else, or cannot be compared."""
+    return {
+        sentence
+        for reference, sentences in table.items()
+        for sentence in sentences
+        if comparison(sentence, built_in(reference)).level == "warning"
+    }
+
+
+def only(table: Mapping[str, tuple[tuple[str, str], ...]]) -> dict[str, tuple[str, ...]]:
+    return {reference: tuple(sentence for sentence, _ in pairs) for reference, pairs in table.items()}
+
+
+def all_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {sentence for sentences in table.values() for sentence in sentences}
+
+
+def test_paraphrases_are_left_alone() -> None:
+    # words that the vocabulary lacks: what they ask for cannot be compared, and that is what the notice says
+    assert warned_of(FITTING) == {"hold the stick up without dropping it"}
+    assert warned_of(FITTING_UNSEEN) == {"avoid letting the pole drop below the horizontal"}
+
+
+def test_other_wishes_are_said() -> None:
+    assert all_of(only(DIFFERENT)) - warned_of(only(DIFFERENT)) == set()
+    # 'hang' is a word of the swing-up's own sentence, 'goal' one of the hover's
+    silent = all_of(only(DIFFERENT_UNSEEN)) - warned_of(only(DIFFERENT_UNSEEN))
+    assert silent == {"hang straight down", "fly away from the goal"}
+
+
+@pytest.mark.parametrize(("reference", "pairs"), DIFFERENT.items())
+def test_a_nearer_task_is_offered_else_a_measure_of_its_own(reference: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    for sentence, flags in pairs:
+        text = comparison(sentence, built_in(reference)).text
+        assert (flags or "--fitness written") in text
+        assert ("nearer" in text) == bool(flags), text
+
+
+@pytest.mark.parametrize("reference", [*FITTING])
+def test_the_tasks_own_sentence_is_only_told_what_scores_it(reference: str) -> None:
+    description = built_in(reference)
+    told = notices(description.sentence, description, offline=True)
+    assert [note.level for note in told] == ["info", "info"]
+    assert told[0].text == f"scored by: {description.fitness_doc}"
+    assert all(note.stays for note in told)
+
+
+def test_a_written_fitness_measures_the_words_themselves() -> None:
+    written = built_in("ant/run").model_copy(
+        update={"fitness_author": "openai/some", "fitness_doc": "seconds of waving"}
+    )
+    note = comparison("wave one leg", written)
+    assert (note.text, note.level) == ("scored by: seconds of waving", "info")
+
+
+def test_a_language_model_is_told_of_no_words() -> None:
+    assert len(notices("balance the pole", built_in("cartpole/balance"), offline=False)) == 1
+
+
+def test_another_task_of_a_persons_own_folder_is_offered(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "env.py").write_text('"""A crane."""\nDEFAULT_TASK = "lift"\n')
+    (tmp_path / "tasks" / "lift.py").write_text('TASK = Task(sentence="lift the load as high as possible")\n')
+    (tmp_path / "tasks" / "still.py").write_text('TASK = Task(sentence="keep the load still")\n')
+    crane = built_in("hopper/run").model_copy(
+        update={
+            "environment": str(tmp_path),
+            "task": "lift",
+            "sentence": "lift the load as high as possible",
+            "fitness_doc": "height of the load at the end",
+        }
+    )
+    note = comparison("hold the load still", crane)
+    assert "--task still ('keep the load still')" in note.text
+    assert comparison("raise the load", crane).level == "info"
+
+
+def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    note = words_used("walk backwards slowly", built_in("ant/run"))
+    assert note.text == "the offline designer uses of the sentence: 'walk' 'backwards' → backward; not used: 'slowly'"
+    assert note.level == "info"
+    # a sideways walk is what it makes of the right leg, and the person can see it
+    assert (
+        "'hop' 'right' → rightward; not used: 'leg' 'only'"
+        in words_used("hop on the right leg only", built_in("ant/run")).text
+    )
+    manners = words_used(
+        "keep the pole upright and the cart in the middle with little energy", built_in("cartpole/balance")
+    )
+    assert "'cart' 'middle' → centred; 'energy' → effort; not used: 'little'" in manners.text
+
+
+@pytest.mark.parametrize("sentence", ["倒立摆保持平衡", "🙂", "tenir la perche"])
+def test_what_it_cannot_read_is_said_to_make_the_same_search(sentence: str) -> None:
+    note = words_used(sentence, built_in("cartpole/balance"))
+    assert note.level == "warning"
+    assert "can use none of this sentence: it makes the same search as for an emoji" in note.text
+    assert "A language model would read them" in note.text
+    asked = [
+        DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3) for words in (sentence, "🙂")
+    ]
+    first, second = (asyncio.run(OfflineDesigner().propose(each)).source for each in asked)
+    assert normalized(first) == normalized(second)
+
+
+def test_counted_things_are_words_and_quantities_are_not() -> None:
+    text = words_used("run forward at 2 m/s for 3 laps", built_in("ant/run")).text
+    assert text.endswith("'run' 'forward' → forward_speed; not used: 'laps'")
+
+
+def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
+    # it knows what to spin is: the search is another one than an emoji's, though nothing there turns
+    still = built_in("hopper/run").model_copy(update={"variables": ()})
+    note = words_used("spin", still)
+    assert note.text.startswith("the offline designer uses of the sentence: nothing; not used: 'spin'. A language")
+
+
+def test_a_long_sentence_is_quoted_in_part() -> None:
+    words = [f"word{chr(97 + first)}{chr(97 + second)}" for first in range(20) for second in range(20)]
+    for note in notices(" ".join(words), built_in("ant/run"), offline=True):
+        assert len(note.text) < 700
+
+
+def test_gymnasiums_own_tasks_are_not_compared_with_ours() -> None:
+    walker = built_in("ant/run").model_copy(
+        update={
+            "environment": "gymnasium:BipedalWalker-v3",
+            "doc": "A walker.",
+            "sentence": "solve bipedal walker: earn as much of the environment's own reward as possible",
+            "fitness_doc": "return of an episode: the sum of the rewards that BipedalWalker-v3 itself gives",
+        }
+    )
+    note = comparison("walk forward on two legs", walker)
+    assert (note.level, note.text) == ("info", f"scored by: {walker.fitness_doc}")
+
+
+def test_a_model_is_named_where_more_than_half_of_the_words_are_lost() -> None:
+    ant = built_in("ant/run")
+    # two words of three are lost, then one of three
+    assert words_used("run rhythmically sideward-ish", ant).level == "warning"
+    assert words_used("run forward rhythmically", ant).level == "info"
+
+
+def test_a_key_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert how_to_name_a_model() == "OPENAI_API_KEY is set: --model openai/<name>"
+    assert "very-secret" not in words_used("xyzzy", built_in("ant/run")).text
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    assert "--base-url" in how_to_name_a_model()
+    assert "is set" not in how_to_name_a_model()
+
+
+def test_it_stands_above_the_live_view_in_full() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=40, height=20, color_system=None)
+    note = comparison("spin the pole round and round", built_in("cartpole/balance"))
+    with LiveView(console, lambda: 0.0) as view:
+        view(note)
+        view(Notice(text="a passing remark"))
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", out.getvalue())
+    # each word whole, in order and once: the view itself cuts a notice off at the width of 40
+    assert note.text in " ".join(shown.split())
