@@ -214,3 +214,8 @@ class Buttons(Script):
     """Actions that the adapter does not take."""
 
     action_space = gymnasium.spaces.MultiBinary(3)
+
+
+def test_an_environment_of_gymnasium_s_needs_no_rewards_of_a_person_s() -> None:
+    results = check_environment("gymnasium:Pendulum-v1", rollout_s=0.1)
+    assert [result for result in results if result.severity != "ok"] == []
