@@ -60,7 +60,7 @@ def baselines(subject: Subject) -> Iterator[Remark]:
         "human": "reports compare with no reward of an expert's, and the search is measured against the sparse one alone",
         "sparse": "reports cannot say what training on the metric itself gives",
     }
-    for kind, what in lost.items():
+    for kind, what in lost.items() if subject.loaded.folder is not None else ():
         if subject.loaded.reward_source(subject.task, _kind(kind)) is None:
             hint = f"write {getattr(subject.task, f'{kind}_reward')}, with a compute_reward in it"
             yield Remark(f"a {kind} reward", f"there is none: {what}", hint)

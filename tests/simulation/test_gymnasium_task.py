@@ -304,3 +304,8 @@ def test_masses_are_those_of_the_model() -> None:
     assert total == f"{sum(model.body(name).mass[0] for name in ('torso', 'thigh', 'leg', 'foot')):.3g} kg in all"
     assert [body.partition(":")[0] for body in bodies] == ["torso", "thigh", "leg", "foot"]
     assert make("gymnasium:CartPole-v1", 1).masses_and_sizes == ()
+
+
+def test_an_environment_of_gymnasium_s_needs_no_rewards_of_a_person_s() -> None:
+    results = check_environment("gymnasium:Pendulum-v1", rollout_s=0.1)
+    assert [result for result in results if result.severity != "ok"] == []
