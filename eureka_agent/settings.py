@@ -323,6 +323,22 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     return f"{key} {'holds' if inside else 'is'} {found}{expected}"
 
 
+def validation_fault(error: ValidationError) -> str:
+    """First fault of a record that was read from a file, in words: `"'task' is 3, expected text"`."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    place = ".".join(map(str, first["loc"]))
+    match first["type"]:
+        case "missing":
+            return f"{place!r} is missing"
+        case "json_invalid":
+            return "it is not JSON"
+        case "extra_forbidden":
+            return f"{place!r} is none of its names"
+    expected = str(cause) if isinstance(cause, ValueError) else f"expected {_expected(first)}"
+    return f"{place!r} is {repr(first['input'])[:_SHOWN_CHARACTERS]}, {expected}"
+
+
 _TYPES = {
     "int": "a whole number",
     "float": "a number",

@@ -27,6 +27,7 @@ from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_c
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Record
+from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
 _FULL_BYTES = 256 * 1024
@@ -146,7 +147,7 @@ class Archive:
                 check_numbers(text)
             return model.model_validate_json(text)
         except ValueError as error:  # pydantic's too
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            reason = validation_fault(error) if isinstance(error, ValidationError) else str(error)
             raise self._damaged(f"a record of {model.__name__} is broken: {reason}") from None
 
     def _damaged(self, reason: str) -> RunFolderError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hmac
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import yaml
+from pydantic import ValidationError
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, storage_errors
@@ -28,7 +30,7 @@ from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, 
 from eureka_agent.errors import RunFolderError, close_match, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file
+from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file, validation_fault
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
@@ -88,9 +90,9 @@ class Run:
         fact = self.archive.fact(WRITTEN_FITNESS_FACT)
         try:
             return None if fact is None else WrittenFitness.model_validate(fact)
-        except ValueError as error:
+        except ValidationError as error:
             raise RunFolderError(
-                f"the written fitness of the run {self.name!r} is damaged: {error}",
+                f"the written fitness of the run {self.name!r} is damaged: {validation_fault(error)}",
                 "restore its archive, or start anew",
             ) from None
 
@@ -207,8 +209,17 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
     except (OSError, ValueError) as error:
+        match error:
+            case ValidationError():
+                reason = validation_fault(error)
+            case json.JSONDecodeError():
+                reason = "it is not JSON"
+            case OSError():
+                reason = system_reason(error)
+            case _:
+                reason = " ".join(str(error).split())
         raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {' '.join(str(error).split())[:300]}",
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {reason}",
             "was it edited? restore it or start a new run",
         ) from None
     return Run(folder, settings, description, Archive(folder, reading=reading))

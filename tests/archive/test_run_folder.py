@@ -135,3 +135,23 @@ def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) 
 def test_first_facts_are_there_as_soon_as_the_archive_is(runs: Path, description: TaskDescription) -> None:
     folder = create_run(SearchSettings(), description, [], {"given_source": "def compute_reward(): ..."}).folder
     assert open_run(folder).archive.fact("given_source") == "def compute_reward(): ..."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ('"environment":', '"enviroment":', "'environment' is missing"),
+        ('"control_dt": 0.02', '"control_dt": "slow"', "'control_dt' is 'slow', expected a number"),
+        ('"private": false', '"private": 7', "'variables.0.private' is 7, expected true or false"),
+        ("{", "[", "it is not JSON"),
+    ],
+)
+def test_an_edited_environment_is_told_in_words(
+    tmp_path: Path, description: TaskDescription, before: str, after: str, reason: str
+) -> None:
+    folder = create_run(SearchSettings(), description, [], parent=tmp_path).folder
+    path = folder / "environment.json"
+    path.write_text(path.read_text().replace(before, after, 1))
+    with pytest.raises(RunFolderError) as caught:
+        open_run(folder, reading=True)
+    assert caught.value.message == f"{str(path)!r} does not describe an environment: {reason}"
