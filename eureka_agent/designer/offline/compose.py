@@ -19,7 +19,7 @@ from eureka_agent.records import TaskDescription
 
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
-_RARELY, _OFTEN = 0.05, 0.3
+_RARELY, _OFTEN = 0.01, 0.3
 """Odds of a term of a variable that no word names, where a word names what is to be done and where none does."""
 _MOST_UNGROUNDED = 6
 """Of these, how many may be of variables that no word names."""
@@ -107,7 +107,7 @@ def _take(options: Iterable[Option], terms: list[Term], notes: list[str], dice: 
 def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
     """Terms by kind, those of variables that share words with the sentence first."""
     spoken = [candidate.name for candidate in matching.spoken_of(scene, scene.words)]
-    options = generic_options(scene, (), dice, probability=0.6)
+    options = generic_options(scene, (), dice, probability=0.6, place_weight=1.0)
     ranked = sorted(options, key=lambda option: not set(spoken) & set(option.term.arguments()))
     return ranked[:_MOST_UNGROUNDED]
 

@@ -61,7 +61,9 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     return [option for option in found if not scene.refuses(option.term)]
 
 
-def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability: float) -> list[Option]:
+def generic_options(
+    scene: Scene, terms: Iterable[Term], dice: Dice, probability: float, place_weight: float = 0.3
+) -> list[Option]:
     """A term for each variable that `terms` do not read, by its kind alone: errors, places, tilts and speeds small, contacts and levels either way."""
     read = {name for term in terms for name in term.arguments()}
     found = []
@@ -70,7 +72,7 @@ def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability
             continue
         operand, speed = whole(reading), _SPEED_SCALES.get(reading.quantity)
         # where something is or what it touches is what tasks are about, its speed is how they are done
-        weight = dice.around(0.3 if speed else 1.0)
+        weight = dice.around(0.3 if speed else place_weight)
         hangs = reading.quantity is Quantity.ANGLE and upright_angle(reading.spec) != 0.0
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
             scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
@@ -79,9 +81,11 @@ def generic_options(scene: Scene, terms: Iterable[Term], dice: Dice, probability
             why = f"{reading.name} is left alone by the words, and 0 is the likeliest aim of its kind"
         else:
             sign = -1 if dice.explores() else 1
-            low, high = reading.spec.range or (0.0, length_scale(reading))
+            low, high = map(rounded, reading.spec.range or (0.0, length_scale(reading)))
+            if low >= high:  # a range without a width tells nothing
+                continue
             name = f"{'high' if sign > 0 else 'low'}_{reading.name}"
-            term = Level(name=name, weight=weight, operand=operand, sign=sign, low=rounded(low), high=rounded(high))
+            term = Level(name=name, weight=weight, operand=operand, sign=sign, low=low, high=high)
             why = f"{reading.name} is left alone by the words; {'more' if sign > 0 else 'less'} of it is tried"
         if not scene.refuses(term):
             found.append(Option(term, probability, why))
