@@ -16,11 +16,11 @@ import pytest
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 SHARED = "Objects in several documents"
-MAPPINGS = {"settings", "versions", "tasks", "components", "missing", "ended_by", "training_overrides", "constants"}
+MAPPINGS = {"settings", "versions", "tasks", "components", "missing", "ended_by", "training_overrides", "constants", "starts", "termination_conditions"}
 """Objects whose keys are names of things."""
 SEARCH = (
     *("search", "balance the pole", "--env", "cartpole", "--model", "replay:cartpole", "--strategy", "best-of-n"),
-    *("--iterations", "1", "--samples", "4", "--finalists", "1", "--final-seeds", "1", "--env-steps", "2048"),
+    *("--iterations", "1", "--samples", "4", "--finalists", "1", "--final-seeds", "1"),
 )
 
 

@@ -231,8 +231,8 @@ def _environments_of_children(driver: int) -> list[bytes]:
     ("more", "answers", "message"),
     [
         (("--max-cost", "1"), (), "the price of openai/test is not known"),
-        (("--max-cost", "-1"), (), "max_cost"),
-        (("--max-cost", "much"), (), "max_cost"),
+        (("--max-cost", "-1"), (), "--max-cost"),
+        (("--max-cost", "much"), (), "--max-cost"),
         (("--max-time", "soon"), (), "expected a wall time"),
         (("--price", "openai/test"), (), "cannot be read"),
         (("--price", "openai/other=1,2"), (), "does not ask"),

@@ -43,7 +43,7 @@ async def test_what_is_measured_is_what_trainings_then_make(
     puck: Path, description: TaskDescription, tmp_path: Path
 ) -> None:
     # a task without any reward of its own
-    rate, _ = await measured(puck, described(description, puck, None), tmp_path / "speed", Capacity(1, 8, 1))
+    rate, _ = await measured(puck, described(description, puck, None), tmp_path / "speed", Capacity(1, 8))
     assert not list((tmp_path / "speed").glob("worker-*"))  # its workers are gone
     # eight trainings of 32,768 env steps in one worker, timed from outside; between them is the start of the worker
     settings = training_part(SearchSettings(env=str(puck), env_steps=32_768))
@@ -76,7 +76,7 @@ async def test_a_reward_that_breaks_is_an_error_with_a_way_out(
 ) -> None:
     broken = "def compute_reward(puck_position):\n    raise ValueError('broken')\n"
     with pytest.raises(EurekaError, match=r"could not be measured: .*broken") as caught:
-        await measured(puck, described(description, puck, broken), tmp_path / "speed", Capacity(1, 2, 1))
+        await measured(puck, described(description, puck, broken), tmp_path / "speed", Capacity(1, 2))
     assert "--budget in env steps" in caught.value.hint
 
 
@@ -87,4 +87,4 @@ async def test_an_environment_that_cannot_be_made_is_that_error(
     shutil.copytree(puck, copy)
     (copy / "env.py").write_text((copy / "env.py").read_text().replace("torch.zeros(num_envs)", "torch.zeroes(1)"))
     with pytest.raises(EurekaError, match="zeroes"):
-        await measured(copy, described(description, copy, None), tmp_path / "speed", Capacity(1, 2, 1))
+        await measured(copy, described(description, copy, None), tmp_path / "speed", Capacity(1, 2))

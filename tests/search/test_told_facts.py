@@ -93,7 +93,8 @@ async def test_scores_stay_as_they_were_told_first(make_run: MakeRun) -> None:
     first = await told_in(run, 1)
     put_baselines(run, sparse=[1.0, 2.0, 30.0], human=[8.0])
     assert await told_in(open_run(run.folder), 1) == first
-    assert await told_in(open_run(run.folder), 3) == first
+    later = await told_in(open_run(run.folder), 3)  # another angle is asked for there
+    assert later.partition("# What to do")[0] == first.partition("# What to do")[0]
 
 
 async def test_without_baselines_nothing_is_said_of_them(make_run: MakeRun) -> None:
@@ -129,9 +130,10 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(eureka: Co
     assert again.content == asked.system
 
 
+# with more rows alone: a fault that the few of the rehearsal show would end the run before anything is measured
 FAILS_ON_ZERO = """
     def pre_physics_step(self, actions):
-        if (actions == 0.0).all(dim=-1).any():
+        if len(actions) > 8 and (actions == 0.0).all(dim=-1).any():
             raise ValueError("this motor knows no rest")
 """
 
