@@ -24,6 +24,7 @@ OPTION_GROUPS = {
         "concurrency",
         "reviewer",
         "analyst",
+        "blind",
         "max_tokens",
         "price",
     ),
@@ -42,7 +43,7 @@ OPTION_GROUPS = {
         "confirm",
         "confirm_seeds",
     ),
-    "The comparison at the end": ("finalists", "baselines", "final_seeds"),
+    "The comparison at the end": ("finalists", "baselines", "baseline_seeds", "final_seeds"),
     "Trainings (PPO); what the task brings is the default": (
         "env_steps",
         "num_envs",

@@ -19,7 +19,12 @@ def link(tmp_path: Path) -> Path:
 
 def install(link: Path, *arguments: str, path: str = "", shell: str = "/bin/bash") -> subprocess.CompletedProcess[str]:
     home = str(link.parents[2])
-    variables = {**os.environ, "HOME": home, "SHELL": shell, "PATH": f"{path}:/usr/bin:/bin"}
+    variables = {
+        **os.environ,
+        "HOME": home,
+        "SHELL": shell,
+        "PATH": os.pathsep.join(filter(None, (path, "/usr/bin", "/bin"))),
+    }
     command = [sys.executable, "-m", "eureka_agent.cli.main", "install", *arguments]
     return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
 

@@ -16,7 +16,18 @@ import pytest
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 SHARED = "Objects in several documents"
-MAPPINGS = {"settings", "versions", "tasks", "components", "missing", "ended_by", "training_overrides", "constants", "starts", "termination_conditions"}
+MAPPINGS = {
+    "settings",
+    "versions",
+    "tasks",
+    "components",
+    "missing",
+    "ended_by",
+    "training_overrides",
+    "constants",
+    "starts",
+    "termination_conditions",
+}
 """Objects whose keys are names of things."""
 SEARCH = (
     *("search", "balance the pole", "--env", "cartpole", "--model", "replay:cartpole", "--strategy", "best-of-n"),

@@ -27,6 +27,8 @@ ITERATIONS = 60
 SETTINGS = TrainingSettings(
     env_steps=ITERATIONS * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2, checkpoints=4
 )
+LONG = SETTINGS.model_copy(update={"env_steps": 8 * SETTINGS.env_steps})
+"""Long enough to be under way still when somebody who has seen a third of `SETTINGS` has it saved."""
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 ProcessesOf = Callable[[Path], list[int]]
 
@@ -35,7 +37,14 @@ class Watched:
     """A pool that saves after every iteration, and what it tells."""
 
     def __init__(
-        self, folder: Path, store: SnapshotStore | None, *, slots: int = 2, workers: int = 1, snapshot_s: float = 0.001
+        self,
+        folder: Path,
+        store: SnapshotStore | None,
+        *,
+        slots: int = 2,
+        workers: int = 1,
+        snapshot_s: float = 0.001,
+        settings: TrainingSettings = SETTINGS,
     ) -> None:
         self.points = 0
         self.halfway = asyncio.Event()
@@ -45,7 +54,7 @@ class Watched:
             ProcessWall(),
             "cartpole",
             "balance",
-            SETTINGS,
+            settings,
             slots,
             workers,
             folder,
@@ -144,10 +153,13 @@ NEVER = 86_400.0
 """Seconds between two states that no test lives to see."""
 
 
-async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(
-    tmp_path: Path, undisturbed: tuple[object, ...]
-) -> None:
-    first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
+async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_path: Path) -> None:
+    whole = Watched(tmp_path / "whole", None, settings=LONG)
+    try:
+        undisturbed = numbers(await whole.pool.train("job", REWARD, 5))
+    finally:
+        await whole.pool.close()
+    first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER, settings=LONG)
     training = asyncio.create_task(first.pool.train("job", REWARD, 5))
     async with asyncio.timeout(60):
         await first.halfway.wait()
@@ -158,13 +170,13 @@ async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(
     await asyncio.wait({training})
     await first.pool.close()
 
-    second = Watched(tmp_path / "second", SnapshotStore(tmp_path), snapshot_s=NEVER)
+    second = Watched(tmp_path / "second", SnapshotStore(tmp_path), snapshot_s=NEVER, settings=LONG)
     try:
         assert numbers(await second.pool.train("job", REWARD, 5)) == undisturbed
     finally:
         await second.pool.close()
     ((_, points),) = second.resumed
-    assert ITERATIONS // 3 <= made <= points < ITERATIONS
+    assert ITERATIONS // 3 <= made <= points < LONG.updates
 
 
 @pytest.mark.parametrize("stop", ["", "slow"])

@@ -99,7 +99,7 @@ async def test_what_nobody_takes_is_bounded(tmp_path: Path, monkeypatch: pytest.
 
 async def test_a_file_that_cannot_be_stored_is_an_error_of_the_disk(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EurekaError, match="Not a directory"):
+    with pytest.raises(EurekaError, match="is a file, expected a folder"):
         await sent(Inbox(tmp_path / "file" / "inbox"), b"1")
 
 

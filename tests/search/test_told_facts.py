@@ -14,6 +14,7 @@ from outcomes import make_outcome
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
+from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.llm.prompts import system_message, task_text
 from eureka_agent.records import FinalTraining
 from eureka_agent.report.events import Notice
@@ -130,20 +131,36 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(eureka: Co
     assert again.content == asked.system
 
 
-# with more rows alone: a fault that the few of the rehearsal show would end the run before anything is measured
+# with more rows alone: what the few of the rehearsal show would end the run before anything is measured
 FAILS_ON_ZERO = """
     def pre_physics_step(self, actions):
         if len(actions) > 8 and (actions == 0.0).all(dim=-1).any():
-            raise ValueError("this motor knows no rest")
+            {failing}
 """
 
 
-async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "restless"
+def restless(puck: Path, folder: Path, failing: str) -> DryRunner:
+    """A dry runner for a puck that fails where every action is 0."""
     shutil.copytree(puck, folder, ignore=shutil.ignore_patterns("__pycache__"))
     source = (folder / "env.py").read_text()
-    (folder / "env.py").write_text(source.replace("\n    def pre_physics_step(self, actions):\n", FAILS_ON_ZERO))
-    dry_runner = DryRunner(ProcessWall(), str(folder), None, tmp_path / "scratch")
+    hook = "\n    def pre_physics_step(self, actions):\n"
+    (folder / "env.py").write_text(source.replace(hook, FAILS_ON_ZERO.format(failing=failing)))
+    return DryRunner(ProcessWall(), str(folder), None, folder.parent / "scratch")
+
+
+async def test_an_environment_that_fails_as_it_is_measured_ends_the_run(puck: Path, tmp_path: Path) -> None:
+    """No model is asked about an environment that cannot be trained on."""
+    dry_runner = restless(puck, tmp_path / "restless", 'raise ValueError("this motor knows no rest")')
+    try:
+        await dry_runner.start()
+        with pytest.raises(EnvironmentFaultError, match="this motor knows no rest"):
+            await _measure(dry_runner, lambda event: None)
+    finally:
+        await dry_runner.close()
+
+
+async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path: Path) -> None:
+    dry_runner = restless(puck, tmp_path / "restless", "__import__('os')._exit(3)")
     notices: list[str] = []
     try:
         description = await dry_runner.start()
@@ -154,7 +171,6 @@ async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path
         await dry_runner.close()
     assert len(notices) == 1
     assert notices[0].startswith("models are not told what doing nothing scores: ")
-    assert "this motor knows no rest" in notices[0]
     assert measured is not None
     assert measured.zero_actions is None
     assert set(measured.starts) == {"puck_position", "puck_velocity"}
