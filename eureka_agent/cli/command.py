@@ -118,7 +118,7 @@ class Number(click.ParamType):
 
     def __init__(self, kind: type[int] | type[float], least: float | None = None, most: float | None = None) -> None:
         """`kind`: `int` or `float`; `least`, `most`: both may be taken."""
-        self._kind, self._least, self._most = kind, least, most
+        self._kind, self._least, self.most = kind, least, most
         self.name = "integer" if kind is int else "number"
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
@@ -127,14 +127,14 @@ class Number(click.ParamType):
             number = self._kind(value)
         except (ValueError, OverflowError):
             raise BadValueError(f"is {value!r}, expected {self._expected()}") from None
-        if (self._least is not None and number < self._least) or (self._most is not None and number > self._most):
+        if (self._least is not None and number < self._least) or (self.most is not None and number > self.most):
             raise BadValueError(f"is {value}, expected {self._expected()}")
         return number
 
     def _expected(self) -> str:
         kind = "a whole number" if self._kind is int else "a number"
-        if self._most is not None:
-            return f"{kind} from {self._least} to {self._most}"
+        if self.most is not None:
+            return f"{kind} from {self._least} to {self.most}"
         return kind if self._least is None else f"{kind}, {self._least} or more"
 
 

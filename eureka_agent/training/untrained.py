@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 
 import torch
@@ -52,8 +51,8 @@ def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Me
     return starts.model_copy(update={"zero_actions": zero_actions, "random_actions": random_actions})
 
 
-def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedScore | None, UntrainedScore | None]:
-    """Zero actions and random actions over as many episodes, by the task's fitness. None where a fitness is not finite."""
+def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedScore, UntrainedScore]:
+    """Zero actions and random actions over as many episodes, by the task's fitness. Raises EnvironmentFaultError for one that is not finite."""
     environment_class = loaded.environment_class
     steps = _MOST_SINGLE_STEPS if environment_class.row_multiple == 1 else _MOST_STEPS
     episodes = max(_LEAST_EPISODES, min(MOST_EPISODES, steps // environment_class.max_episode_length))
@@ -68,10 +67,8 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
     return _score(zero[0]), _score(drawn[0])
 
 
-def _score(evaluation: Evaluation) -> UntrainedScore | None:
+def _score(evaluation: Evaluation) -> UntrainedScore:
     values = [episode.fitness for episode in evaluation.episodes]
-    if not all(map(math.isfinite, values)):
-        return None
     return UntrainedScore(
         mean=statistics.fmean(values),
         std=statistics.stdev(values),

@@ -104,7 +104,8 @@ def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywher
 def test_a_fitness_that_is_always_the_same_is_found(tmp_path: Path, fitness: str, severity: str, actual: str) -> None:
     task = TASK.replace("return height", f"return {fitness}")
     sparse = f'def compute_reward(height):\n    total = {fitness}\n    return total, {{"total": total}}\n'
-    found = check(write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": sparse}))
+    no_roof = ("self.height > 5.0", "self.height > 1e9")  # an episode that ends early is worth less
+    found = check(write_lift(tmp_path / "lift", no_roof, task=task, rewards={"human": REWARD, "sparse": sparse}))
     assert list(found) == ["fitness tells apart"]
     assert found["fitness tells apart"].severity == severity
     assert found["fitness tells apart"].actual.startswith(actual)

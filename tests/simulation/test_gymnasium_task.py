@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
@@ -235,7 +236,7 @@ except EnvironmentLoadError as error:
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    assert "eureka-agent[gymnasium]" in ended.stdout
+    assert ended.stdout == f"install it: {install_extra('gymnasium')}\n"
 
 
 class Buttons(Script):

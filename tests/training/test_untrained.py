@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.starts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask
@@ -71,8 +71,9 @@ def test_zero_and_random_actions_score_what_they_must() -> None:
     assert score_untrained(*of(moved)) == (zero, drawn), "the seed is fixed"
 
 
-def test_a_fitness_that_is_not_finite_gives_no_score() -> None:
-    assert score_untrained(*of(lambda level: level / 0.0)) == (None, None)
+def test_a_fitness_that_is_not_finite_is_the_environments_fault() -> None:
+    with pytest.raises(EnvironmentFaultError, match="the task's fitness became"):
+        score_untrained(*of(lambda level: level / 0.0))
 
 
 def test_what_is_measured_has_both() -> None:

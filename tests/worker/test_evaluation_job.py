@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import pytest
 import torch
 from policy_files import random_tensors, save_random_policy
 
+from eureka_agent.cli.command import Number
 from eureka_agent.cli.evaluate import evaluate as evaluate_command
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
@@ -115,9 +115,9 @@ def test_passes_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_most_episodes_that_can_be_asked_for_fit_into_an_answer() -> None:
     (most,) = (
-        option.type.max
+        option.type.most
         for option in evaluate_command.params
-        if option.name == "episodes" and isinstance(option.type, click.IntRange)
+        if option.name == "episodes" and isinstance(option.type, Number)
     )
     assert most is not None
     episode = EpisodeSummary(
