@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from eureka_agent.records import RunStatus
+from eureka_agent.records import RunStatus, Score
 
 
 class _Budget(BaseModel):
@@ -63,6 +63,7 @@ _TYPES: dict[str, Any] = {
     "signature": str,
     "status": RunStatus,
     "stopped_by_budget": _Stopped,
+    "told_baselines": list[Score],
     "versions": dict[str, str],
     "wall": str,
     "written_fitness": dict[str, Any],

@@ -171,5 +171,5 @@ class Critic:
 
 
 def doubtful(verdict: Verdict) -> bool:
-    """Whether there is a reason to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
+    """True where there is a reason to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
     return any(finding.code in DOUBTS for finding in verdict.findings)

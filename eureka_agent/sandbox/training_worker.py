@@ -39,7 +39,7 @@ from eureka_agent.worker.messages import (
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
 _ITERATION_SHARE = 0.7
-"""Of the silence that is allowed: what the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
+"""Share of the silence that is allowed which the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class TrainingWorker:
         if store is None or client is None or not self.ready:
             return
         for name, (policy, snapshot) in list(self._paused_at.items()):
-            if name in self.jobs:
+            if name in self.jobs and name in self._paused_at:  # not decided while another's state was stored
                 copy_file(policy, store.policy_path(name))
                 await self._keep(self.jobs[name], snapshot, store)
         self._all_saved = asyncio.get_running_loop().create_future()

@@ -14,7 +14,7 @@ def raised_by(fault: Fault, otherwise: type[EurekaError], opening: bool = False)
     """
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, opening)
-    return otherwise(fault.message, fault.hint)
+    return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
 
 
 def stuck(last_words: str, timeout_s: float) -> EnvironmentFaultError | None:

@@ -27,10 +27,8 @@ MEMORY_SHOWN = 3
 """Good attempts beside the parents that a designer is shown in short."""
 STOPPED_SHOWN = 2
 """Attempts that racing stopped, which it is shown besides: weaker ones, not mistakes."""
-
-
 REFERENCES_FACT = "told_baselines"
-"""Where the archive keeps the scores of the baselines that designers are told."""
+"""Name of the archive's record of the baselines' scores that designers are told."""
 
 
 class Analyses(Protocol):

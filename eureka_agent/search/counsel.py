@@ -37,7 +37,7 @@ class Counsel:
     """Names of the models that share the proposals."""
     reviewer: Reviewer | None = None
     review_all: bool = True
-    """Whether it reads every reward, or those that the critic doubts."""
+    """True: it reads every reward; False: those that the critic doubts."""
     analyst: Analyst | None = None
     desk: Desk | None = None
     """None where no model is asked."""

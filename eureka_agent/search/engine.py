@@ -15,7 +15,7 @@ from functools import partial
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
@@ -110,8 +110,8 @@ class SearchEngine:
             self._run.archive.set_fact(ENDED_EARLY_FACT, text)
 
     def _end_with(self, iteration: int, error: EurekaError) -> None:
-        """Let nothing follow this generation. Raises the error again where nothing could be kept of what is there."""
-        if isinstance(error, RunFolderError):
+        """Let nothing follow this generation. Raises the error again where nothing could be kept of what is there, or the environment is at fault."""
+        if isinstance(error, RunFolderError | EnvironmentFaultError):
             raise error
         self._why_ended = self._why_ended or (iteration, error)
 
@@ -164,7 +164,7 @@ class SearchEngine:
         return True
 
     async def _tell_noise(self, race: Race) -> None:
-        """How much the seed alone does, as soon as the baselines have shown it."""
+        """Tell a race how much the seed alone does, as soon as the baselines have shown it."""
         trainings = self._run.archive.trainings() if await self._baselines_are_known() else ()
         await race.tell_noise([training_noise(trainings, place) for place in self._rungs.places])
 

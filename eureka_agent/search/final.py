@@ -30,24 +30,25 @@ class FinalTrainings:
         self._cache = cache
         self._observer = observer
         self._seeds = final_seeds(run.settings.final_seeds)
+        self._baseline_seeds = final_seeds(run.settings.seeds_of_baselines)
         self._baselines_known = asyncio.Event()
+        rewards = {"human": run.description.human_reward, "sparse": run.description.sparse_reward}
+        self._sources = {name: source for name, source in rewards.items() if source is not None}
 
     async def baselines(self) -> None:
         """Train the human and the sparse reward, where the task has them, from the first of the final seeds."""
-        description = self._run.description
-        sources = {"human": description.human_reward, "sparse": description.sparse_reward}
         async with asyncio.TaskGroup() as group:
-            for name, source in sources.items():
-                if source is not None:
-                    write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
-                    for seed in final_seeds(self._run.settings.seeds_of_baselines):
-                        group.create_task(self._baseline(name, source, seed))
-
+            for name, source in self._sources.items():
+                write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
+                for seed in self._baseline_seeds:
+                    group.create_task(self._baseline(name, source, seed))
         self._baselines_known.set()
 
     async def known(self) -> None:
-        """Wait until `baselines` has trained all of them: the archive has what came of each, a failure too."""
-        await self._baselines_known.wait()
+        """Wait until the archive has what came of every baseline, a failure too; no wait where an earlier process trained all of them."""
+        known = {(training.name, training.seed) for training in self._run.archive.trainings()}
+        if not {(name, seed) for name in self._sources for seed in self._baseline_seeds} <= known:
+            await self._baselines_known.wait()
 
     async def _baseline(self, name: str, source: str, seed: int) -> None:
         kind: TrainingKind = "human" if name == "human" else "sparse"

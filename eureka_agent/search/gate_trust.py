@@ -28,7 +28,7 @@ class GateOfRound:
         self._observer = observer
         earlier = [attempt for attempt in run.archive.attempts(iteration) if attempt.sample < samples.start]
         self._verdicts: dict[int, Verdict] = {}
-        """Where the gate judged, by sample: of earlier rounds the last one, of this round the first."""
+        """Verdicts that the gate had a part in, by sample: of earlier rounds the last one, of this round the first."""
         for attempt in earlier:
             self._count(attempt.sample, attempt.verdict)
         self._missing = set(samples)
@@ -47,11 +47,10 @@ class GateOfRound:
             self._verdicts[sample] = verdict
 
     async def is_loose(self, sample: int) -> bool:
-        """Whether the gate's findings on a proposal of this place are warnings; what is decided is archived, then told."""
+        """True where the gate's findings on a proposal of this place are warnings; a decision is archived, then told."""
         archive = self._run.archive
-        if (
-            not self._run.settings.gate
-        ):  # switched off when the run was resumed: it counts for what has no successors yet
+        if not self._run.settings.gate:
+            # switched off when the run was resumed: it counts for what has no successors yet
             return all(attempt.iteration <= self._iteration for attempt in archive.attempts())
         known = archive.fact(GATE_FACT)
         if known is not None and (known["iteration"], known["sample"]) <= (self._iteration, sample):

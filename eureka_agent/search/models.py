@@ -42,7 +42,7 @@ class Models:
     temperature: float | None
     reply_tokens: int | None
     review_all: bool = True
-    """Whether the reviewer reads every reward: one that a person named does. The designer's own model reads those that the critic doubts."""
+    """True for a reviewer that a person named, which reads every reward. The designer's own model reads those that the critic doubts."""
     replayed: str = ""
     """Name of the recording that the replies come from; empty where models are asked."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a killed driver leaves behind, whether a run may go on with what it finds, and what a person changes when it does."""
+"""Resumption of a run: the leftovers of a killed driver, the checks before it goes on, and the settings that a person changes then."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def comparison(sentence: str, description: TaskDescription) -> Notice:
 
 
 def goals(sentence: str) -> list[Intent]:
-    """What the words ask for, as far as they are known: how it is to be done only where nothing else is said."""
+    """Goals that the words name, as far as they are known: a manner (how it is to be done) only where nothing else is said."""
     found = [intent for intent in read_intents(sentence) if intent.words and intent.named]
     return [intent for intent in found if intent.main] or found
 

@@ -73,7 +73,7 @@ def run_report(run: Run) -> RunReport:
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """What went otherwise than the settings said at first: settings changed by a person, a gate that was loosened, generations that are missing."""
+    """Differences from what the settings said at first: settings changed by a person, a gate that was loosened, generations that are missing."""
     changes = [f"when it was resumed, {change_text(change)}" for change in run.archive.fact(CHANGES_FACT, [])]
     told = (run.archive.fact(GATE_FACT, {}).get("text"), run.archive.fact(ENDED_EARLY_FACT))
     return (*changes, *(text for text in told if text))

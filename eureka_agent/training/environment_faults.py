@@ -67,7 +67,7 @@ def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: st
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
-    """Whether it was raised in somebody's code that is not ours, or by a base class that calls such code."""
+    """True where it was raised in somebody's code that is not ours, or by a base class that calls such code."""
     return bool(_authors_frames(error, cls)) or any(_is_in(frame, [_SIMULATION]) for frame in _frames(error))
 
 
@@ -185,7 +185,7 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
 
 
 def _writes(node: ast.Assign, column: int) -> bool:
-    """Whether it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand there."""
+    """True where it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand there."""
     for target in node.targets:
         if not (
             isinstance(target, ast.Subscript)

@@ -42,7 +42,7 @@ _STEPS_AT_ONCE = 64
 
 
 class Actor(Protocol):
-    """Whatever acts on observations; see `Policy`."""
+    """Anything that acts on observations; see `Policy`."""
 
     std: Tensor
 

@@ -53,7 +53,7 @@ def spoiled_members(
 
 
 def _all_sound(rollout: Rollout) -> bool:
-    """Whether every state of every member is sound. One look at everything: a single transfer from the device."""
+    """True where every state of every member is sound. One look at everything: a single transfer from the device."""
     values = (rollout.final_observations, rollout.last_observations, rollout.observations, *rollout.arguments.values())
     return bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all())
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 _REPEAT_SECONDS = 0.5
 _GRACE_SECONDS = 3.0
-"""What a busy machine may take from the end of a limit to the exception, before the process is ended."""
+"""Time that a busy machine may take from the end of a limit to the exception, before the process is ended."""
 _LOOKS = 10
 """A patient limit is over after so many looks at the clock."""
 

@@ -16,7 +16,7 @@ from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 
 MOST_EPISODES = 64
 _MOST_STEPS = 16_000
-"""Of all episodes of a policy: of long episodes fewer are run."""
+"""Steps of all episodes of a policy: of long episodes fewer are run."""
 _MOST_SINGLE_STEPS = 8_000
 """Likewise where rows are simulated one after the other."""
 _LEAST_EPISODES = 4

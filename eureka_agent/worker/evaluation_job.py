@@ -21,7 +21,7 @@ from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, Policy
 MOST_ROWS = 512
 """Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
 PASS_SECONDS = 450.0
-"""What one pass may take: less than the driver waits for it (`sandbox/evaluator.py`), so that the worker can say where it stands still."""
+"""Time limit of one pass: less than the driver waits for it (`sandbox/evaluator.py`), so that the worker can say where it stands still."""
 MOST_RECORDED_BYTES = 256 << 20
 """What the trajectories of one pass may take before the best and the worst of each policy are picked out."""
 

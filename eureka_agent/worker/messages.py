@@ -152,7 +152,7 @@ class Prepare(Record):
     snapshot_s: float
     """Time between two saved states of a training."""
     iteration_limit_s: float | None = None
-    """What the steps of one iteration may take: less than the driver waits for a sign of life, so that the worker can say where it stands still."""
+    """Time limit for the steps of one iteration: less than the driver waits for a sign of life, so that the worker can say where it stands still."""
     kernels: bool = False
     """Send the kernels that were compiled for it, as the file `KERNELS_FILE`, before the answer."""
 
@@ -384,7 +384,7 @@ class Fault(Record):
     message: Text
     hint: Text = ""
     environment: bool = False
-    """Whether it is due to the environment's own code: no reward is to blame, and no further one will do better."""
+    """True where the environment's own code failed: no reward is to blame, and no further one will do better."""
 
 
 Event = Annotated[

@@ -51,7 +51,7 @@ from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""What making an environment of few rows may take."""
+"""Time limit for making an environment of few rows."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentFaultError
-from eureka_agent.simulation.vec_task import VecTask, undeclared_cause
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import (
@@ -27,7 +27,7 @@ RECORDED_ENVIRONMENTS = 8
 RECORDED_STEPS = 40
 REHEARSAL_SECONDS = 0.5
 CALL_SECONDS = 30.0
-"""What one step or one reset of so few environments may take, on a busy machine."""
+"""Time limit for one step or one reset of so few environments, on a busy machine."""
 
 _PLAUSIBLE = 10.0
 _PLAUSIBLE_BY_UNIT = {
@@ -132,9 +132,6 @@ def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tens
     """The variables after a step of random actions."""
     actions = 2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
     transition = environment.advance(actions.to(environment.device))
-    undeclared = set(transition.causes) - set(environment.termination_causes)
-    if undeclared:
-        raise undeclared_cause(type(environment), transition.causes)
     return _checked(environment, transition.variables, "")
 
 

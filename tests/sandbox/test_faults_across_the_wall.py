@@ -111,3 +111,5 @@ def test_what_a_worker_says_of_a_fault_is_bounded_and_printable() -> None:
     assert len(error.hint) < 600
     other = raised_by(Fault(job=None, message="busy", hint="wait"), WorkerFaultError)
     assert (type(other), other.message, other.hint) == (WorkerFaultError, "busy", "wait")
+    silent = raised_by(Fault(job=None, message="\n"), WorkerFaultError)
+    assert silent.message == "the worker gave no reason"

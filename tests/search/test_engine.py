@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import scripted_search
 from scripted_search import BROKEN, IMPORTING, MISSPELT, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
 from eureka_agent.report.events import IterationEnded, IterationStarted, Notice
 from eureka_agent.search.assembly import AnalystIfReachable
 from eureka_agent.search.engine import SearchFailedError, first_error
-from eureka_agent.search.summary import run_report
+from eureka_agent.search.summary import ENDED_EARLY_FACT, run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -329,6 +330,25 @@ async def test_a_designer_that_never_could_fails_the_search_with_its_own_words(
     designer = Unreachable([], 0, concurrent=concurrent)
     with pytest.raises(EurekaError, match=r"^the model is gone\n"):
         await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.search()
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, concurrent: bool
+) -> None:
+    class Failing(scripted_search.CleanDryRun):
+        async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+            if source == reward(3):
+                raise EnvironmentFaultError("the simulator raised", "mend it, then start a new run")
+            return ()
+
+    monkeypatch.setattr(scripted_search, "CleanDryRun", Failing)
+    run = make_run(iterations=2, samples=2)
+    designer = ScriptedDesigner([reward(weight) for weight in (1, 2, 3, 4)], concurrent=concurrent)
+    with pytest.raises(EnvironmentFaultError, match="the simulator raised"):
+        await ScriptedSearch(run, designer, TableTrials(FITNESS)).engine.search()
+    assert [row[1] for row in rows(run)][:2] == ["trained", "trained"]
+    assert run.archive.fact(ENDED_EARLY_FACT) is None
 
 
 async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(make_run: MakeRun) -> None:

@@ -171,3 +171,16 @@ async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_eithe
     assert stages(run) == {"1-01": "trained", "1-02": "stopped", "1-03": "trained", "1-04": "stopped"}
     assert run.archive.fact(NOT_AWAITED_FACT) == "1m"
     assert len(run.archive.trainings()) == 6  # the finalist and the baselines were trained in the end
+    again = search_with(run, RacedTrials(FITNESS), deadline=deadline)
+    again.engine._baselines = again.finals.known
+    assert not await again.engine._baselines_are_known()
+
+
+async def test_baselines_of_an_earlier_process_count_also_when_the_time_is_up(make_run: MakeRun) -> None:
+    run = restorable(make_run(**SETTINGS, max_time="1m"))
+    await search_with(run, RacedTrials(FITNESS)).see_through()
+    deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, lambda event: None)
+    again = search_with(open_run(run.folder), RacedTrials(FITNESS), deadline=deadline)
+    again.engine._baselines = again.finals.known
+    assert await again.engine._baselines_are_known()
+    assert run.archive.fact(NOT_AWAITED_FACT) is None
