@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,15 @@ from safetensors.numpy import load_file, save_file
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.records import CurvePoint
+from eureka_agent.sandbox.devices import CPU, DeviceLeases
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_jobs import PauseObserver
 from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.sandbox.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.settings import TrainingSettings
+from eureka_agent.worker.messages import AllSaved, Save
 
 pytestmark = pytest.mark.slow
 
@@ -371,3 +376,31 @@ async def test_a_state_that_cannot_be_read_means_the_first_step(
     finally:
         await watched.pool.close()
     assert watched.resumed == []
+
+
+async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    """A pause's policy is gone once it is decided what becomes of the training, which has a slot again and is saved with the running ones."""
+    store = SnapshotStore(tmp_path)
+    setup = WorkerSetup(ProcessWall(), "cartpole", None, SETTINGS, tmp_path, shared_limits(1), 60.0, store)
+    worker = TrainingWorker(setup, DeviceLeases(CPU.devices(1)).take(), 2, lambda job, points: None)
+    sent: list[str] = []
+
+    class Client:
+        async def send(self, command: Save) -> None:
+            sent.append(command.type)
+            await worker._take(AllSaved(), lambda: None)
+
+    async def keep(job: object, snapshot: str, store: SnapshotStore) -> None:
+        kept.append(snapshot)
+        worker._paused_at.pop("second", None)
+        (tmp_path / "second.policy").unlink(missing_ok=True)
+
+    kept: list[str] = []
+    stand_in: Any = worker
+    stand_in._client, stand_in._keep, worker.ready = Client(), keep, True
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.policy").write_text(name)
+        stand_in.jobs[name] = None
+        worker._paused_at[name] = tmp_path / f"{name}.policy", f"{name}.state"
+    await worker.save()
+    assert (kept, sent) == (["first.state"], ["save"])
