@@ -26,7 +26,7 @@ from eureka_agent.worker.messages import (
 )
 
 _GRACE_SECONDS = 30.0
-"""What a worker may take over a dry run's own time: it records its states at the first one, on a busy machine."""
+"""Time that a busy machine may take over that of a dry run itself."""
 _ATTEMPTS = 2
 MEASUREMENT_SECONDS = 60.0
 """The built-in environments take a second or two; what takes longer than this is not worth waiting for."""

@@ -29,7 +29,7 @@ class Deadline:
         self._observer = observer
 
     def seconds_left(self) -> float:
-        """Until the limit; 0 behind it."""
+        """Seconds until the limit; 0 behind it."""
         return max(0.0, self.limit.seconds - self._used_seconds())
 
     def is_up(self) -> str:
