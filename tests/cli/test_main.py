@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -215,10 +216,14 @@ def test_output_to_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (2, "error: cannot write: the disk is full\n hint: free some space\n")
 
 
-def test_a_terminal_that_is_not_utf8_gets_stand_ins(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    result = subprocess.run(
-        [*EUREKA, "envs", "cartpole"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "pole_angle" in result.stdout
+def test_output_that_is_not_utf8_gets_stand_ins_and_json_escapes(tmp_path: Path) -> None:
+    def shown(encoding: str, *arguments: str) -> str:
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        result = subprocess.run([*EUREKA, *arguments], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+        assert (result.returncode, result.stderr) == (0, b"")
+        return result.stdout.decode(encoding)
+
+    assert "cart_position" in shown("ascii", "envs", "cartpole")
+    document = json.loads(shown("utf-8", "envs", "cartpole", "--format", "json"))
+    assert not json.dumps(document, ensure_ascii=False).isascii()
+    assert json.loads(shown("ascii", "envs", "cartpole", "--format", "json")) == document
