@@ -55,14 +55,14 @@ def main() -> None:
         nonlocal ended, title
         view(event)
         if isinstance(event, RunStarted):
-            title = f'eureka search "{event.sentence}" --env {event.settings.env} --task {event.settings.task}'
+            title = f'./eureka search "{event.sentence}" --env {event.settings.env} --task {event.settings.task}'
         if isinstance(event, TrainingEnded):
             ended += 1
             if ended == TRAININGS_BEFORE_THE_PICTURE:
                 save(view, FOLDER / "live.svg", title)
 
     run = asyncio.run(start(values, None, ["eureka", "search", values["sentence"]], observer))
-    save(render_end(run_report(run)), FOLDER / "search.svg", "eureka search: the end")
+    save(render_end(run_report(run)), FOLDER / "search.svg", "./eureka search: the end")
     print(run.folder)
 
 

@@ -115,7 +115,7 @@ def _has_torch_for_cpu() -> bool:
 
 
 def _origin() -> str:
-    """What this package was installed from: a folder or an address where the installer wrote one down, else its name."""
+    """Origin of this installation: a folder or an address where the installer wrote one down, else its name."""
     import importlib.metadata
     import json
     from urllib.parse import unquote, urlsplit

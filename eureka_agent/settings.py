@@ -20,7 +20,7 @@ DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
 _SHOWN_CHARACTERS = 60
-"""Of a line that is at fault."""
+"""Longest part of a line at fault that an error shows."""
 MOST_SETTINGS_BYTES = 64 << 10
 """Longest file of settings: parsing YAML takes a second for half a megabyte."""
 
@@ -186,7 +186,7 @@ class SearchSettings(TrainingSettings):
 
     @property
     def seeds_of_baselines(self) -> int:
-        """From how many seeds each baseline is trained: the first ones of the finalists'."""
+        """Number of seeds of each baseline: the first ones of the finalists'."""
         return self.baseline_seeds or self.final_seeds
 
     @field_validator("budget", mode="before")
@@ -343,7 +343,7 @@ _TYPES = {
     "int": "a whole number",
     "float": "a number",
     "decimal": "a number",
-    "finite": "a number that is not infinite",
+    "finite": "a finite number",
     "string": "text",
     "bool": "true or false",
     "tuple": "a list",

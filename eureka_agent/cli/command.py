@@ -127,7 +127,8 @@ class Number(click.ParamType):
             number = self._kind(value)
         except (ValueError, OverflowError):
             raise BadValueError(f"is {value!r}, expected {self._expected()}") from None
-        if (self._least is not None and number < self._least) or (self.most is not None and number > self.most):
+        at_least, at_most = self._least is None or number >= self._least, self.most is None or number <= self.most
+        if not (at_least and at_most):
             raise BadValueError(f"is {value}, expected {self._expected()}")
         return number
 

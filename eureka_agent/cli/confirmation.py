@@ -44,7 +44,7 @@ def confirmation(yes: bool, output_format: str, paused: Callable[[], AbstractCon
 
 
 async def _asked(on_stderr: bool) -> bool:
-    """Whether the person says yes; the end of the input is a no."""
+    """True for a yes; the end of the input is a no."""
     while True:
         click.echo(QUESTION, nl=False, err=on_stderr)
         answer = (await _line()).strip().lower()

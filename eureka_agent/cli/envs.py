@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import Command
+from eureka_agent.cli.command import Choice, Command, Number, UsageError
 from eureka_agent.cli.new_environment import KINDS, new_environment
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, pasteable
 from eureka_agent.report.wording import plural
+from eureka_agent.settings import DAY_SECONDS
 
 if TYPE_CHECKING:
     from eureka_agent.simulation.conformance import Observer
@@ -33,7 +34,7 @@ class NonconformingError(EurekaError):
 @click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0.1, max=86_400.0),
+    type=Number(float, 0.1, DAY_SECONDS),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -42,7 +43,7 @@ class NonconformingError(EurekaError):
 @click.option(
     "--new", metavar="FOLDER", type=click.Path(path_type=Path), help="Write a template of your own to FOLDER."
 )
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of template that --new writes.")
+@click.option("--kind", type=Choice(KINDS), help="Kind of template that --new writes.")
 @click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
 @FORMAT
 def envs(
@@ -62,6 +63,10 @@ def envs(
     eureka envs --check path/to/my_env
     eureka envs --new path/to/my_env --kind torch
     """
+    if sum(given is not None for given in (environment, check, new)) > 1:
+        raise UsageError("ENVIRONMENT, --check and --new were given together", "give one of them")
+    if kind is not None and new is None:
+        raise UsageError("--kind was given without --new", f"name the folder: --new my_env --kind {kind}")
     if new is not None:
         new_environment(new, kind, output_format)
     elif check is not None:

@@ -1,4 +1,4 @@
-"""What `eureka doctor` looks at. Nothing heavy is imported here: versions come from metadata, the simulator runs in a worker."""
+"""Checks of `eureka doctor`. Nothing heavy is imported here: versions come from metadata, the simulator runs in a worker."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def disk(runs: Path) -> Check:
 
 
 def keys(variables: Mapping[str, str]) -> Check:
-    """Which keys are set, by name alone."""
+    """Keys that are set, by name alone."""
     names = [name for name in KEY_VARIABLES if variables.get(name)]
     if not names:
         return Check(
@@ -190,7 +190,7 @@ def walls() -> Iterator[Check]:
 
 
 def rendering(variables: Mapping[str, str]) -> Check:
-    """Which back end MuJoCo could draw with. A search needs none."""
+    """Back ends that MuJoCo could draw with. A search needs none."""
     chosen = variables.get("MUJOCO_GL")
     backends = [name for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if ctypes.util.find_library(library)]
     there = (
@@ -231,7 +231,7 @@ def worker() -> Iterator[Check]:
 
 
 def devices(opened: Opened) -> Check:
-    """What torch finds in a worker, and what `--device auto` makes of it."""
+    """Devices that torch finds in a worker, and those that `--device auto` takes."""
     from eureka_agent.sandbox.devices import choose_hardware
 
     hardware = choose_hardware("auto", opened)

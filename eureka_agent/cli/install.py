@@ -69,7 +69,7 @@ def _leads_to(link: Path, target: Path) -> bool:
 
 
 def _path_advice(link: Path) -> str:
-    """How to call it now, by what the shell finds."""
+    """Advice on how to call it now, by what the shell finds."""
     found = shutil.which("eureka")
     if found is not None and Path(found).resolve() == link.resolve():
         return f"from any folder: {link.name} doctor"

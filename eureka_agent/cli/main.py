@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -11,7 +13,7 @@ import click
 
 from eureka_agent import __version__
 from eureka_agent.cli.command import Group, reworded
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, system_reason
 from eureka_agent.invocation import pasteable
 
 # name → (module, one line of help): known here, so that `eureka --help` imports no command
@@ -68,6 +70,8 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: exit status 0, or the error's; 130 when interrupted."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # of a terminal or a pipe that is not UTF-8
     try:
         _clean_up_after_the_killed()
         # without standalone mode click hands back what a command passed to `context.exit`
@@ -84,9 +88,18 @@ def main() -> None:
     except EurekaError as error:
         _fail(error)
     except BrokenPipeError:
-        # the reader of our output has gone, such as `| head`; without this Python would complain at its exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # its reader has gone, such as `| head`
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _drop_output()
+        _fail(EurekaError(f"cannot write: {system_reason(error)}", "free some space"))
+
+
+def _drop_output() -> None:
+    """Lead standard output to nowhere: at its exit Python would complain of what is left in the buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: EurekaError) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OPTION_GROUPS = {
-    "The ten to know first": (
+    "To know first": (
         "env",
         "task",
         "model",

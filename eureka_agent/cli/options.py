@@ -21,7 +21,7 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 COMPLETED = {"env": completing.environments, "task": completing.tasks, "model": completing.models}
-"""What a shell offers as a setting's value, beside the choices."""
+"""Functions that offer a shell a setting's values, beside the choices."""
 
 
 class Numbers(click.ParamType):
@@ -104,7 +104,7 @@ def _without_none(annotation: Any) -> Any:
 def given_settings(
     config: Path | None, flags: Mapping[str, Any], takes: Collection[str] = SearchSettings.model_fields
 ) -> dict[str, Any]:
-    """What a person set: the `--config` file's values, overridden by the flags that were given.
+    """Settings that a person gave: the `--config` file's values, overridden by the flags that were given.
 
     Raises SettingsError, also for a setting in the file that is none of those that the command `takes`.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +34,10 @@ def print_json(document: Mapping[str, Any]) -> None:
     from eureka_agent.archive.files import dump_json
     from eureka_agent.llm.text import escaped
 
-    click.echo(escaped(dump_json({"schema_version": SCHEMA_VERSION, **document})), nl=False)
+    text = escaped(dump_json({"schema_version": SCHEMA_VERSION, **document}))
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):  # stand-ins would be other values
+        text = json.dumps(json.loads(text), indent=2) + "\n"
+    click.echo(text, nl=False)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -9,7 +9,7 @@ import click
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Command, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
-from eureka_agent.errors import RunFolderError, did_you_mean
+from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean
 from eureka_agent.invocation import FIRST_SEARCH, command
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def runs(output_format: str) -> None:
     for folder in list_runs():
         try:
             reports.append(_report(str(folder)))
-        except RunFolderError as error:
+        except EurekaError as error:  # also of settings that were edited
             say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")

@@ -34,7 +34,7 @@ def search(words: tuple[str, ...], config: Path | None, yes: bool, output_format
     \b
     eureka search "hover at the goal" --env quadcopter
     eureka search "swing the pole up and balance it" --env cartpole --task swingup --iterations 3 --samples 8
-    eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5
+    eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5.5
     """
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.confirmation import confirmation
@@ -95,7 +95,7 @@ def _typed_options(context: click.Context) -> list[str]:
     return typed
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, groups=OPTION_GROUPS)
 @click.argument("run", shell_complete=completing.runs)
 @settings_options([name for name in _FLAGS if name in FREE_SETTINGS], defaults=False)
 @settings_options([name for name in SearchSettings.model_fields if name not in FREE_SETTINGS], hidden=True)

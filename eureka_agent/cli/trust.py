@@ -93,7 +93,7 @@ def _code(run: Run) -> Iterable[str]:
 
 
 def _models(settings: SearchSettings) -> Iterable[str]:
-    """Whom it asks, where, and with which key."""
+    """Models that it asks, where, and with which key."""
     named = (*settings.model, *(name for name in (settings.reviewer, settings.analyst) if "/" in name))
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None
     for name in dict.fromkeys(named):

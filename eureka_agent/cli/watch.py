@@ -111,7 +111,7 @@ class _View:
 
 
 class Screen:
-    """What a search is watched on: takes its events, and makes room for a question."""
+    """The screen on which a search is watched: takes its events, and makes room for a question."""
 
     def __init__(self, observers: Sequence[Observer], view: _View) -> None:
         self._observers = (*observers, view)

@@ -1,1 +1,1 @@
-"""What a person sees: the live view, `report.md`, tables, TensorBoard files."""
+"""Output for a person: the live view, `report.md`, tables, TensorBoard files."""

@@ -1,4 +1,4 @@
-"""Is one reward better than another beyond the noise of a few seeds?"""
+"""Comparison of two rewards: is one better beyond the noise of a few seeds?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eureka_agent.records import Score
 
 FEWEST_SEEDS = 3
-"""Of two seeds an interval is so wide that it tells nothing: Student's t is 12.7 for one degree of freedom."""
+"""Two seeds make an interval so wide that it tells nothing: Student's t is 12.7 for one degree of freedom."""
 STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """0.975 quantile of Student's t for 1 to 10 degrees of freedom."""
 
@@ -65,7 +65,7 @@ def compare_scores(ours: Score, theirs: Score) -> Comparison | None:
 
 
 def mean_chosen_apart(finalists: Sequence[Score]) -> float | None:
-    """What choosing the best of several finalists gives when the seed that scores is not among those that choose.
+    """Fitness of the best of several finalists where the seed that scores is not among those that choose.
 
     Every seed in turn is left out, the finalist with the highest mean over the others is taken, and its fitness from that seed counts: a
     leave-one-out estimate, free of the luck that the highest of several means has. None for one finalist, one seed, or a failed training.

@@ -1,4 +1,4 @@
-"""What a run has cost, in words."""
+"""Cost of a run, in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eureka_agent.report.run_report import RunReport
 
 
 def cost_sentence(report: RunReport) -> str:
-    """What the run has cost, in words."""
+    """Sentence on trainings, env steps, time and requests to models."""
     cost = report.cost
     parts = [f"{cost.search_trainings} in the search"]
     if cost.final_trainings:

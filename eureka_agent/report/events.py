@@ -1,4 +1,4 @@
-"""What a running search tells whoever watches it: plain frozen events, sent by the engine to an `Observer`."""
+"""Events of a running search for whoever watches it: plain frozen events, sent by the engine to an `Observer`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunStarted:
     """`"offline"` or the model's name."""
     resumed: bool = False
     fitness_origin: str = ""
-    """Who wrote the fitness and how it was accepted, in words; empty for the task's own metric."""
+    """Author of the fitness and how it was accepted, in words; empty for the task's own metric."""
     seconds_before: float = 0.0
     """Wall time that earlier processes spent on the run."""
     asked_before: LedgerLine = NOTHING_ASKED.total
@@ -108,7 +108,7 @@ class TrainingEnded:
     label: str
     kind: TrainingKind
     fitness: float | None
-    """Of the evaluated policy; None when it failed."""
+    """Fitness of the evaluated policy; None when it failed."""
     failure: str = ""
     """Why it failed, in one sentence; empty when it did not."""
 
@@ -145,7 +145,7 @@ class ConfirmationStarted:
     iteration: int
     attempts: tuple[Attempt, ...]
     trainings: int
-    """Those still to be made."""
+    """Number still to be made."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ REDUCTIONS = {
 
 
 def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
-    """What it measures, its source and reasoning, and what the critic remarks."""
+    """Panels: what it measures, its source and reasoning, and what the critic remarks."""
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
@@ -40,7 +40,7 @@ def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
 
 
 def fitness_facts(fitness: WrittenFitness) -> dict[str, str]:
-    """What it says of itself, by name."""
+    """Facts that it states of itself, by name."""
     unit = "" if fitness.unit == "1" else f" {fitness.unit}"
     solved = (
         "not said" if fitness.success_fitness is None else f"from {wording.number(fitness.success_fitness)}{unit} on"

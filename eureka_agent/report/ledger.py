@@ -1,4 +1,4 @@
-"""What was asked of models and what it cost: by who asked, by the attempt that it was for, and in all."""
+"""Account of the requests to models: by who asked, by the attempt that it was for, and in all."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _cost(report: RunReport) -> str:
 
 
 def _ledger(account: Ledger) -> str:
-    """Who asked models what, below the sentence."""
+    """Table of requests to models, below the sentence."""
     if account.empty:
         return ""
     rows = [

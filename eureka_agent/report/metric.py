@@ -1,4 +1,4 @@
-"""Whose metric the fitness is, in words: nobody is to take a score for the measure of their own sentence."""
+"""Source of the fitness in words, so that nobody takes a score for the measure of their own sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def metric_lines(report: RunReport) -> list[str]:
 
 
 def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
-    """What the scores measure and who says so. `fitness_origin`: of a fitness that a model wrote, in words; else empty."""
+    """Sentence on what the scores measure and who says so. `fitness_origin`: of a fitness that a model wrote, in words; else empty."""
     what = " ".join(description.fitness_doc.split()).rstrip(".")
     if fitness_origin:
         return f"{fitness_origin}: {what}"

@@ -1,4 +1,4 @@
-"""How fast a search goes, and how long it will still take: env steps, and the pauses in which it waits for models."""
+"""Speed of a search, and the time that it will still take: env steps, and the pauses in which it waits for models."""
 
 from __future__ import annotations
 

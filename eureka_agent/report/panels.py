@@ -118,7 +118,7 @@ def budget_lines(view: SearchView, now: float, width: int, most: int = 2, *, asc
 
 
 def model_lines(view: SearchView, now: float, width: int) -> list[Line]:
-    """What models were asked, what that has cost so far, and the replies that are awaited; nothing for the offline designer."""
+    """Account of the requests to models so far, and the replies that are awaited; nothing for the offline designer."""
     account = view.requests.account()
     awaited = view.requests.awaited(now, width)
     lines: list[Line] = [[(line, "")] for line in wrapped(f"models: {account}", width, 2)] if account else []

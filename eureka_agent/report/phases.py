@@ -1,4 +1,4 @@
-"""Which iterations are under way, in words."""
+"""Iterations that are under way, in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class IterationPhases:
         self._under_way[iteration] = special
 
     def leave(self, iteration: int) -> bool:
-        """An iteration has ended; whether that changes the text: the last one stays in view until there is something else to say."""
+        """An iteration has ended. True where that changes the text: the last one stays in view until there is something else to say."""
         self._ended.add(iteration)
         changes = iteration in self._under_way and len(self._under_way) > 1
         if changes:

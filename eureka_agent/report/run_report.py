@@ -16,7 +16,7 @@ from eureka_agent.settings import SearchSettings
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """What a run has used so far."""
+    """Trainings, env steps, tokens and money that a run has used so far."""
 
     search_trainings: int = 0
     """Candidates trained, failed trainings included."""
@@ -26,7 +26,7 @@ class RunCost:
     final_restarts: int = 0
     """Times that final trainings and baselines were started again because a worker died."""
     env_steps: int = 0
-    """Of all those trainings."""
+    """Sum over all those trainings."""
     requests: int = 0
     """Requests to an LLM; 0 for a run of the offline designer."""
     prompt_tokens: int = 0
@@ -64,9 +64,9 @@ class RunReport:
     best: Attempt | None = None
     cost: RunCost = RunCost()
     ledger: Ledger = NOTHING_ASKED
-    """What models were asked, and what that cost."""
+    """Account of the requests to models."""
     devices: tuple[str, ...] = ()
-    """What its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and cuda:1"`."""
+    """Devices that its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and cuda:1"`."""
     versions: Mapping[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     command: tuple[str, ...] = ()
@@ -74,13 +74,13 @@ class RunReport:
     message: str = ""
     """Why the run ended where it did, where that is not plain."""
     budget: tuple[str, ...] = ()
-    """What the run's budget came to, and where it ended the search; empty for a run without one."""
+    """Sentences on what the run's budget came to, and where it ended the search; empty for a run without one."""
     remarks: tuple[str, ...] = ()
-    """What went otherwise than was asked for, and was dealt with."""
+    """Sentences on what went otherwise than was asked for, and was dealt with."""
     written_fitness: WrittenFitness | None = None
     """None for a run by the task's own metric."""
     fitness_origin: str = ""
-    """Who wrote it and how it was accepted, in words."""
+    """Its author and how it was accepted, in words."""
 
     def score(self, name: str) -> Score | None:
         """The score of `"human"`, `"sparse"` or an attempt; None before there is one."""
@@ -96,7 +96,7 @@ class RunReport:
         return tuple(score for score in self.scores if score.name not in BASELINES)
 
     def command_line(self) -> str:
-        """What to type to run the search again."""
+        """Command line that runs the search again."""
         if self.command:
             first, *rest = self.command
             return command(shlex.join(rest)) if first == "eureka" else shlex.join(self.command)

@@ -21,7 +21,7 @@ def resample(values: Sequence[float | None], width: int) -> list[float | None]:
 
 
 Scale = tuple[float, float]
-"""What the lowest and the highest block stand for."""
+"""Values of the lowest and the highest block."""
 
 
 def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale | None:

@@ -188,7 +188,8 @@ class SearchView:
                 self.running.clear()
                 self.queued.clear()
             case Notice():
-                self.notices.append(event)
+                if not event.stays:  # the others stand above the view
+                    self.notices.append(event)
 
     def _enter(self, iteration: int, special: str) -> None:
         self._phases.enter(iteration, special)

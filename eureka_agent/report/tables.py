@@ -1,4 +1,4 @@
-"""What `eureka show`, `eureka runs` and the end of a search print, as rich renderables."""
+"""Output of `eureka show`, of `eureka runs` and of a search at its end, as rich renderables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.invocation import command
+from eureka_agent.llm.text import one_line
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.console import unwrapped
@@ -27,6 +28,8 @@ from eureka_agent.report.verdict import verdict
 CURVE_WIDTH = 24
 WIDE_RUNS = 110
 """Columns from which a list of runs has room for their whole names."""
+LONGEST_TASK = 100
+"""Characters of a sentence that a list of runs shows, however wide it is."""
 WRITTEN_MARK = "*"
 """Behind a fitness that is not by the task's own metric."""
 STAGE_STYLES = {
@@ -47,8 +50,6 @@ STATUS_STYLES = {
 
 def render_runs(reports: Sequence[RunReport]) -> RenderableType:
     """One line a run, newest last."""
-    if not reports:
-        return Text(f"no runs here yet; start one: {command(FIRST_SEARCH)}", style="dim")
     table = _RunsTable(reports)
     if not any(report.fitness_origin for report in reports):
         return table
@@ -78,7 +79,7 @@ class _RunsTable:
             table.add_row(
                 report.run_name if wide else _short_name(report.run_name, names),
                 Text(report.status.value, STATUS_STYLES[report.status]),
-                Text(report.sentence, overflow="ellipsis", no_wrap=True),
+                Text(one_line(report.sentence, LONGEST_TASK), overflow="ellipsis", no_wrap=True),
                 *([f"{trained}/{len(report.attempts)}"] if wide else []),
                 _best_fitness(report),
                 wording.clock_time(report.seconds),
@@ -131,7 +132,7 @@ def _verdict(report: RunReport) -> list[RenderableType]:
 
 
 def _cost(report: RunReport) -> list[RenderableType]:
-    """What the run has taken, and what its budget came to."""
+    """Lines on what the run has taken, and on its budget."""
     return [Text(text, style="dim") for text in (cost_sentence(report), *remarks(report))]
 
 
@@ -140,7 +141,7 @@ def _report_file(report: RunReport) -> Path:
 
 
 def render_end(report: RunReport) -> RenderableType:
-    """What is printed when a search ends: the verdict, the scores, the best reward function, the paths, the cost."""
+    """Output at the end of a search: the verdict, the scores, the best reward function, the paths, the cost."""
     parts: list[RenderableType] = [Text(), _title(report), Text(), *_verdict(report), Text()]
     if report.scores:
         parts += [render_scores(report), Text()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eureka_agent.invocation import command
@@ -12,8 +11,10 @@ from eureka_agent.records import BASELINES, RunStatus, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_chosen_apart
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.settings import SearchSettings
 
-MORE_SEEDS = ("--final-seeds", "5")
+MORE_SEEDS = "5"
+"""Final seeds that the advice names: enough for an interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class RunVerdict:
     against: str
     certainty: str
     advice: str
-    """What to do next, in words that end before the command."""
+    """Next step, in words that end before the command."""
     command: str
     """For that, to be pasted into a shell."""
 
@@ -34,7 +35,7 @@ class RunVerdict:
 
 
 def verdict(report: RunReport) -> RunVerdict:
-    """What came of a run so far."""
+    """Verdict on a run so far."""
     advice, arguments = _next(report)
     return RunVerdict(
         best=_best(report),
@@ -138,7 +139,7 @@ def _range(report: RunReport) -> float:
 
 
 def _next(report: RunReport) -> tuple[str, list[str]]:
-    """What to do, and the command's arguments."""
+    """Next step in words, and the command's arguments."""
     folder = str(report.folder)
     if report.status is RunStatus.RUNNING:
         return "the run is being worked on right now, so nothing is final; look again", ["show", folder]
@@ -151,9 +152,9 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "see what became of every attempt", ["show", folder]
     if score is None or score.mean is None:
         return "take reward and policy along", ["export", folder]
-    searched = report.command[1:2] == ("search",)
-    if searched and report.settings.final_seeds < FEWEST_SEEDS:
-        return "tell it from luck with more seeds", _with_more_seeds(report.command[1:])
+    more = _more_seeds(report.settings)
+    if more:
+        return "tell it from luck with more seeds", ["resume", folder, *more]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     if comparison is not None and not comparison.better:
@@ -161,13 +162,12 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     return "take reward and policy along", ["export", folder]
 
 
-def _with_more_seeds(arguments: Sequence[str]) -> list[str]:
-    """The command's arguments with another number of final seeds."""
-    kept = list(arguments)
-    if MORE_SEEDS[0] in kept:
-        at = kept.index(MORE_SEEDS[0])
-        del kept[at : at + 2]
-    return [*kept, *MORE_SEEDS]
+def _more_seeds(settings: SearchSettings) -> list[str]:
+    """Flags with which finalists and baselines have enough seeds for an interval; empty where they have. The trainings there are stay."""
+    numbers = {"--final-seeds": settings.final_seeds}
+    if settings.baselines and settings.baseline_seeds is not None:
+        numbers["--baseline-seeds"] = settings.baseline_seeds
+    return [word for flag, number in numbers.items() if number < FEWEST_SEEDS for word in (flag, MORE_SEEDS)]
 
 
 def _baselines(report: RunReport) -> list[Score]:
@@ -175,7 +175,7 @@ def _baselines(report: RunReport) -> list[Score]:
 
 
 def _how_attempts_stand(report: RunReport) -> str:
-    """How many attempts were rejected, failed, were stopped or are under way."""
+    """Numbers of attempts that were rejected, failed, were stopped or are under way."""
     counts = Counter(attempt.stage for attempt in report.attempts)
     parts = {
         "rejected by the critic": counts[Stage.REJECTED],

@@ -327,3 +327,13 @@ def test_one_hostile_run_does_not_hide_the_others(folder: Path, tmp_path: Path, 
     result: subprocess.CompletedProcess[str] = eureka("runs", "--format", "json", cwd=tmp_path)
     assert [entry["run"] for entry in json.loads(result.stdout)["runs"]] == [other.name]
     assert f"skipped {folder.name}" in result.stderr
+
+
+def test_a_run_whose_settings_cannot_be_read_hides_no_other(folder: Path, description: TaskDescription) -> None:
+    other = make_run(folder.parent, description)
+    other.archive.close()
+    (folder / "settings.yaml").write_text("iterations: many\n")
+    result = eureka("runs", cwd=folder.parent.parent)
+    _, *rows = result.stdout.splitlines()
+    assert [row.split()[0] for row in rows] == [other.name]
+    assert result.stderr.startswith(f"skipped {folder.name}: setting 'iterations' in ")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -152,7 +153,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (
             ["search", "x", "--learning-rate", "inf"],
             2,
-            "--learning-rate is inf, expected a number that is not infinite",
+            "--learning-rate is inf, expected a finite number",
             "",
         ),
         (["search", "x", "--num-envs", "1", "--horizon", "1"], 2, "minibatches is 4", ""),
@@ -204,3 +205,25 @@ def test_output_to_a_reader_that_has_gone_gives_no_traceback(tmp_path: Path) -> 
     os.close(writer)
     assert result.returncode == 1
     assert result.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_to_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*EUREKA, "envs"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (result.returncode, result.stderr) == (2, "error: cannot write: the disk is full\n hint: free some space\n")
+
+
+def test_output_that_is_not_utf8_gets_stand_ins_and_json_escapes(tmp_path: Path) -> None:
+    def shown(encoding: str, *arguments: str) -> str:
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        result = subprocess.run([*EUREKA, *arguments], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+        assert (result.returncode, result.stderr) == (0, b"")
+        return result.stdout.decode(encoding)
+
+    assert "cart_position" in shown("ascii", "envs", "cartpole")
+    document = json.loads(shown("utf-8", "envs", "cartpole", "--format", "json"))
+    assert not json.dumps(document, ensure_ascii=False).isascii()
+    assert json.loads(shown("ascii", "envs", "cartpole", "--format", "json")) == document

@@ -100,6 +100,17 @@ MISTAKES = {
         "--seed is 'few', expected a whole number, 0 or more",
         "see `eureka evaluate --help`",
     ),
+    "envs --kind torhc --new mine": ("--kind is 'torhc', expected torch, mujoco or gymnasium", "did you mean 'torch'?"),
+    "envs --kind torch": ("--kind was given without --new", "name the folder: --new my_env --kind torch"),
+    "envs ant --check folder": ("ENVIRONMENT, --check and --new were given together", "give one of them"),
+    "envs --check folder --time-limit 0": (
+        "--time-limit is 0, expected a number from 0.1 to 86400.0",
+        "see `eureka envs --help`",
+    ),
+    "envs --check folder --time-limit nan": (
+        "--time-limit is nan, expected a number from 0.1 to 86400.0",
+        "see `eureka envs --help`",
+    ),
     "train nothing.py": (
         "cannot read the reward function 'nothing.py': there is no such file or folder",
         "name a Python file that defines compute_reward",

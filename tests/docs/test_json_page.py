@@ -69,7 +69,7 @@ def keys(value: object) -> Iterator[str]:
 def section(title: str) -> str:
     """The sections whose heading names the command, and what they share."""
     parts = re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE)
-    found = [body for heading, body in parts if title in re.findall("`([^`]*)`", heading) or heading == SHARED]
+    found = [body for heading, body in parts if f"./{title}" in re.findall("`([^`]*)`", heading) or heading == SHARED]
     assert len(found) == 2, title
     return "\n".join(found)
 

@@ -82,6 +82,17 @@ def test_the_picture_of_a_finished_run_makes_room_for_its_end(watched: Watched) 
     assert watched.shown() == [f"before {number}" for number in range(40)] + ["the end"]
 
 
+def test_a_notice_that_stays_stands_above_the_view_and_not_in_it_too(watched: Watched) -> None:
+    with watched.view:
+        watched.draw()
+        watched.view(Notice(text="scored by: height", stays=True))
+        watched.draw(2)
+        watched.view(RunEnded(status=RunStatus.STOPPED))
+    lines = watched.shown()
+    assert lines[:2] == ["scored by: height", "jump"]
+    assert lines.count("scored by: height") == 1
+
+
 def test_every_frame_is_one_update(watched: Watched) -> None:
     with watched.view:
         watched.draw(2)

@@ -343,8 +343,11 @@ def test_runs_are_one_line_each(report: RunReport) -> None:
     assert "stopped" in lines[2]
 
 
-def test_no_runs_says_how_to_start() -> None:
-    assert "eureka search" in printed(render_runs([]))
+def test_a_sentence_of_any_length_leaves_a_list_of_runs_readable(report: RunReport) -> None:
+    """Where no terminal shows it a list is as wide as it needs to be."""
+    lines = printed(render_runs([replace(report, sentence="hop " * 1000)]), 10_000).splitlines()
+    assert max(len(line.rstrip()) for line in lines) < 250
+    assert "hop hop…" in lines[1]
 
 
 def test_a_list_of_runs_keeps_task_and_result_in_eighty_columns(report: RunReport) -> None:

@@ -60,19 +60,28 @@ def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> Non
 
 
 def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> None:
-    command = ("eureka", "search", "jump high", "--final-seeds", "2", "--env", "jumper")
     settings = report.settings.model_copy(update={"final_seeds": 2})
-    few = replace(report, command=command, settings=settings)
+    few = replace(report, settings=settings)
     found = verdict(with_scores(few, score("2-01", 9.0, 9.1), score("sparse", 1.0, 1.1)))
     assert found.against == "higher than sparse (1.05)"
     assert found.certainty == "not sure, no interval: 2 seeds are too few"
-    assert found.command == "eureka search 'jump high' --env jumper --final-seeds 5"
+    assert found.command == f"eureka resume {FOLDER} --final-seeds 5"  # the two trainings of each are there already
     one = verdict(with_scores(few, score("2-01", 9.0), score("sparse", 9.0)))
     assert one.against == "level with sparse (9.00)"
     assert one.certainty == "not sure, no interval: 1 seed is too few"
     failed = verdict(with_scores(few, score("2-01", 9.0, None), score("sparse", 9.5, 9.6)))
     assert failed.best.endswith("over 2 fresh seeds, 1 of which failed")
     assert failed.against == "lower than sparse (9.55)"
+
+
+def test_a_baseline_of_one_seed_is_given_more(report: RunReport) -> None:
+    settings = report.settings.model_copy(update={"final_seeds": 3, "baseline_seeds": 1})
+    scores = score("2-01", 9.0, 9.1, 9.2), score("sparse", 1.0)
+    assert verdict(with_scores(replace(report, settings=settings), *scores)).command == (
+        f"eureka resume {FOLDER} --baseline-seeds 5"
+    )
+    alone = replace(report, settings=settings.model_copy(update={"baselines": False}))
+    assert verdict(with_scores(alone, scores[0])).command == f"eureka export {FOLDER}"
 
 
 def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> None:
