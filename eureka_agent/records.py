@@ -52,6 +52,9 @@ class ConstantSpec(Record):
     doc: str = ""
 
 
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
 class ChannelSpec(Record):
     """`eureka_agent.task.Channel` as data."""
 
@@ -72,7 +75,7 @@ class UntrainedScore(Record):
     """Standard deviation over the episodes (n − 1)."""
     length: FiniteFloat
     """Mean length of an episode in control steps."""
-    episodes: int
+    episodes: Count
 
 
 ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS)]
@@ -86,7 +89,7 @@ class Measurements(Record):
         default_factory=dict, max_length=MOST_MEASURED
     )
     """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
-    resets: int = 0
+    resets: Count = 0
     """Resets that `starts` was taken from."""
     termination_conditions: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_MEASURED)
     """In words with the number, by cause: for this task, where the class says more than one task needs."""
@@ -296,12 +299,12 @@ ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST
 class CurvePoint(Record):
     """One PPO iteration of one training. Means are over the iteration's steps of that member alone."""
 
-    env_steps: int
+    env_steps: Count
     fitness: FiniteFloat | None
     """Mean fitness of the full episodes that ended in this iteration; None where none did."""
     episode_length: FiniteFloat | None
     """Mean length in control steps of those episodes."""
-    episodes: int
+    episodes: Count
     reward: FiniteFloat
     """Mean total reward per step."""
     components: ComponentNumbers
@@ -310,7 +313,7 @@ class CurvePoint(Record):
     """Mean absolute value of every component per step."""
     component_deviations: ComponentNumbers
     """Standard deviation of every component over the iteration's steps."""
-    terminations: dict[ShortName, int]
+    terminations: dict[ShortName, Count]
     """Episodes ended by cause; `"time_out"` is a truncation."""
     action_saturation: FiniteFloat
     """Share of action entries at their bound (|a| > 0.99)."""
