@@ -66,7 +66,7 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
                 elif isinstance(event, MemberFailed):
                     failure = event.reason
             iterations += 1
-            if iterations == 1:
+            if iterations == 1 and trainer.busy:  # the first one warms up; a training of one is timed whole
                 measured, first_steps = time.monotonic(), env_steps
     finally:
         for environment in environments:

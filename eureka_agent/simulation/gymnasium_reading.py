@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import math
 import re
 import sys
@@ -104,10 +105,12 @@ def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
     """Names of plain numbers that can be arguments; none that tells of a reward."""
     return tuple(
         key
-        for key, value in sorted(info.items())
-        if numpy.ndim(value) == 0
+        for key, value in sorted(info.items(), key=lambda item: str(item[0]))
+        if isinstance(key, str)
+        and numpy.ndim(value) == 0
         and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
         and key.isidentifier()
+        and not keyword.iskeyword(key)
         and "reward" not in key.lower()
         and not key.startswith("previous_")
         and key not in taken
