@@ -83,7 +83,7 @@ ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 
 
 class Measurements(Record):
-    """What a worker measured on the environment before the first request to a model; the run's prompts hold it."""
+    """Measurements that a worker made on the environment before the first request to a model; the run's prompts hold them."""
 
     starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
         default_factory=dict, max_length=MOST_MEASURED
@@ -153,7 +153,7 @@ class TaskDescription(Record):
 
     @property
     def endings(self) -> dict[str, str]:
-        """What each termination cause means in this task; empty where nobody says."""
+        """Meaning of each termination cause in this task; empty where nobody says."""
         known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
         return {cause: known.get(cause, "") for cause in self.termination_causes}
 

@@ -64,7 +64,7 @@ def _signs(rewards: Sequence[float]) -> str:
 
 
 def termination_conditions(physics: Any) -> dict[str, str]:
-    """What can be read of them from the environment's attributes; the rest is in its docstring."""
+    """Termination conditions that the environment's attributes tell; the rest is in its docstring."""
     parts = []
     if getattr(physics, "_terminate_when_unhealthy", False):
         ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
@@ -83,7 +83,7 @@ def _outside(low: float, high: float) -> str:
 
 
 def masses_and_sizes(physics: Any) -> tuple[str, ...]:
-    """Of a MuJoCo environment's model."""
+    """Masses and sizes of a MuJoCo environment's model; none for another."""
     if "mujoco" not in sys.modules:  # no environment has a model of it
         return ()
     import mujoco

@@ -92,7 +92,7 @@ class GymnasiumTask(VecTask):
     """Whose code the environment is."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
-    """Of the environment's module."""
+    """Source text of the environment's module."""
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
