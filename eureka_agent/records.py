@@ -53,6 +53,7 @@ class ConstantSpec(Record):
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of things, such that a float and the archive can hold it."""
 
 
 class ChannelSpec(Record):
@@ -329,11 +330,11 @@ class CurvePoint(Record):
 class CheckpointRecord(Record):
     """One of about ten points of a training at which the policy is kept and the curves are summed up."""
 
-    env_steps: int
+    env_steps: Count
     fitness: FiniteFloat | None
     """Mean fitness of the full episodes since the checkpoint before."""
     episode_length: FiniteFloat | None
-    episodes: int
+    episodes: Count
     reward: FiniteFloat
     components: ComponentNumbers
 
@@ -341,7 +342,7 @@ class CheckpointRecord(Record):
 class Outcome(Record):
     """What one training gave."""
 
-    env_steps: int
+    env_steps: Count
     seconds: FiniteFloat
     """Wall seconds from the slot's first step to its last."""
     checkpoints: tuple[CheckpointRecord, ...]
@@ -361,7 +362,7 @@ class EpisodeSummary(Record):
     """One evaluated episode."""
 
     fitness: float
-    length: int
+    length: Count
     """Control steps."""
     ended_by: ShortName
     """A termination cause or `"time_out"`."""

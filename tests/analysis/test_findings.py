@@ -338,3 +338,8 @@ def test_what_a_worker_makes_up_is_no_error_of_the_findings(description: TaskDes
 def test_counts_are_counts(made_up: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         point(0, **made_up)
+
+
+def test_an_episode_has_as_many_steps_as_a_float_can_hold() -> None:
+    with pytest.raises(ValidationError):
+        EpisodeSummary(fitness=0.0, length=10**400, ended_by="time_out")
