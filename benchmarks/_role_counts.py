@@ -16,7 +16,7 @@ CHEATED = "reward-hacking"
 
 @dataclass(frozen=True)
 class Reviews:
-    """What a run's reviews said, and what the trainings then showed."""
+    """Counts of a run's reviews, and of what the trainings then showed."""
 
     made: int
     contradictions: int
@@ -42,7 +42,7 @@ def requests_by_role(messages: Sequence[Message]) -> dict[str, tuple[int, int]]:
 
 
 def reviews(attempts: Sequence[Attempt]) -> Reviews:
-    """What became of the reviewed attempts."""
+    """Counts of what became of the reviewed attempts."""
     seen = [attempt for attempt in attempts if attempt.verdict is not None and REVIEW in attempt.verdict.steps_run]
     codes = {attempt.id: {each.code for each in attempt.verdict.findings} for attempt in seen if attempt.verdict}
     contradictions = [attempt for attempt in seen if attempt.stage is Stage.REJECTED]

@@ -52,6 +52,10 @@ class ConstantSpec(Record):
     doc: str = ""
 
 
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of things, such that a float and the archive can hold it."""
+
+
 class ChannelSpec(Record):
     """`eureka_agent.task.Channel` as data."""
 
@@ -72,7 +76,7 @@ class UntrainedScore(Record):
     """Standard deviation over the episodes (n − 1)."""
     length: FiniteFloat
     """Mean length of an episode in control steps."""
-    episodes: int
+    episodes: Count
 
 
 ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS)]
@@ -80,13 +84,13 @@ ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 
 
 class Measurements(Record):
-    """What a worker measured on the environment before the first request to a model; the run's prompts hold it."""
+    """Measurements that a worker made on the environment before the first request to a model; the run's prompts hold them."""
 
     starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
         default_factory=dict, max_length=MOST_MEASURED
     )
     """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
-    resets: int = 0
+    resets: Count = 0
     """Resets that `starts` was taken from."""
     termination_conditions: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_MEASURED)
     """In words with the number, by cause: for this task, where the class says more than one task needs."""
@@ -150,7 +154,7 @@ class TaskDescription(Record):
 
     @property
     def endings(self) -> dict[str, str]:
-        """What each termination cause means in this task; empty where nobody says."""
+        """Meaning of each termination cause in this task; empty where nobody says."""
         known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
         return {cause: known.get(cause, "") for cause in self.termination_causes}
 
@@ -296,12 +300,12 @@ ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST
 class CurvePoint(Record):
     """One PPO iteration of one training. Means are over the iteration's steps of that member alone."""
 
-    env_steps: int
+    env_steps: Count
     fitness: FiniteFloat | None
     """Mean fitness of the full episodes that ended in this iteration; None where none did."""
     episode_length: FiniteFloat | None
     """Mean length in control steps of those episodes."""
-    episodes: int
+    episodes: Count
     reward: FiniteFloat
     """Mean total reward per step."""
     components: ComponentNumbers
@@ -310,7 +314,7 @@ class CurvePoint(Record):
     """Mean absolute value of every component per step."""
     component_deviations: ComponentNumbers
     """Standard deviation of every component over the iteration's steps."""
-    terminations: dict[ShortName, int]
+    terminations: dict[ShortName, Count]
     """Episodes ended by cause; `"time_out"` is a truncation."""
     action_saturation: FiniteFloat
     """Share of action entries at their bound (|a| > 0.99)."""
@@ -326,11 +330,11 @@ class CurvePoint(Record):
 class CheckpointRecord(Record):
     """One of about ten points of a training at which the policy is kept and the curves are summed up."""
 
-    env_steps: int
+    env_steps: Count
     fitness: FiniteFloat | None
     """Mean fitness of the full episodes since the checkpoint before."""
     episode_length: FiniteFloat | None
-    episodes: int
+    episodes: Count
     reward: FiniteFloat
     components: ComponentNumbers
 
@@ -338,7 +342,7 @@ class CheckpointRecord(Record):
 class Outcome(Record):
     """What one training gave."""
 
-    env_steps: int
+    env_steps: Count
     seconds: FiniteFloat
     """Wall seconds from the slot's first step to its last."""
     checkpoints: tuple[CheckpointRecord, ...]
@@ -358,7 +362,7 @@ class EpisodeSummary(Record):
     """One evaluated episode."""
 
     fitness: float
-    length: int
+    length: Count
     """Control steps."""
     ended_by: ShortName
     """A termination cause or `"time_out"`."""

@@ -74,7 +74,7 @@ class Channel:
     """Neighbouring numbers of the observation or the action that belong together: told to whoever runs the policy elsewhere."""
 
     name: str
-    """Of the quantity; where it is a variable too, the variable's."""
+    """Name of the quantity; where it is a variable too, the variable's."""
     entries: tuple[str, ...] = ()
     """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one number."""
     unit: str = "1"
@@ -86,7 +86,7 @@ class Channel:
     scale: float = 1.0
     """The observation holds the quantity times this."""
     range: tuple[float, float] | None = None
-    """Of an action: what -1 and 1 command, and what lies between them in proportion."""
+    """Commands of an action at -1 and at 1; the values between are in proportion."""
 
     def __post_init__(self) -> None:
         if not self.name or isinstance(self.entries, str) or not all(isinstance(each, str) for each in self.entries):

@@ -41,7 +41,7 @@ class Evidence:
     kept: int | None = None
     """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last point."""
     lasted: bool = False
-    """Whether the worst and the best episode without exploration noise are known, and neither ended by a failure."""
+    """True where the worst and the best episode without exploration noise are known, and neither ended by a failure."""
 
     def component_names(self) -> tuple[str, ...]:
         """Components in the reward's order."""
@@ -58,13 +58,13 @@ class Evidence:
         return np.array([each.fitness for each in self.checkpoints if each.fitness is not None], dtype=np.float64)
 
     def follows_fitness(self, component: str) -> bool:
-        """Whether a component rises and falls with the fitness over the training, as one that is the task does."""
+        """True where a component rises and falls with the fitness over the training, as one that is the task does."""
         known = [each for each in self.checkpoints if each.fitness is not None]
         values = np.array([each.components.get(component, 0.0) for each in known])
         return len(known) >= MIN_CHECKPOINTS and rank_correlation(values, self.fitness()) >= TASK_CORRELATION
 
     def learns(self) -> bool:
-        """Whether the fitness rises over the training, or has come to where the task counts as solved."""
+        """True where the fitness rises over the training, or has come to where the task counts as solved."""
         fitness = self.fitness()
         solved = self.description.success_fitness
         rising = rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness) >= RISING_CORRELATION

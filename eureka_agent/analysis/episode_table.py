@@ -91,8 +91,8 @@ def trajectory_table(episode: Episode, description: TaskDescription) -> str:
 
 
 def failed(episode: Episode) -> bool:
-    """Whether an episode ended by a failure, not by its time."""
-    return "terminated" in episode and bool(np.any(episode["terminated"][-1:]))
+    """True where an episode ended by a failure, not by its time."""
+    return "terminated" in episode and bool(np.any(episode["terminated"].reshape(-1)[-1:]))
 
 
 def moments(steps: int, ended_by_failure: bool) -> list[int]:

@@ -64,7 +64,7 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
         deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
         spread = max(deviation, max(means) - min(means))
         seldom = (
-            deviation > RARE * size and deviation**2 > whole * size
+            deviation > RARE * size and deviation * deviation > whole * size
         )  # the size when it is paid is deviation² / mean size
         if size == 0.0:
             message = f"Component '{name}' is 0 in every step"
@@ -90,8 +90,9 @@ def _stops_at_failures(evidence: Evidence, name: str, size: float) -> bool:
     failures = sum(
         count for point in evidence.points for cause, count in point.terminations.items() if cause != TIME_OUT
     )
-    share = failures / evidence.points[-1].env_steps
-    deviation = math.sqrt(_mean([point.component_deviations.get(name, 0.0) ** 2 for point in evidence.points]))
+    share = failures / max(1, evidence.points[-1].env_steps)
+    deviations = [point.component_deviations.get(name, 0.0) for point in evidence.points]
+    deviation = math.sqrt(_mean([each * each for each in deviations]))
     expected = size * math.sqrt(share)
     return expected / DEVIATION_FACTOR <= deviation <= expected * DEVIATION_FACTOR
 

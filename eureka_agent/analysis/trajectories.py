@@ -51,7 +51,7 @@ def length_of(episode: Episode) -> int:
 
 
 def lasted(episodes: Mapping[str, Episode]) -> bool:
-    """Whether neither of the recorded episodes ended by a failure; False where none is recorded, or its end is not."""
+    """True where neither of the recorded episodes ended by a failure; False where none is recorded, or its end is not."""
     known = [episodes[name] for name in RECORDED if name in episodes]
     return bool(known) and all("terminated" in episode and not failed(episode) for episode in known)
 

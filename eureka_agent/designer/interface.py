@@ -95,7 +95,7 @@ class DesignRequest:
     model: str = ""
     """Which of several models is to answer; empty where there is one."""
     settings: SearchSettings | None = None
-    """Of the run; None: the task's own."""
+    """The run's; None: the task's own."""
     references: tuple[Score, ...] = ()
     """Scores of the baselines, where they are known and may be told."""
     trained: tuple[TunedReward, ...] = ()

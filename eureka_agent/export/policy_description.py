@@ -16,7 +16,7 @@ _CLIP = 10.0
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of the observations that the policy was trained on, one number a column."""
+    """Statistics of the observations that the policy was trained on, one number a column."""
 
     mean: Sequence[float]
     deviation: Sequence[float]

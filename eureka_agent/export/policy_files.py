@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from eureka_agent.errors import RunFolderError
 from eureka_agent.export.policy_description import Statistics
 from eureka_agent.training.networks import Activation
 from eureka_agent.training.policy import Policy, load_policy
@@ -61,7 +62,13 @@ def statistics(path: Path) -> Statistics:
     """Mean and deviation by which the policy at `path` normalises. Raises RunFolderError for a file that is no policy."""
     load_policy(path)
     tensors = load_file(path)
-    return Statistics(tensors["observation_mean"].tolist(), tensors["observation_deviation"].tolist())
+    mean, deviation = tensors["observation_mean"], tensors["observation_deviation"]
+    if not bool((mean.isfinite() & deviation.isfinite()).all()):
+        raise RunFolderError(
+            f"the policy {str(path)!r} normalises by NaN or infinite statistics, so it cannot act",
+            "export another attempt",
+        )
+    return Statistics(mean.tolist(), deviation.tolist())
 
 
 def torchscript(path: Path, description: str = "") -> bytes:

@@ -28,7 +28,7 @@ RANGE_TOLERANCE = 0.1
 
 
 class Nonconforming(Exception):
-    """What a check found."""
+    """An error that a check found."""
 
     def __init__(self, expected: str, actual: str, hint: str) -> None:
         super().__init__(expected)
@@ -45,12 +45,12 @@ class Remark:
 
 
 class Note(str):
-    """What a check found that is as it should be."""
+    """A line on something that is as it should be."""
 
 
 @dataclass
 class Subject:
-    """What is checked."""
+    """An environment and the task that are checked."""
 
     loaded: LoadedEnvironment
     task: Task
@@ -72,7 +72,7 @@ class Subject:
             environment.close()
 
     def sound_steps(self) -> list[RecordedStep]:
-        """Those before the first one in which a value is no number: what is made of that is no fault of a reward's."""
+        """Steps before the first one in which a value is no number: a reward is not to blame for what it makes of that."""
         return list(
             takewhile(lambda step: all(bool(value.isfinite().all()) for value in step.values.values()), self.steps())
         )

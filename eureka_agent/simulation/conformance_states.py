@@ -25,7 +25,7 @@ _BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random",
 
 @dataclass
 class Seen:
-    """What rollouts of a task came across."""
+    """Values that rollouts of a task came across."""
 
     steps: int = 0
     ended: int = 0
@@ -149,7 +149,7 @@ def state_in_tensors(subject: Subject) -> Iterator[Remark]:
 
 
 def _attributes(environment: VecTask) -> dict[str, object]:
-    """What can be compared of the attributes that no row's state has in it."""
+    """Attributes that no row's state has in it, in a form that can be compared."""
     rows = {
         **environment.row_tensors(),
         **VecTask.row_tensors(environment),

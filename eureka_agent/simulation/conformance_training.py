@@ -66,7 +66,7 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
                 elif isinstance(event, MemberFailed):
                     failure = event.reason
             iterations += 1
-            if iterations == 1:
+            if iterations == 1 and trainer.busy:  # the first one warms up; a training of one is timed whole
                 measured, first_steps = time.monotonic(), env_steps
     finally:
         for environment in environments:
@@ -126,7 +126,7 @@ def mujoco_speed(subject: Subject) -> Iterator[Note]:
 
 
 def _settings(subject: Subject) -> tuple[TrainingSettings, int]:
-    """Those of a short training as the task asks for it, and the env steps of a whole one."""
+    """Settings of a short training as the task asks for it, and the env steps of a whole one."""
     budget = subject.task.training
     values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
     settings = parse_settings(TrainingSettings, values, "the task's training budget")
@@ -160,7 +160,7 @@ def _note_steps(environment: VecTask, seen: Seen) -> None:
 
 
 def _ignores_its_arguments(subject: Subject) -> bool:
-    """Whether the fitness is the same for made-up values, small and large, as well."""
+    """True where the fitness is the same for made-up values, small and large, as well."""
     fitness = subject.fitness()
     recorded = subject.steps(2)[-1].values
     generator = torch.Generator().manual_seed(10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import math
 import re
 import sys
@@ -63,7 +64,7 @@ def _signs(rewards: Sequence[float]) -> str:
 
 
 def termination_conditions(physics: Any) -> dict[str, str]:
-    """What can be read of them from the environment's attributes; the rest is in its docstring."""
+    """Termination conditions that the environment's attributes tell; the rest is in its docstring."""
     parts = []
     if getattr(physics, "_terminate_when_unhealthy", False):
         ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
@@ -82,7 +83,7 @@ def _outside(low: float, high: float) -> str:
 
 
 def masses_and_sizes(physics: Any) -> tuple[str, ...]:
-    """Of a MuJoCo environment's model."""
+    """Masses and sizes of a MuJoCo environment's model; none for another."""
     if "mujoco" not in sys.modules:  # no environment has a model of it
         return ()
     import mujoco
@@ -104,10 +105,12 @@ def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
     """Names of plain numbers that can be arguments; none that tells of a reward."""
     return tuple(
         key
-        for key, value in sorted(info.items())
-        if numpy.ndim(value) == 0
+        for key, value in sorted(info.items(), key=lambda item: str(item[0]))
+        if isinstance(key, str)
+        and numpy.ndim(value) == 0
         and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
         and key.isidentifier()
+        and not keyword.iskeyword(key)
         and "reward" not in key.lower()
         and not key.startswith("previous_")
         and key not in taken

@@ -175,7 +175,7 @@ def _vector_channels(size: int, parts: Sequence[tuple[Variable, int | slice]]) -
 
 
 def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
-    """What the entries of a policy's action do, for a Box or a Discrete space."""
+    """Names and ranges of a policy's action, for a Box or a Discrete space."""
     if isinstance(space, spaces.Discrete):
         choices = tuple(f"{space.start + index}" for index in range(int(space.n)))
         return (Channel("choice", choices, doc="the action with the largest number is taken"),)

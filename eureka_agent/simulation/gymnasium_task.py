@@ -36,7 +36,7 @@ from eureka_agent.simulation.gymnasium_spaces import (
     named_entries,
     observation_channels,
 )
-from eureka_agent.simulation.user_modules import environment_code, missing_module_hint
+from eureka_agent.simulation.user_modules import missing_module_hint, third_party_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable, is_finite
 
@@ -92,7 +92,7 @@ class GymnasiumTask(VecTask):
     """Whose code the environment is."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
-    """Of the environment's module."""
+    """Source text of the environment's module."""
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
@@ -178,7 +178,7 @@ class GymnasiumTask(VecTask):
 
     def simulate(self) -> None:
         skipped = [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
-        with environment_code(self._package, "in a step"):
+        with third_party_code(self._package, "in a step"):
             for row in range(self.active_rows):
                 if skipped[row]:
                     continue
@@ -201,7 +201,9 @@ class GymnasiumTask(VecTask):
         self._observations[row] = flat
         if self._entries:
             self._entry_values[row] = numpy.nan_to_num(entry_values(self._entries, observation), posinf=0.0, neginf=0.0)
-        self._infos[row] = [float(info.get(key, 0.0)) for key in self.info_keys]
+        infos = [float(info.get(key, 0.0)) for key in self.info_keys]
+        # numbers that break with the observation end the episode as it does; alone they are the environment's fault
+        self._infos[row] = numpy.nan_to_num(infos, posinf=0.0, neginf=0.0) if self._not_finite[row] else infos
 
     def compute_observations(self) -> None:
         self.obs_buf.copy_(torch.from_numpy(self._observations))
@@ -232,7 +234,7 @@ class GymnasiumTask(VecTask):
     def reset_idx(self, env_ids: Tensor) -> None:
         """Reset each row's environment with a seed of that row's own stream."""
         seeds = (self.random.uniform(env_ids, 1)[:, 0].double() * 2**_SEED_BITS).long()
-        with environment_code(self._package, "in a reset"):
+        with third_party_code(self._package, "in a reset"):
             for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
                 observation, info = self.environments[row].reset(seed=seed)
                 self._rewards[row] = 0.0
@@ -272,7 +274,7 @@ def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.En
     """One copy. Raises EnvironmentLoadError."""
     label = task.label()
     try:
-        with environment_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
+        with third_party_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
             environment = task.make_environment(**{**task.gymnasium_options, **options})
     except gymnasium.error.Error as error:
         raise _unregistered(task) or EnvironmentLoadError(
@@ -319,7 +321,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
             if task.named_observations
             else named_entries(task.label(), environment.observation_space, task.described_entries)
         )
-        with environment_code(task._package, "in the first steps of random actions"):
+        with third_party_code(task._package, "in the first steps of random actions"):
             info, task._ends_doc = random_episodes(environment)
     finally:
         environment.close()
@@ -350,7 +352,8 @@ def _probe(task: type[GymnasiumTask]) -> None:
     if "action_channels" not in own:
         task.action_channels = action_channels(actions)
     if "termination_conditions" not in own:
-        task.termination_conditions = termination_conditions(physics)
+        found = termination_conditions(physics)
+        task.termination_conditions = {cause: found[cause] for cause in task.termination_causes if cause in found}
     if "masses_and_sizes" not in own:
         task.masses_and_sizes = masses_and_sizes(physics)
     if own.get("__doc__") is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, system_reason
 from eureka_agent.resources import resource_folder
 
 _TEMPLATES = "_templates"
@@ -36,6 +36,7 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
                 shutil.copyfileobj(text, file)
     except OSError as error:
         raise EnvironmentLoadError(
-            f"cannot write the environment to {str(folder)!r}: {error.strerror}", "name a folder that you may write to"
+            f"cannot write the environment to {str(folder)!r}: {system_reason(error)}",
+            "name a folder that you may write to",
         ) from None
     return tuple(folder / source.relative_to(template) for source in sources)

@@ -67,7 +67,7 @@ def missing_module_hint() -> str:
 
 
 @contextmanager
-def environment_code(package: str, when: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def third_party_code(package: str, when: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Turn what an environment of a third party raises into an EnvironmentLoadError with its own last line and whose it is.
 
     `package`: top-level module of the environment; `passing`: exceptions that are left as they are.

@@ -96,7 +96,7 @@ class VecTask(ABC):
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
     """Names that `compute_termination` may give, for reports."""
     termination_conditions: Mapping[str, str] = {}
-    """What each cause means, in words with the number, for designers: `{"fell": "torso_height below 0.3 m"}`. An instance may have its own."""
+    """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below 0.3 m"}`. An instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()
     """Masses, lengths and the like with their units, a part each: `"pole 0.1 kg, 1 m long"`. An instance may have its own."""
     restorable: ClassVar[bool] = True

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.episode_table import MOST_ROWS, moments, trajectory_table
+from eureka_agent.analysis.episode_table import MOST_ROWS, failed, moments, trajectory_table
 from eureka_agent.records import TaskDescription, VariableSpec
 
 
@@ -119,3 +119,9 @@ def test_arrays_that_do_not_fit_are_left_out(description: TaskDescription) -> No
     assert rows_of(table) == ["time [s]", "a [m]"]
     assert trajectory_table({}, description) == "no steps"
     assert "nan" not in trajectory_table({"a": np.array([0.0, np.nan, 2.0])}, seeing(description, a=()))
+
+
+def test_an_end_is_read_from_whatever_shape_a_worker_wrote() -> None:
+    assert failed({"terminated": np.array([False, True])})
+    assert failed({"terminated": np.array(True)})
+    assert not failed({"terminated": np.zeros((0,), dtype=bool)})

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from curve_makers import evidence, point, points
+from pydantic import ValidationError
 
 from eureka_agent.analysis import findings
 from eureka_agent.analysis.curves import noise, rank_correlation
@@ -324,3 +325,21 @@ def test_episodes_without_noise_decide_what_ends_early(description: TaskDescript
     # at a rung only the worst and the best episode are known
     known = replace(evidence(description, curve=curve), lasted=True)
     assert findings.early_termination(known) == []
+
+
+def test_what_a_worker_makes_up_is_no_error_of_the_findings(description: TaskDescription) -> None:
+    # no step at all, and a deviation whose square no float holds
+    curve = [point(0, env_steps=0, component_deviations={"a": 1e200, "b": 0.2}, terminations={"fell": 2**62})]
+    findings.dead_components(evidence(description, curve=curve))
+    findings.dominant_component(evidence(description, curve=curve))
+
+
+@pytest.mark.parametrize("made_up", [{"env_steps": -1}, {"episodes": 1 << 63}, {"terminations": {"fell": -4}}])
+def test_counts_are_counts(made_up: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        point(0, **made_up)
+
+
+def test_an_episode_has_as_many_steps_as_a_float_can_hold() -> None:
+    with pytest.raises(ValidationError):
+        EpisodeSummary(fitness=0.0, length=10**400, ended_by="time_out")

@@ -76,3 +76,11 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     (tmp_path / "policy.safetensors").write_bytes(b"no")
     with pytest.raises(RunFolderError, match=r"policy\.safetensors"):
         policy_files.torchscript(tmp_path / "policy.safetensors")
+
+
+def test_a_policy_that_normalises_by_nan_is_not_described(tmp_path: Path) -> None:
+    tensors = policy_tensors((3, 8, 1))
+    tensors["observation_mean"][1] = torch.nan
+    save_policy(tmp_path / "policy.safetensors", tensors, {"activation": "elu"})
+    with pytest.raises(RunFolderError, match="NaN or infinite statistics"):
+        policy_files.statistics(tmp_path / "policy.safetensors")

@@ -183,3 +183,9 @@ def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
     rate, count, unit = int(found[1].replace(",", "")), int(found[2]), {"s": 1, "minutes": 60}[found[3]]
     # two digits of the rate, and whole seconds or minutes
     assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)
+
+
+def test_a_training_of_one_iteration_is_timed(tmp_path: Path) -> None:
+    short = "from eureka_agent.task import TrainingBudget\n\ntask = Task(training=TrainingBudget(env_steps=100, num_envs=16), "
+    folder = write_lift(tmp_path / "lift", task=TASK.replace("task = Task(", short), rewards=BASELINES)
+    assert check(folder) == {}

@@ -31,7 +31,14 @@ class Script(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.start = self.np_random.random()
-        return np.array([self.start, 0.0], np.float32), {"lives": 3, "reward_bonus": 1.0, "name": "x", "two words": 1}
+        return np.array([self.start, 0.0], np.float32), {
+            "lives": 3,
+            "reward_bonus": 1.0,
+            "name": "x",
+            "two words": 1,
+            "class": 1,
+            7: 1,
+        }
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         assert action.dtype == np.float64
@@ -42,8 +49,18 @@ class Script(gymnasium.Env):
             2.0,
             second == 1.0,
             second == -1.0,
-            {"lives": 2, "speed": np.float32(0.5), "vector": np.ones(2)},
+            {"lives": 2, "speed": observation[0] * 0 + np.float32(0.5), "vector": np.ones(2)},
         )
+
+
+ENDS_OF_ITS_OWN = """
+from eureka_agent.simulation.gymnasium_task import GymnasiumTask
+
+
+class Pole(GymnasiumTask):
+    gymnasium_id = "CartPole-v1"
+    termination_causes = ("fell", "not_finite")
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -138,8 +155,16 @@ def test_nan_from_an_environment_ends_its_row_alone() -> None:
     transition = environment.advance(torch.tensor([[0.0, 0.75], [0.0, 0.0]]))
     assert transition.causes["not_finite"].tolist() == [True, False]
     assert bool(torch.isfinite(transition.observations).all())
+    # the speed in its info is NaN too
+    assert transition.variables["speed"].tolist() == [0.0, 0.5]
     environment.reset_done()
     assert environment.advance(torch.zeros(2, 2)).terminated.tolist() == [False, False]
+
+
+def test_an_environment_with_ends_of_its_own_is_told_of_those_alone(tmp_path: Path) -> None:
+    (tmp_path / "env.py").write_text(ENDS_OF_ITS_OWN)
+    described = describe(load_environment(str(tmp_path)))
+    assert described.endings == {"fell": "", "not_finite": "an observation or the reward is NaN or infinite"}
 
 
 def test_discrete_actions_take_the_largest_entry() -> None:

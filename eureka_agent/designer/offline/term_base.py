@@ -12,7 +12,7 @@ from eureka_agent.designer.offline.operands import Operand, Scope
 from eureka_agent.records import Record
 
 _FAR = 1000.0
-"""Distances are cut off here, in the variable's unit, so that a difference of two stays finite."""
+"""Distances are cut off here, in the variable's unit, so that they stay finite."""
 
 
 class TermBase(Record):
@@ -67,13 +67,8 @@ class TermBase(Record):
         return scope.local(f"{self.name}_{label}", f"torch.linalg.vector_norm({operand.code()}, dim=-1)")
 
 
-def distance_code(scope: Scope, operand: Operand, goal: Operand | None, previous: bool = False) -> str:
+def distance_code(scope: Scope, operand: Operand, goal: Operand | None) -> str:
     """Name of a local with the distance of `operand` to `goal` (to 0 where there is none), cut off far away."""
-    off = operand.code(previous) if goal is None else f"({goal.code(previous)} - {operand.code(previous)})"
+    off = operand.code() if goal is None else f"({goal.code()} - {operand.code()})"
     size = f"{off}.abs()" if operand.is_scalar else f"torch.linalg.vector_norm({off}, dim=-1)"
-    name = (
-        f"{'previous_' if previous else ''}distance_of_{operand.variable}"
-        if goal
-        else f"{'previous_' if previous else ''}size_of_{operand.variable}"
-    )
-    return scope.local(name, f"{size}.clamp(max={_FAR})")
+    return scope.local(f"{'distance' if goal else 'size'}_of_{operand.variable}", f"{size}.clamp(max={_FAR})")

@@ -44,7 +44,7 @@ class Option:
     """1.0: the words ask for it."""
     why: str
     goal: Goal | None = None
-    """What the words ask for by it; None: they do not."""
+    """The goal that the words name and that it serves; None: they name none."""
 
 
 def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[Option]:

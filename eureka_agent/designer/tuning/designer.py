@@ -98,9 +98,8 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
     if parent.id not in trials and parent.fitness is not None and math.isfinite(parent.fitness):
         trials[parent.id] = Trial(constants, parent.fitness)
     others = [*request.siblings, *(failure.source for failure in request.failures)]
-    others += [
-        attempt.source for attempt in request.memory
-    ]  # those that racing stopped, which are not among the trained
+    # those that racing stopped are not among the trained
+    others += [attempt.source for attempt in request.memory]
     others += [rejected.source] if rejected is not None else []
     known = [
         constants,
