@@ -24,12 +24,12 @@ FOLDER = Path(__file__).resolve().parent
 WIDTH, HEIGHT = 112, 46
 TRAININGS_BEFORE_THE_PICTURE = 12
 DEFAULTS = (
-    "env=cartpole",
-    "task=swingup",
-    "sentence=swing the pole up and balance it",
-    "iterations=3",
+    "env=quadcopter",
+    "task=hover",
+    "sentence=hover at the goal",
+    "iterations=2",
     "samples=8",
-    "seed=1",
+    "seed=0",
 )
 
 
