@@ -24,11 +24,11 @@ class Reviews:
     warned: int
     """Trained rewards that it saw a way to cheat in."""
     warned_cheated: int
-    """Of these, rewards whose training was one of cheating, or was stopped or broke off: true warnings."""
+    """True warnings among these: rewards whose training was one of cheating, or was stopped or broke off."""
     calm: int
     """Trained rewards that it saw nothing in."""
     calm_cheated: int
-    """Of these, the same: what it missed."""
+    """Such rewards among these: what it missed."""
 
 
 def requests_by_role(messages: Sequence[Message]) -> dict[str, tuple[int, int]]:

@@ -185,6 +185,11 @@ class SearchSettings(TrainingSettings):
     )
 
     @property
+    def trains_baselines(self) -> bool:
+        """True where the human and the sparse reward are trained beside the finalists."""
+        return self.baselines and self.finalists > 0
+
+    @property
     def seeds_of_baselines(self) -> int:
         """Number of seeds of each baseline: the first ones of the finalists'."""
         return self.baseline_seeds or self.final_seeds

@@ -103,7 +103,7 @@ class Channel:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of entries."""
         return len(self.entries) or 1
 
 

@@ -61,7 +61,7 @@ def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
 
 
 def _decimals(width: float) -> int:
-    """Those that show two digits of it."""
+    """Decimals that show two digits of the width."""
     return max(0, 1 - math.floor(math.log10(width))) if math.isfinite(width) else 0
 
 

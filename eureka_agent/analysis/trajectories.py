@@ -57,7 +57,7 @@ def lasted(episodes: Mapping[str, Episode]) -> bool:
 
 
 def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription) -> str:
-    """Where both episodes lost fitness, then each with how it ended and its table, worst first."""
+    """Losses of fitness of both episodes, then each with how it ended and its table, worst first."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
     traces = {
         name: episode["fitness"].astype(np.float64)

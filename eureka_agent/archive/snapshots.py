@@ -50,7 +50,7 @@ class SnapshotStore:
         return self._folder / f"{job}.jsonl"
 
     def policy_path(self, job: str) -> Path:
-        """Where the policy of a job that waits at a pause is to be put, before its state."""
+        """Place for the policy of a job that waits at a pause; it is put there before the state."""
         return self._folder / f"{job}.policy.safetensors"
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:

@@ -73,7 +73,7 @@ def _dictionary(value: ast.expr | None, function: ast.FunctionDef) -> ast.Dict |
 
 
 def difference(parent: str, child: str) -> str:
-    """How a child differs, in a line: `+ term upright; - term alive; other form of effort; FORWARD 1 → 2`."""
+    """Differences of a child in a line: `+ term upright; - term alive; other form of effort; FORWARD 1 → 2`."""
     if same_reward(parent, child):
         return "no difference"
     before, after = terms(parent), terms(child)

@@ -29,9 +29,9 @@ class ParentSummary:
     episodes: int = 0
     """Over which a training's fitness is a mean; 0 where that is not known."""
     changes: tuple[str, ...] = ()
-    """How it differs from its own parent, and its children from it, with the fitness before and after, a line each."""
+    """A line for each difference from its own parent, and of each child from it, with the fitness before and after."""
     stopped: str = ""
-    """Why racing stopped its training; `fitness` is then the score at that rung. Empty for one that came to its end."""
+    """Reason for which racing stopped its training; `fitness` is then the score at that rung. Empty for one that came to its end."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class DesignRequest:
     memory: tuple[ParentSummary, ...] = ()
     """Other attempts, best first, then those that racing stopped, shown with their code in short."""
     number: int = 1
-    """Which proposal of its generation this is, from 1. It stands in the prompt, so no two requests of a generation are the same."""
+    """Number of the proposal in its generation, from 1. It stands in the prompt, so no two requests of a generation are the same."""
     angle: int = 0
-    """Which proposal of the run this is, from 0: chooses the angle, or the focus, that tells it from its neighbours."""
+    """Number of the proposal in the run, from 0: it chooses the angle, or the focus, that tells it from its neighbours."""
     seed_spread: float | None = None
     """Standard deviation between trainings of the same reward from different seeds, pooled over this run's; None where none was repeated."""
     siblings: tuple[str, ...] = ()

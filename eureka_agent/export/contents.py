@@ -117,7 +117,7 @@ def fitness_text(exported: Exported) -> str:
 
 
 def observation_order(exported: Exported) -> str:
-    """Where the order of the observation's numbers is written down, for an environment that does not name them."""
+    """Place where the order of the observation's numbers is written down, for an environment that does not name them."""
     if exported.gymnasium_id is not None:
         return f"Their order is that of {code(exported.gymnasium_id)}, flattened by `gymnasium.spaces.flatten`."
     name = exported.description.environment

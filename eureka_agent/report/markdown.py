@@ -11,14 +11,14 @@ from pathlib import Path
 
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
-from eureka_agent.records import Attempt, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import first_error, remark
 from eureka_agent.report.fitness import fitness_facts
 from eureka_agent.report.ledger import Ledger, format_money
 from eureka_agent.report.metric import metric_lines
-from eureka_agent.report.run_report import BASELINES, RunReport
+from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.report.verdict import verdict
 

@@ -201,7 +201,7 @@ class SearchView:
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.started_at = event, now
         self.requests.take_over(event.asked_before)
-        if not (event.settings.finalists and event.settings.baselines):
+        if not event.settings.trains_baselines:
             return
         seeds = event.settings.seeds_of_baselines
         if event.description.human_reward is not None:

@@ -111,7 +111,7 @@ async def search(
     briefing = Briefing(run, strategy_of(settings), counsel.models, analyst)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
-    with_baselines = bool(settings.finalists and settings.baselines)
+    with_baselines = settings.trains_baselines
     known = final.known if with_baselines else None
     engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known)
     with keeping_best(run), first_error():

@@ -113,7 +113,7 @@ class Trainings:
             candidates=settings.samples,
             confirmations=min(settings.confirm, settings.samples) * settings.confirm_seeds,
             finals=min(settings.finalists, settings.iterations * settings.samples) * settings.final_seeds,
-            baselines=baselines if settings.finalists and settings.baselines else 0,
+            baselines=baselines if settings.trains_baselines else 0,
         )
 
 
@@ -266,7 +266,7 @@ def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSetting
 def _with_fewer_baselines(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings:
     """The settings with as many baselines as leave room for a generation of eight; where none do, with as few as cost least."""
     choices = [settings]
-    if settings.finalists and settings.baselines and not {"baselines", "baseline_seeds"} & set(given):
+    if settings.trains_baselines and not {"baselines", "baseline_seeds"} & set(given):
         seeds = range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1)
         choices += [_sized(settings, baseline_seeds=number) for number in seeds]
         choices.append(_sized(settings, baselines=False))

@@ -21,7 +21,7 @@ def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
 
     A search that works ahead has two generations in training at times, or one and the repeats of the one before.
     """
-    baselines = 2 * settings.seeds_of_baselines if settings.finalists and settings.baselines else 0
+    baselines = 2 * settings.seeds_of_baselines if settings.trains_baselines else 0
     finals = settings.finalists * settings.final_seeds
     candidates = settings.samples * settings.iterations
     repeats = min(settings.confirm, candidates) * settings.confirm_seeds if candidates > 1 else 0

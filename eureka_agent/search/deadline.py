@@ -75,7 +75,7 @@ class Deadline:
         if settings.finalists:
             trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts) + settings.samples
             final_trainings += min(settings.finalists, trained) * settings.final_seeds
-        if settings.finalists and settings.baselines:
+        if settings.trains_baselines:
             description = self._run.description
             rewards = sum(source is not None for source in (description.human_reward, description.sparse_reward))
             known = sum(training.name in BASELINES for training in trainings)

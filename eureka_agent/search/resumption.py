@@ -17,7 +17,7 @@ from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, now
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.search.summary import CHANGES_FACT, change_text
-from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
+from eureka_agent.settings import FREE_SETTINGS, THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
 
 _PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
@@ -41,7 +41,7 @@ def check_resumable(run: Run) -> None:
 def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
     """The run's settings with those that a person gives when it is resumed. Raises SettingsError for one that must stay as it was."""
     values = {**run.settings.model_dump(mode="json"), **changes}
-    changed = parse_settings(SearchSettings, values, "the flags")
+    changed = parse_settings(SearchSettings, values, THE_FLAGS)
     for name in changes:
         before, value = getattr(run.settings, name), getattr(changed, name)
         if name not in FREE_SETTINGS and before != value:

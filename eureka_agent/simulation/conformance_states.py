@@ -129,7 +129,7 @@ def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
 
 
 def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """What changes from step to step lies in tensors with one row for each environment, where a training is saved and goes on from."""
+    """Tensors with a row for each environment hold all that changes from step to step: a training is saved from them, and goes on from them."""
     environment = subject.make()
     if not environment.restorable:
         return

@@ -89,7 +89,7 @@ class GymnasiumTask(VecTask):
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
-    """Whose code the environment is."""
+    """Owner of the code of the environment."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
     """Source text of the environment's module."""

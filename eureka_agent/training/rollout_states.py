@@ -17,7 +17,7 @@ from eureka_agent.training.rollout import Rollout
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a member's part of a rollout a value is unsound."""
+    """Place of an unsound value in a member's part of a rollout."""
 
     time: float
     """The step that led there; half a step later for what a reset, or the rollout's beginning, left there."""

@@ -22,7 +22,7 @@ MAX_TERMS = 9
 _RARELY, _OFTEN = 0.01, 0.3
 """Odds of a term of a variable that no word names, where a word names what is to be done and where none does."""
 _MOST_UNGROUNDED = 6
-"""Of these, how many may be of variables that no word names."""
+"""Most of these that may be of variables that no word names."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Progress(TermBase):
 
 
 class Level(TermBase):
-    """How far a position, a height or an opening is towards its wanted end; of several entries the mean."""
+    """Way of a position, a height or an opening towards its wanted end; of several entries the mean."""
 
     kind: Literal["level"] = "level"
     operand: Operand
