@@ -150,11 +150,17 @@ def workers_of(folder: Path) -> list[int]:
     return found
 
 
-def test_interrupting_stops_cleanly_and_says_how_to_resume(
-    unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
-) -> None:
-    process = eureka.popen(*small(), "--snapshot-interval", "3600")
-    wait_for(lambda: trained_in(eureka.folder / "runs") >= 1 or process.poll() is not None, "trained attempt")
+def saved_states(runs: Path) -> set[str]:
+    """Trainings of which a run has a state from which they go on."""
+    return {path.stem for path in runs.glob("*/.snapshots/*.safetensors") if ".policy" not in path.name}
+
+
+def test_interrupting_stops_cleanly_and_says_how_to_resume(eureka: CommandLine, small: Arguments) -> None:
+    # trainings of seconds, so that the interruption comes in the middle of one on any machine
+    search = (*small(), "--iterations", "1", "--samples", "2", "--env-steps", "65536", "--finalists", "1")
+    search = (*search, "--confirm", "0", "--no-racing")
+    process = eureka.popen(*search, "--snapshot-interval", "0.1")
+    wait_for(lambda: bool(saved_states(eureka.folder / "runs")) or process.poll() is not None, "state of a training")
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -165,12 +171,13 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     wait_for(lambda: not workers_of(eureka.folder), "end of the workers")
     assert (folder / "report.md").is_file()
     assert "saving the trainings under way" in (folder / "log.txt").read_text()
-    saved = {path.stem for path in (folder / ".snapshots").glob("*.safetensors") if ".policy" not in path.name}
+    saved = saved_states(eureka.folder / "runs")
     assert saved
     eureka("resume", str(folder))
-    assert table(eureka.json("show", str(folder))) == table(unbroken)
+    resumed = eureka.json("show", str(folder))
     log = (folder / "log.txt").read_text()
     assert all(f"training of {job.partition('@')[0]} goes on at " in log for job in saved)
+    assert table(resumed) == table(eureka.json(*search))
 
 
 def test_a_second_search_takes_the_baselines_from_the_first(
