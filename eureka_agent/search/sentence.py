@@ -23,17 +23,17 @@ _KEYS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
 
 def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
     """Words to a person before anything is trained. `offline`: the offline designer, which reads word by word, writes the rewards."""
-    told = [comparison(sentence, description)]
+    compared = comparison(sentence, description)
+    told = [] if compared is None else [compared]
     if offline:
         told.append(words_used(sentence, description))
     return told
 
 
-def comparison(sentence: str, description: TaskDescription) -> Notice:
-    """Says what the fitness measures; a warning where the words seem to ask for something else."""
-    measure = f"scored by: {description.fitness_doc.rstrip('.')}"
+def comparison(sentence: str, description: TaskDescription) -> Notice | None:
+    """A warning where the words seem to ask for something else than the fitness measures."""
     if description.fitness_author or tokens(sentence) == tokens(description.sentence):
-        return Notice(text=measure, stays=True)
+        return None
     asked, quoted = goals(sentence), repr(one_line(sentence, _QUOTED))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     offer = nearer_task(sentence, description, asked, known)
@@ -45,8 +45,9 @@ def comparison(sentence: str, description: TaskDescription) -> Notice:
     elif not asked and not _speaks_of(sentence, description):
         remark = f"No word of {quoted} could be compared with that; if it asks for something else: {advice}"
     else:
-        return Notice(text=measure, stays=True)
-    return Notice(text=f"{measure}. {remark}", level="warning", stays=True)
+        return None
+    text = f"scored by: {description.fitness_doc.rstrip('.')}. {remark}"
+    return Notice(text=text, level="warning", stays=True)
 
 
 def goals(sentence: str) -> list[Intent]:

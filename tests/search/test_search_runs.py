@@ -57,7 +57,7 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
     ):
         assert (folder / name).stat().st_size > 0, name
     log = (folder / "log.txt").read_text()
-    assert 0 < log.index("scored by: ") < log.index("uses of the sentence: ") < log.index("iteration 1 of")
+    assert 0 < log.index("fitness is the metric") < log.index("uses of the sentence: ") < log.index("iteration 1 of")
     trained = [entry["id"] for entry in unbroken["attempts"] if entry["stage"] == "trained"]
     for name in (
         "reward.py",
@@ -133,7 +133,9 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
         assert after[attempt]["trainings"][: len(entry["trainings"])] == entry["trainings"]
         assert without_repeats(after[attempt]) == without_repeats(entry)
     assert {each: (each / "policy.safetensors").stat().st_mtime_ns for each in folders} == policies
-    assert (folder / "log.txt").read_text().count("scored by: ") == 1  # it was read before the training began
+    assert (folder / "log.txt").read_text().count(
+        "uses of the sentence: "
+    ) == 1  # it was read before the training began
 
 
 def workers_of(folder: Path) -> list[int]:

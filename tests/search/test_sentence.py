@@ -37,7 +37,7 @@ def warned_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
         sentence
         for reference, sentences in table.items()
         for sentence in sentences
-        if comparison(sentence, built_in(reference)).level == "warning"
+        if comparison(sentence, built_in(reference)) is not None
     }
 
 
@@ -65,30 +65,33 @@ def test_other_wishes_are_said() -> None:
 @pytest.mark.parametrize(("reference", "pairs"), DIFFERENT.items())
 def test_a_nearer_task_is_offered_else_a_measure_of_its_own(reference: str, pairs: tuple[tuple[str, str], ...]) -> None:
     for sentence, flags in pairs:
-        text = comparison(sentence, built_in(reference)).text
+        note = comparison(sentence, built_in(reference))
+        assert note is not None
+        assert note.level == "warning"
+        assert note.text.startswith(f"scored by: {built_in(reference).fitness_doc}. ")
+        text = note.text
         assert (flags or "--fitness written") in text
         assert ("nearer" in text) == bool(flags), text
 
 
 @pytest.mark.parametrize("reference", [*FITTING])
-def test_the_tasks_own_sentence_is_only_told_what_scores_it(reference: str) -> None:
+def test_of_the_tasks_own_sentence_is_only_told_what_its_words_became(reference: str) -> None:
     description = built_in(reference)
     told = notices(description.sentence, description, offline=True)
-    assert [note.level for note in told] == ["info", "info"]
-    assert told[0].text == f"scored by: {description.fitness_doc}"
-    assert all(note.stays for note in told)
+    assert [(note.level, note.stays) for note in told] == [("info", True)]
+    assert told[0].text.startswith("the offline designer uses of the sentence: ")
 
 
 def test_a_written_fitness_measures_the_words_themselves() -> None:
     written = built_in("ant/run").model_copy(
         update={"fitness_author": "openai/some", "fitness_doc": "seconds of waving"}
     )
-    note = comparison("wave one leg", written)
-    assert (note.text, note.level) == ("scored by: seconds of waving", "info")
+    assert comparison("wave one leg", written) is None
+    assert comparison("wave one leg", built_in("ant/run")) is not None
 
 
 def test_a_language_model_is_told_of_no_words() -> None:
-    assert len(notices("balance the pole", built_in("cartpole/balance"), offline=False)) == 1
+    assert not notices("balance the pole", built_in("cartpole/balance"), offline=False)
 
 
 def test_another_task_of_a_persons_own_folder_is_offered(tmp_path: Path) -> None:
@@ -105,8 +108,9 @@ def test_another_task_of_a_persons_own_folder_is_offered(tmp_path: Path) -> None
         }
     )
     note = comparison("hold the load still", crane)
+    assert note is not None
     assert "--task still ('keep the load still')" in note.text
-    assert comparison("raise the load", crane).level == "info"
+    assert comparison("raise the load", crane) is None
 
 
 def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +170,7 @@ def test_gymnasiums_own_tasks_are_not_compared_with_ours() -> None:
             "fitness_doc": "return of an episode: the sum of the rewards that BipedalWalker-v3 itself gives",
         }
     )
-    note = comparison("walk forward on two legs", walker)
-    assert (note.level, note.text) == ("info", f"scored by: {walker.fitness_doc}")
+    assert comparison("walk forward on two legs", walker) is None
 
 
 def test_a_model_is_named_where_more_than_half_of_the_words_are_lost() -> None:
@@ -191,6 +194,7 @@ def test_it_stands_above_the_live_view_in_full() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=40, height=20, color_system=None)
     note = comparison("spin the pole round and round", built_in("cartpole/balance"))
+    assert note is not None
     with LiveView(console, lambda: 0.0) as view:
         view(note)
         view(Notice(text="a passing remark"))
