@@ -180,7 +180,7 @@ def _find_folder(reference: str) -> Path:
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
-            f"{did_you_mean(reference, built_in)} Or name a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>.",
+            f"name a built-in one, a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>; {did_you_mean(reference, built_in)}",
         )
     if not folder.is_dir():
         raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")

@@ -62,7 +62,7 @@ def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
     if not sys.platform.startswith("linux"):
         raise WallError(
             f"the Docker wall makes its image from this machine's packages, which are for {sys.platform!r}",
-            "use it on Linux, or use --sandbox process",
+            "use it on Linux, or use --sandbox auto",
         )
     executable, stdlib = _executable(), Path(sysconfig.get_path("stdlib"))
     if not (executable.is_file() and (stdlib / "os.py").is_file()):
