@@ -2,8 +2,8 @@
 
     python benchmarks/racing_time.py [TASK …] [--quick] [--seeds N …] [--iterations N] [--samples N] [--final-seeds N]
 
-Each search is what `eureka search --finalists 0` does, so without baselines, which would share the workers. The two arms of a seed follow each other,
-in turns with and without racing first. From every search's events follows who would have won had it ended there, and with what fitness (mean
+Each search is what `eureka search --finalists 1` does, with the baselines, which share the workers and whose noise is racing's bar; its time ends where the
+final training begins. The two arms of a seed follow each other, in turns with and without racing first. From every search's events follows who would have won had it ended there, and with what fitness (mean
 over that attempt's trainings so far). Printed are, for each task:
 
 - the wall time to the end, with racing over without;
@@ -11,8 +11,8 @@ over that attempt's trainings so far). Printed are, for each task:
   second training can take back what a lucky first one gave). Target: half, or less;
 - the difference of the winners' fitness, racing minus without, with its 95 % interval (Student's t, paired by seed). Zero within it: equal within noise.
 
-`--final-seeds N` trains each winner again from N fresh seeds, outside the time that counts, and compares those means: the fitness by which a winner was chosen
-flatters it, in both arms. Ratios are geometric means over seeds. Every pair is written to results/racing_time.json at once, beside those that are there
+Each winner is trained again from `--final-seeds` fresh seeds (5), outside the time that counts, and those means are compared: the fitness by which a winner was
+chosen flatters it, in both arms. Ratios are geometric means over seeds. Every pair is written to results/racing_time.json at once, beside those that are there
 from the same settings: so this can be run in parts. Seeds are 1, 2, 3 unless others are given.
 """
 
@@ -84,8 +84,7 @@ def compare(pair: dict[str, Any]) -> dict[str, float]:
     racing, without = pair["racing"], pair["without"]
     last = {arm: pair[arm]["winners"][-1][1] for arm in ("racing", "without")}
     same = min(last.values())
-    finals = [racing["final_fitness"], without["final_fitness"]]
-    fitness = finals if None not in finals else [last["racing"], last["without"]]
+    fitness = [racing["final_fitness"], without["final_fitness"]]
     return {
         "end": racing["seconds"] / without["seconds"],
         **{
@@ -144,21 +143,24 @@ def main() -> dict[str, Any]:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), metavar="N")
     parser.add_argument("--iterations", type=int, default=2, metavar="N")
     parser.add_argument("--samples", type=int, default=8, metavar="N")
-    parser.add_argument("--final-seeds", type=int, default=0, metavar="N", help="0: compare the search's own figures")
+    parser.add_argument("--final-seeds", type=int, default=5, metavar="N")
     parser.add_argument(
         "--quick", action="store_true", help="a search of three short trainings: shows only that it runs"
     )
     arguments = parser.parse_args()
-    settings = {"iterations": arguments.iterations, "samples": arguments.samples, "final_seeds": arguments.final_seeds}
+    settings = {
+        "iterations": arguments.iterations,
+        "samples": arguments.samples,
+        "final_seeds": arguments.final_seeds,
+        "baselines": True,
+    }
     pairs = {} if arguments.quick else stored(settings)
     figures: dict[str, Any] = {}
     for reference in arguments.tasks:
         chosen = subject(reference)
         environment, _, task = chosen.name.partition("/")
         given = {"env": environment, "task": task, "iterations": arguments.iterations, "samples": arguments.samples}
-        given |= {"finalists": 1, "baselines": False, "final_seeds": arguments.final_seeds}
-        if not arguments.final_seeds:
-            given = {**given, "finalists": 0, "final_seeds": 1}
+        given |= {"finalists": 1, "final_seeds": arguments.final_seeds}
         if arguments.quick:
             given |= QUICK
         mine: dict[str, Any] = {} if arguments.quick else pairs.setdefault(chosen.name, {})
