@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from eureka_agent import __version__
 from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
 from eureka_agent.invocation import install_packages
+from eureka_agent.llm.access import KEY_VARIABLES
 
 if TYPE_CHECKING:
     from eureka_agent.sandbox.wall import Wall
@@ -46,7 +47,6 @@ REQUIRED_PACKAGES = (
     "tensorboard",
     "pyyaml",
 )
-KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
 LITTLE_MEMORY_BYTES = 2 << 30
@@ -149,7 +149,7 @@ def disk(runs: Path) -> Check:
 
 def keys(variables: Mapping[str, str]) -> Check:
     """Keys that are set, by name alone."""
-    names = [name for name in KEY_VARIABLES if variables.get(name)]
+    names = [name for name in KEY_VARIABLES.values() if variables.get(name)]
     if not names:
         return Check(
             "keys", "ok", "none is set: --model offline designs without an LLM, --base-url names a server of your own"

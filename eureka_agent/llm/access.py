@@ -17,6 +17,8 @@ from eureka_agent.llm.interface import RetryObserver
 
 CONNECT_TIMEOUT_S = 10.0
 """Longest wait for a connection, which no model's thinking lengthens."""
+KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""Environment variables with the keys of the providers that have an SDK here."""
 NO_KEY = "none"
 """Sent to a server of one's own that asks for no key: SDKs insist on one."""
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

@@ -11,6 +11,7 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import (
     CONNECT_TIMEOUT_S,
     DEFAULT_ACCESS,
+    KEY_VARIABLES,
     NO_KEY,
     Access,
     ask_loopback_directly,
@@ -24,7 +25,6 @@ from eureka_agent.llm.replies import joined_text, listed, part, tokens
 from eureka_agent.llm.retry import Patience
 from eureka_agent.llm.secrets import redact
 
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
 BASE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
 ENDINGS = {
     "end_turn": FinishReason.STOP,
@@ -41,7 +41,7 @@ class AnthropicModel:
         """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         self.name = f"anthropic/{model}"
-        key = checked_key(self.name, KEY_VARIABLE, address, needed=address is None)
+        key = checked_key(self.name, KEY_VARIABLES["anthropic"], address, needed=address is None)
         self._model = model
         self._timeout = anthropic.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
         ask_loopback_directly()
@@ -61,7 +61,7 @@ class AnthropicModel:
         service = Service(
             name=self.name,
             address=shown_address(str(self._client.base_url)),
-            key_name=KEY_VARIABLE,
+            key_name=KEY_VARIABLES["anthropic"],
             protocol="Messages",
             address_hint="--base-url must end where /v1/messages follows",
             timeout_s=access.timeout_s,

@@ -12,6 +12,7 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import (
     CONNECT_TIMEOUT_S,
     DEFAULT_ACCESS,
+    KEY_VARIABLES,
     NO_KEY,
     Access,
     ask_loopback_directly,
@@ -25,7 +26,6 @@ from eureka_agent.llm.replies import joined_text, listed, part, read_chat, token
 from eureka_agent.llm.retry import Patience
 from eureka_agent.llm.secrets import redact
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI_HOST = "api.openai.com"
 
@@ -38,7 +38,7 @@ class OpenAIModel:
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         official = address is None or _is_openai(address)
         self.name = f"openai/{model}"
-        key = checked_key(self.name, KEY_VARIABLE, address, needed=official)
+        key = checked_key(self.name, KEY_VARIABLES["openai"], address, needed=official)
         self._model = model
         self._official = official
         self._by_responses = access.api == "responses" or (access.api == "auto" and official)
@@ -64,7 +64,7 @@ class OpenAIModel:
         service = Service(
             name=self.name,
             address=shown_address(str(self._client.base_url)),
-            key_name=KEY_VARIABLE,
+            key_name=KEY_VARIABLES["openai"],
             protocol="Responses" if self._by_responses else "Chat Completions",
             address_hint=f"--base-url must end where {self.path} follows, often in /v1"
             + ("; --api chat is what most servers speak" if self._by_responses and not official else ""),

@@ -9,6 +9,7 @@ from pathlib import Path
 from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, word_use
 from eureka_agent.designer.offline.vocabulary import Intent, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
+from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.events import Notice
@@ -18,7 +19,6 @@ _NEARLY = 0.6
 """Overlap with another task's words from which a sentence is taken for that task's."""
 _QUOTED, _LISTED = 100, 12
 """Characters of a sentence, and words of it, that a notice repeats."""
-_KEYS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
 
 
 def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
@@ -134,10 +134,12 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
 def how_to_name_a_model() -> str:
     """The flag for a model that this machine has a key for; else all ways to have one. No key's value is looked at beyond being there."""
     ready = [
-        f"{key} is set: --model {provider}/<name>" for key, provider in _KEYS.items() if os.environ.get(key, "").strip()
+        f"{key} is set: --model {provider}/<name>"
+        for provider, key in KEY_VARIABLES.items()
+        if os.environ.get(key, "").strip()
     ]
     return "; ".join(ready) or (
-        f"export {' or '.join(_KEYS)}, then --model openai/<name> or anthropic/<name>; a server of your own: --model openai/<name> --base-url http://<host>:<port>/v1"
+        f"export {' or '.join(KEY_VARIABLES.values())}, then --model openai/<name> or anthropic/<name>; a server of your own: --model openai/<name> --base-url http://<host>:<port>/v1"
     )
 
 
