@@ -13,8 +13,10 @@ from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_f
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
-MORE_SEEDS = "5"
-"""Final seeds that the advice names: enough for an interval."""
+MORE_SEEDS = 5
+"""Fewest final seeds that the advice names: enough for an interval."""
+ENOUGH_SEEDS = 10
+"""Final seeds after which more are not advised for a mean that is higher than the sparse reward's but within the noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +108,11 @@ def _certainty(report: RunReport) -> str:
     if fewest < FEWEST_SEEDS:
         few = wording.plural(fewest, "seed is", "seeds are") + " too few"
         parts.append(f"not sure, no interval: {few}")
-    intervals = [text for baseline in baselines if (text := _interval(report, score, baseline))]
-    if intervals:
-        parts.append(f"95 % interval of the difference (Welch): {', '.join(intervals)}")
-    elif fewest >= FEWEST_SEEDS and baselines:
+    intervals = {baseline.name: _interval(report, score, baseline) for baseline in baselines}
+    told = [f"{name} too wide to say" if text == "" else text for name, text in intervals.items() if text is not None]
+    if any(intervals.values()):
+        parts.append(f"95 % interval of the difference (Welch): {', '.join(told)}")
+    elif told:
         parts.append("not sure: the intervals are wider than all scores of this run are apart")
     apart = mean_chosen_apart(report.finalists)
     if apart is not None and wording.number(apart) != wording.number(score.mean):
@@ -117,11 +120,11 @@ def _certainty(report: RunReport) -> str:
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
 
-def _interval(report: RunReport, ours: Score, theirs: Score) -> str:
-    """`sparse 0.233 to 2.77`; empty where there is none, or one that holds 0 and is wider than all scores of the run are apart."""
+def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
+    """`sparse 0.233 to 2.77`; empty for one that holds 0 and is wider than all scores of the run are apart, None where there is none."""
     comparison = compare_scores(ours, theirs)
     if comparison is None:
-        return ""
+        return None
     if not comparison.better and not comparison.worse and comparison.width > _range(report):
         return ""
     if comparison.width == 0:
@@ -152,22 +155,24 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "see what became of every attempt", ["show", folder]
     if score is None or score.mean is None:
         return "take reward and policy along", ["export", folder]
-    more = _more_seeds(report.settings)
-    if more:
-        return "tell it from luck with more seeds", ["resume", folder, *more]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
+    unsure = comparison is not None and not comparison.better and comparison.difference > 0
+    more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
+    if more:
+        return "tell it from luck with more seeds", ["resume", folder, *more]
     if comparison is not None and not comparison.better:
         return "see why it is not better than sparse", ["show", folder, best.id]
     return "take reward and policy along", ["export", folder]
 
 
-def _more_seeds(settings: SearchSettings) -> list[str]:
-    """Flags with which finalists and baselines have enough seeds for an interval; empty where they have. The trainings there are stay."""
+def _more_seeds(settings: SearchSettings, enough: int) -> list[str]:
+    """Flags with which finalists and baselines have more seeds; empty where they have enough. The trainings that are there stay."""
     numbers = {"--final-seeds": settings.final_seeds}
     if settings.baselines and settings.baseline_seeds is not None:
         numbers["--baseline-seeds"] = settings.baseline_seeds
-    return [word for flag, number in numbers.items() if number < FEWEST_SEEDS for word in (flag, MORE_SEEDS)]
+    few = {flag: number for flag, number in numbers.items() if number < enough}
+    return [word for flag, number in few.items() for word in (flag, str(max(MORE_SEEDS, min(2 * number, enough))))]
 
 
 def _baselines(report: RunReport) -> list[Score]:

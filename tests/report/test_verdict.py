@@ -40,12 +40,12 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     assert found.against == "not told apart from human (2.00); better than sparse (1.00); human-normalised 1.50"
     # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom 0.26²/((0.25² + 0.01²)/2) = 2.16, so
     # t = 4.303 and the margin 1.267 about 1.5; that about the 0.5 to human is as wide as all scores, of 0.5 to 3, are apart
-    assert found.certainty == "95 % interval of the difference (Welch): sparse 0.233 to 2.77"
+    assert found.certainty == "95 % interval of the difference (Welch): human too wide to say, sparse 0.233 to 2.77"
     assert (found.advice, found.command) == ("take reward and policy along", f"eureka export {FOLDER}")
 
 
 def test_a_reward_that_is_not_better_than_sparse_is_looked_at_next(report: RunReport) -> None:
-    found = verdict(with_scores(report, score("2-01", 1.0, 5.0, 9.0), score("sparse", 2.0, 4.0, 6.0)))
+    found = verdict(with_scores(report, score("2-01", 0.0, 4.0, 8.0), score("sparse", 2.0, 4.0, 6.0)))
     assert found.against == "not told apart from sparse (4.00)"
     assert found.command == f"eureka show {FOLDER} 2-01"
     worse = verdict(with_scores(report, score("2-01", 1.0, 1.1, 0.9), score("sparse", 4.0, 4.1, 3.9)))
@@ -74,6 +74,20 @@ def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> Non
     assert failed.against == "lower than sparse (9.55)"
 
 
+def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(report: RunReport) -> None:
+    def command(seeds: int, ours: float) -> str:
+        given = replace(report, settings=report.settings.model_copy(update={"final_seeds": seeds}))
+        scores = score("2-01", *[ours - 1, ours, ours + 1]), score("sparse", 1.0, 2.0, 3.0)
+        return verdict(with_scores(given, *scores)).command
+
+    # three seeds each with a deviation of 1: the margin is 2.776 x sqrt(2 / 3) = 2.27
+    assert command(3, 4.0) == f"eureka resume {FOLDER} --final-seeds 6"
+    assert command(6, 4.0) == f"eureka resume {FOLDER} --final-seeds 10"
+    assert command(10, 4.0) == f"eureka show {FOLDER} 2-01"
+    assert command(3, 1.5) == f"eureka show {FOLDER} 2-01"  # more seeds would not make it better
+    assert command(3, 4.3) == f"eureka export {FOLDER}"
+
+
 def test_a_baseline_of_one_seed_is_given_more(report: RunReport) -> None:
     settings = report.settings.model_copy(update={"final_seeds": 3, "baseline_seeds": 1})
     scores = score("2-01", 9.0, 9.1, 9.2), score("sparse", 1.0)
@@ -90,6 +104,9 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
     found = verdict(with_scores(report, *scores))
     assert found.against == "not told apart from sparse (1.00)"
     assert found.certainty == "not sure: the intervals are wider than all scores of this run are apart"
+    # beside one that says something it is named all the same: 14.34 about 3.33 - 20
+    both = verdict(with_scores(report, scores[0], score("human", 20.0, 20.0, 20.0), scores[1]))
+    assert both.certainty.endswith("(Welch): human -31.01 to -2.32, sparse too wide to say")
     # what the task calls solved belongs to the metric's range
     solved = replace(report, description=report.description.model_copy(update={"success_fitness": 50.0}))
     assert "sparse -12.01 to 16.68" in verdict(with_scores(solved, *scores)).certainty
