@@ -33,7 +33,7 @@ def row_independence(subject: Subject) -> None:
 
 
 def restored_rows(subject: Subject) -> None:
-    """Rows put into another instance with `load_row_state` go on there as they would have."""
+    """Rows put into another instance with `load_row_state` go on there as they would have, also where other rows are reset beside them."""
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
         return
@@ -45,6 +45,15 @@ def restored_rows(subject: Subject) -> None:
             pass
     taken, put = torch.tensor([1, 2, 3]), torch.tensor([4, 6, 7])
     second.load_row_state(put, first.row_state(taken))
+    second.reset_rows(torch.tensor([0, 5]))
+    for row, place in zip(taken.tolist(), put.tolist(), strict=True):
+        seen, now = first.obs_buf[row], second.obs_buf[place]
+        if not torch.allclose(seen, now, rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE):
+            raise Nonconforming(
+                "observations of a row stay as they are after load_row_state, when other rows are reset",
+                f"{seen.tolist()!r} against {now.tolist()!r}",
+                "add the tensors that hold the rest of the state to row_tensors, and let reset_idx change the rows of env_ids alone",
+            )
     actions = random_actions(ROWS, first.num_actions, COMPARED_STEPS, seed=6)
     moved = actions.clone()
     moved[:, put] = actions[:, taken]

@@ -121,9 +121,6 @@ class MujocoTask(VecTask):
 
     def simulate(self) -> None:
         self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
-        self._refresh()
-
-    def _refresh(self) -> None:
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         self._sensor_values.copy_(self.physics.sensordata)
@@ -151,7 +148,10 @@ class MujocoTask(VecTask):
         self.place(env_ids)
         self.physics.forward(env_ids)
         self.unstable.index_fill_(0, env_ids, False)
-        self._refresh()
+        self.joint_positions.copy_(self.qpos)
+        self.joint_velocities.copy_(self.qvel)
+        # these rows alone: the simulator's sensors of a row that was loaded are of who was there before, until its next step
+        self._sensor_values[env_ids] = self.physics.sensordata[env_ids].to(self._sensor_values)
 
     def reset_masked(self, mask: Tensor) -> None:
         """With the simulator's sensors, which are no part of its state, put back as well."""

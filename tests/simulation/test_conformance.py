@@ -122,7 +122,7 @@ BROKEN = {
         "differ in step 0",
     ),
     "mixed rows": ([(ENV, "0.1 * self.velocity", "0.1 * self.velocity.mean()")], "rows are independent", "against"),
-    "hidden state": (HIDDEN_STATE, "rows are taken up again", "steps later"),
+    "hidden state": (HIDDEN_STATE, "rows are taken up again", "against"),
     "a look at a value": (
         [ON_GPU, (ENV, "0.1 * self.velocity", "0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0")],
         "steps on a GPU",

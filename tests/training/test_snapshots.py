@@ -135,9 +135,9 @@ def test_built_in_environments_go_on_where_they_were(environment: str, task: str
     first.submit("reference", reward(), 7)
     before, snapshot = interrupted(first, "reference", 3, tmp_path / "snapshot")
     second, _ = trainer_of(environment, task, 3)
-    for seed in range(2):
-        second.submit(f"other-{seed}", reward(), seed)
+    second.submit("before", reward(), 0)
     second.submit("reference", reward(), 7, snapshot)
+    second.submit("behind", reward(), 1)  # its rows are reset after the reference's were loaded
     after = run(second)["reference"]
     assert points(before) + points(after) == points(reference)
     assert_same_end(after, reference)
