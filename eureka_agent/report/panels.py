@@ -165,7 +165,8 @@ def training_lines(
         row += [curve] if curve_width else []
         cells.append([*row, *([[(full, "green"), (empty, "dim"), (steps, "")]] if left >= 0 else [])])
     waiting = f", {len(view.queued)} waiting" if view.queued else ""
-    lines = [_heading(f"{wording.plural(len(view.running), 'training')} now{waiting}", width)]
+    title = f"{wording.plural(len(view.running), 'training')} now{waiting} (fitness with exploration noise)"
+    lines = [_heading(title, width)]
     return lines + rows(columns, cells, width) + _more(hidden, "training")
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from eureka_agent.llm.text import printable
 from eureka_agent.records import Attempt, Repeat, RunStatus, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.entries import first_error, remark
+from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.events import (
     AttemptEnded,
     AttemptRepeated,
@@ -110,7 +110,7 @@ def event_line(event: Event, view: SearchView) -> str:
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
-            return _attempt_ended(event.attempt)
+            return _attempt_ended(event.attempt, view.env_steps_per_training)
         case ConfirmationStarted():
             names = ", ".join(attempt.id for attempt in event.attempts)
             trainings = wording.plural(event.trainings, "training")
@@ -184,18 +184,14 @@ def _judged(attempt: Attempt) -> str:
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
-def _attempt_ended(attempt: Attempt) -> str:
+def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
     match attempt.stage:
         case Stage.TRAINED:
-            note = remark(attempt)
-            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})" + (
-                f"; {note}" if note else ""
-            )
+            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})"
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
         case Stage.STOPPED:
-            steps = attempt.outcome.env_steps if attempt.outcome is not None else 0
-            return f"{attempt.id} stopped at {wording.count(steps)} env steps: {attempt.reason}"
+            return f"{attempt.id} stopped {why_stopped(attempt, env_steps)}"
     return ""
 
 

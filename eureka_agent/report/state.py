@@ -6,7 +6,15 @@ from collections import defaultdict, deque
 
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Score, Stage
-from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView, first_error, standing
+from eureka_agent.report.entries import (
+    Discarded,
+    SeedScores,
+    Standing,
+    TrainingView,
+    first_error,
+    standing,
+    why_stopped,
+)
 from eureka_agent.report.events import (
     AttemptEnded,
     AttemptRepeated,
@@ -102,9 +110,13 @@ class SearchView:
         return self._finished_steps + self._running_steps
 
     @property
+    def env_steps_per_training(self) -> int:
+        return self.run.settings.env_steps if self.run is not None else 1
+
+    @property
     def env_steps_total(self) -> int:
-        per_training = self.run.settings.env_steps if self.run is not None else 0
-        return self._finished_steps + max(0, self.trainings_total - self.trainings_done) * per_training
+        to_come = max(0, self.trainings_total - self.trainings_done)
+        return self._finished_steps + to_come * self.env_steps_per_training
 
     @property
     def steps_per_second(self) -> float | None:
@@ -241,7 +253,11 @@ class SearchView:
         else:
             self.failed += 1
         self._ended_attempts.add(attempt.id)
-        reason = (first_error(attempt) or attempt.reason) if by_critic else attempt.reason
+        reason = attempt.reason
+        if by_critic:
+            reason = first_error(attempt) or reason
+        elif attempt.stage is Stage.STOPPED:
+            reason = why_stopped(attempt, self.env_steps_per_training)
         self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage))
 
     def _queued(self, event: TrainingQueued) -> None:

@@ -374,7 +374,7 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
         "trainings 1/18 · env steps 400/17.0k · 100 steps/s",
         # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
         "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
-        "── 1 training now ──────────────────────────────────────────────────────────────",
+        "── 1 training now (fitness with exploration noise) ─────────────────────────────",
         "  candidate  role       fitness  fitness curve  env steps                       ",
         "  1-01       fresh         8.00  ▁▂▃▄▅▆▇█       ━━━━━━━━────────────   400  40% ",
         "── leaderboard ─────────────────────────────────────────────────────────────────",
@@ -515,7 +515,7 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         "[   18.0 s] 1-01 accepted by the critic (fresh)",
         "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
         "[   48.0 s] training of 1-01 starts again: its worker died",
-        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01); height dominates",
+        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01)",
         "[   60.0 s] iteration 1 ends: best so far is 1-01 with fitness 1.50",
         "[   66.0 s] final trainings with fresh seeds: 1-01",
         "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",

@@ -58,7 +58,7 @@ def test_every_report_says_it_once_and_others_never(report: RunReport, written: 
         lambda run: markdown(run),
         lambda run: printed(render_run(run)),
         lambda run: printed(render_end(run)),
-        lambda run: printed(render_attempt(run.best, fitness_origin=run.fitness_origin)),
+        lambda run: printed(render_attempt(run.best, 1000, fitness_origin=run.fitness_origin)),
     ):
         assert say(written).lower().count(ORIGIN) == 1
         assert "fitness written by" not in say(report).lower()
