@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from eureka_agent.records import BASELINES, Attempt, CurvePoint, Outcome, RungScore, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.events import TrainingKind
+from eureka_agent.report.events import TrainingKind, Wait
 from eureka_agent.report.sparkline import History
 
 TIME_OUT = "time_out"
@@ -27,6 +28,10 @@ class TrainingView:
     fitness: float | None = None
     """The last one known."""
     history: History = field(default_factory=History)
+    waits_for: Wait | Literal[""] = ""
+    """At a rung; empty while it trains, and before that."""
+    waits_since: float = 0.0
+    """When it came to that rung, on the view's clock."""
 
     @property
     def is_baseline(self) -> bool:
@@ -34,15 +39,23 @@ class TrainingView:
 
     def add(self, points: tuple[CurvePoint, ...]) -> None:
         """Take over new points of the curve."""
+        if points:
+            self.waits_for = ""
         for point in points:
             if point.fitness is not None:
                 self.fitness = point.fitness
             self.history.append(self.fitness)  # no episode ended: the curve goes on level
             self.env_steps = max(self.env_steps, point.env_steps)
 
+    def wait(self, waits_for: Wait, now: float) -> None:
+        """Wait at a rung from `now` on, or for something else there."""
+        if not self.waits_for:
+            self.waits_since = now
+        self.waits_for = waits_for
+
     def restart(self) -> None:
         """Forget the curve: the training starts from its first step."""
-        self.env_steps, self.fitness, self.history = 0, None, History()
+        self.env_steps, self.fitness, self.history, self.waits_for = 0, None, History(), ""
 
 
 @dataclass(frozen=True)

@@ -468,7 +468,7 @@ def test_plain_lines_tell_of_what_is_trained_again(scene: Scene, confirm: Callab
     log(AttemptRepeated(attempt=again, repeat=again.repeats[0]))
     log(AttemptRepeated(attempt=broken, repeat=broken.repeats[1]))
     lines = [line.partition("] ")[2] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-    assert lines[1:] == [
+    assert lines[2:] == [
         "the best so far are trained again from other seeds: 1-01 (2 trainings)",
         "1-01 trained again: fitness 2.00; mean 5.00 over 2 seeds",
         "1-01 trained again: failed: the reward is NaN",
@@ -509,8 +509,8 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
             log(event)
             scene.clock.now += 6.0
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
-        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process); "
-        "fitness is the metric of the environment's own task 'jump': highest point of the foot",
+        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process)",
+        "[    0.0 s] fitness is the metric of the environment's own task 'jump': highest point of the foot",
         "[    6.0 s] iteration 1 of 2: 2 proposals to make",
         "[   18.0 s] 1-01 accepted by the critic (fresh)",
         "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
@@ -534,9 +534,9 @@ def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene, point: Callable
     for second in range(25):
         scene.clock.now += 1.0
         log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))
-    lines = console.file.getvalue().splitlines()[1:]  # type: ignore[attr-defined]
+    lines = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
     # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in twenty leave 1780 s
     assert lines == [
-        "[   11.0 s] 1 training running, 0 waiting, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
-        "[   21.0 s] 1 training running, 0 waiting, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
+        "[   11.0 s] 1 training running, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
+        "[   21.0 s] 1 training running, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
     ]
