@@ -145,8 +145,8 @@ def _share(score: RungScore, env_steps: int) -> str:
 
 def early_ends(outcome: Outcome) -> str:
     """`12 of 32 ended early (torso_too_low 12)`: of the episodes that a fitness is the mean of. Empty where nobody counted them."""
-    episodes = sum(outcome.endings.values())
-    early = {cause: count for cause, count in outcome.endings.items() if cause != TIME_OUT}
+    episodes = sum(outcome.ended_by.values())
+    early = {cause: count for cause, count in outcome.ended_by.items() if cause != TIME_OUT}
     if not early:
         return f"none of {episodes} ended early" if episodes else ""
     causes = sorted(early.items(), key=lambda item: (-item[1], item[0]))

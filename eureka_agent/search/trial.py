@@ -172,6 +172,6 @@ def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | No
             "fitness_std": episodes.std,
             "success_rate": episodes.success_rate,
             "evaluation_episodes": len(evaluation.episodes),
-            "endings": dict(Counter(episode.ended_by for episode in evaluation.episodes)),
+            "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes)),
         }
     )

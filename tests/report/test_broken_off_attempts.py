@@ -116,7 +116,7 @@ def test_how_the_winners_episodes_ended(report: RunReport) -> None:
             "fitness_std": 3.25,
             "success_rate": 0.84375,
             "evaluation_episodes": 32,
-            "endings": {"time_out": 20, "fell": 3, "tipped_over": 9},
+            "ended_by": {"time_out": 20, "fell": 3, "tipped_over": 9},
         }
     )
     text = markdown(replace(report, best=report.best.model_copy(update={"outcome": known})))
@@ -124,7 +124,7 @@ def test_how_the_winners_episodes_ended(report: RunReport) -> None:
         "The policy of its training, acting without noise in 32 episodes: fitness 2.50 ± 3.25, "
         "12 of 32 ended early (tipped_over 9, fell 3), 84% solved the task." in text
     )
-    assert early_ends(known.model_copy(update={"endings": {"time_out": 32}})) == "none of 32 ended early"
+    assert early_ends(known.model_copy(update={"ended_by": {"time_out": 32}})) == "none of 32 ended early"
 
 
 def test_what_is_with_exploration_noise_is_said_to_be(report: RunReport) -> None:
