@@ -173,7 +173,7 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
         lines.append(
             f"{iteration + 1:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(max(values))}, "
             f"median {wording.number(statistics.median(values))}, all {spread}"
-            + (f" without {broken_off}" if broken_off else "")
+            + (f" ({broken_off} left out)" if broken_off else "")
         )
     return (
         fenced("\n".join(lines))

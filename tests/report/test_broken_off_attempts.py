@@ -60,8 +60,8 @@ def test_the_bars_say_what_they_leave_out(raced: RunReport, stopped: Attempt) ->
     first, second = (
         line for line in markdown(raced).splitlines() if "median" in line and "best" in line and "all" in line
     )
-    assert first.endswith(" without 1 stopped, 1 failed")  # the rejected one was no training
-    assert "without" not in second
+    assert first.endswith(" (1 stopped, 1 failed left out)")  # the rejected one was no training
+    assert "left out" not in second
     alone = replace(raced, attempts=(stopped, *raced.attempts[4:]))
     assert "  1  nothing trained: 1 stopped\n" in markdown(alone)
 
