@@ -356,6 +356,8 @@ class Outcome(Record):
     """Standard deviation over those episodes."""
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
+    ended_by: dict[ShortName, Count] = {}
+    """Those episodes by what ended them: a termination cause or `"time_out"`. Empty in archives of earlier versions."""
 
 
 class EpisodeSummary(Record):

@@ -24,7 +24,7 @@ from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage, Verdict
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed
+from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed, TrainingWaits
 from eureka_agent.search.course import Course
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
@@ -222,7 +222,8 @@ class AttemptRunner:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
         if course is not None:
-            request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, review, course))
+            on_pause = partial(self._at_rung, attempt, request.job, review, course)
+            request = replace(request, pauses=course.pauses, on_pause=on_pause)
         trial = await self._trials.run(request)
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
@@ -264,19 +265,26 @@ class AttemptRunner:
     async def _at_rung(
         self,
         attempt: Attempt,
+        job: str,
         review: asyncio.Task[Attempt],
         course: Course,
         points: tuple[CurvePoint, ...],
         policy: Path | None,
     ) -> str:
         """Have the policy scored and wait for the others; why this one is to be stopped, or ""."""
+        if policy is not None and not review.done():
+            self._observer(TrainingWaits(job=job, waits_for="review"))
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
             return f"turned down by its review: {reviewed.reason}"
+        if policy is not None:  # else it has gone on already
+            self._observer(TrainingWaits(job=job, waits_for="others"))
         rung = max(rung for rung, steps in enumerate(course.rungs.env_steps) if points[-1].env_steps >= steps)
         stop = await course.at_rung(attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy))
         if not stop:
             await self._pass_milestone(attempt, course, points)
+            if policy is not None:
+                self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop
 
     async def _score(self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -163,7 +164,7 @@ def drop_files(request: TrialRequest) -> None:
 
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
-    """The outcome with its evaluation's mean fitness, spread over episodes and success rate."""
+    """The outcome with its evaluation's mean fitness, spread over episodes, success rate, and how the episodes ended."""
     episodes = episode_statistics(evaluation, success_fitness)
     return outcome.model_copy(
         update={
@@ -171,5 +172,6 @@ def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | No
             "fitness_std": episodes.std,
             "success_rate": episodes.success_rate,
             "evaluation_episodes": len(evaluation.episodes),
+            "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes)),
         }
     )

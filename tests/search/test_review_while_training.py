@@ -15,7 +15,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
-from eureka_agent.report.events import Event
+from eureka_agent.report.events import Event, TrainingWaits
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -119,6 +119,20 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     left = {path.name for path in attempt_folder(run.folder, "1-02").iterdir()}
     assert left == {"reward.py", "prompt.md", "reply.md", "verdict.json"}
     assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
+
+
+async def test_what_a_candidate_waits_for_at_its_rungs_is_told(make_run: MakeRun) -> None:
+    run, waits = restorable(make_run(**SETTINGS)), dict[str, list[str]]()
+
+    def view(event: Event) -> None:
+        if isinstance(event, TrainingWaits):
+            waits.setdefault(event.job.partition("@")[0], []).append(event.waits_for)
+
+    async with asyncio.timeout(10):
+        await search_with(run, LateReviewer(), Fuse(), view=view).engine.search()
+    # the reviewer answers when all are there, and turns 1-02 down; the second rung finds the review done
+    assert waits["1-01"] == ["review", "others", "slot", "others", "slot"]
+    assert waits["1-02"] == ["review"]
 
 
 async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
