@@ -132,7 +132,7 @@ def _best(report: RunReport) -> str:
         values = [value for value in best.diagnosis.fitness_values if value is not None]
         curve = sparkline(best.diagnosis.fitness_values, BAR_WIDTH)
         parts.append(
-            f"Fitness over its {first}training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
+            f"Fitness over its {first}training, with exploration noise: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
             f"highest {wording.number(max(values))}."
         )
     if solved is not None:
