@@ -155,11 +155,12 @@ def test_the_model_retunes_until_five_trainings_of_the_form_are_known() -> None:
     """With fewer the optimiser is a random step. Rewards of another form, and what came to no fitness, do not count."""
     others = [planned(0, 4 + sample, 1.0, source=BARE) for sample in range(3)]
     unfinished = [planned(0, 7, None, stage=Stage.STOPPED)]
-    four = [planned(0, sample, 10.0 - sample) for sample in range(4)]
+    form = "WIDTH = {}.5\n\ndef compute_reward(position):\n    return (WIDTH - position).clamp(0.0, 1.0), {{}}\n"
+    four = [planned(0, sample, 10.0 - sample, source=form.format(sample)) for sample in range(4)]
     strategy = WithTuning(Greedy(), worth_tuning)
     history = [*four, *others, *unfinished]
     assert strategy.plan(1, history, 8) == Greedy().plan(1, history, 8)
-    assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0)], 8)) == [(1, "0-0")]
+    assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0, source=form.format(8))], 8)) == [(1, "0-0")]
 
 
 def test_best_of_n_is_never_tuned() -> None:
