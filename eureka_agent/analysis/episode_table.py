@@ -100,7 +100,7 @@ def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescript
     }
     rate = np.vstack([*fitness.values()]) if len(fitness) == len(told) else None
     shown, constant, same = _rows(public, together, rate)
-    has_rate = rate is not None and not any(each.startswith("fitness a step ") for each in same)
+    has_rate = rate is not None and not any(each.startswith("fitness a step ") for each in (*constant, *same))
     tables = dict.fromkeys(episodes, "no steps")
     for name, episode in told.items():
         places = moments(lengths[name], failed(episode), description.control_dt)
@@ -179,7 +179,9 @@ def _rows(
             same.append(f"{variable.name} ({said})")
         else:
             rows[variable.name] = _Row(variable, values.shape[1])
-    if fitness is not None and (twin := known.twins(fitness)[0]):
+    if fitness is not None and not _moving(fitness):
+        constant.append(_constant("fitness a step", fitness[0]))
+    elif fitness is not None and (twin := known.twins(fitness)[0]):
         same.append(f"fitness a step ({twin})")
     return [rows[variable.name] for variable in variables if variable.name in rows], constant, same
 

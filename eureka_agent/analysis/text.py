@@ -86,7 +86,7 @@ def _policy_text(evidence: Evidence) -> str:
 
 
 def endings_text(evidence: Evidence) -> str:
-    """How long the evaluated episodes were on average, and how many ended early of what; empty where none was evaluated."""
+    """Number and mean length of the evaluated episodes, and how many ended early, by cause; empty where none was evaluated."""
     if evidence.evaluation is None or not evidence.evaluation.episodes:
         return ""
     episodes = evidence.evaluation.episodes

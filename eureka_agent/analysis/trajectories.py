@@ -54,6 +54,8 @@ def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None
         if "fitness" in episode and episode["fitness"].ndim == 1 and episode["fitness"].dtype.kind == "f"
     }
     tables, left_out = trajectory_tables(shown, description)
+    if tables.get("worst") == tables.get("best"):
+        tables["best"] = "as the worst one"
     parts = [
         losses_text(traces, description, [name for name, episode in shown.items() if failed(episode)]),
         LEGEND if shown else "",

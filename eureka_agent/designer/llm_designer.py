@@ -84,7 +84,7 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
 
 
 def _known_scores(request: DesignRequest) -> str:
-    """What a fitness is to be compared with: baselines, the spread between seeds, and where the task is solved, unless all that is shown is past that."""
+    """Figures to compare a fitness with: baselines, the spread between seeds, and where the task is solved, unless all that is shown is past that."""
     shown = [each for each in (*request.parents, *request.memory) if each.fitness is not None]
     trained = [each for each in shown if not each.stopped]
     solved = request.description.success_fitness

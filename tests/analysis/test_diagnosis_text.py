@@ -106,6 +106,15 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
     assert "secret" not in text
 
 
+def test_episodes_that_are_alike_are_shown_once(description: TaskDescription, tmp_path: Path) -> None:
+    path = tmp_path / "trajectories.npz"
+    position = np.linspace(0.0, 0.99, 500)
+    np.savez(path, **{"worst/cart_position": position, "best/cart_position": position})
+    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
+    assert text.count("cart_position [m]") == 1
+    assert text.endswith("\n\nBest episode (fitness 5, ended by time_out after 500 steps):\nas the worst one")
+
+
 def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
     sizes = {"centred": 0.9, "effort": 0.1}
     curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})

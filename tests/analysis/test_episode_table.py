@@ -168,7 +168,7 @@ def test_the_fitness_of_a_step_and_the_end_need_no_variable(description: TaskDes
     ended[-1] = 1.0
     episode = {"place": np.arange(10.0) ** 3, "terminated": ended, "fitness": np.full(10, 0.25)}
     table = trajectory_table(episode, seeing(description, place=(), terminated=()))
-    assert rows_of(table) == ["time [s]", "mean fitness a step", "place [m]"]
+    assert rows_of(table) == ["time [s]", "place [m]", "constant: fitness a step 0.25"]
 
 
 def test_a_table_is_bounded(description: TaskDescription) -> None:

@@ -35,7 +35,7 @@ def can_tune(source: str) -> bool:
 
 
 def worth_tuning(source: str, trained: Sequence[str]) -> bool:
-    """Whether so many rewards of this one's form are trained that the optimiser is better than chance. `trained`: sources of all that are."""
+    """True where so many rewards of this one's form are trained that the optimiser is better than chance. `trained`: sources of all that are."""
     form = family(source)
     return can_tune(source) and sum(family(other) == form for other in trained) >= LEAST_TRIALS
 
