@@ -34,8 +34,8 @@ LARGEST = 1e100
 LEGEND = "The columns of the tables end at their times. Rows called mean are means since the column before; |x| is the mean size of all entries."
 _IMPLIED = ("terminated",)
 """Variables that the episode's heading tells."""
-_ATTITUDE = ("upright", "heading", "pitch", "roll", "yaw", "gravity")
-"""Words in the names of variables that say what a quaternion says, and that a person can read."""
+_TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
+"""Words in the names of variables that together say what a quaternion says, and that a person can read."""
 _FORCES = ("N", "N·m", "Nm", "W")
 
 
@@ -192,7 +192,12 @@ def _said_otherwise(
     """What else says it: a vector's other frame, or for a quaternion a variable that can be read; empty where nothing does."""
     values = columns[variable.name]
     if is_quaternion(values):
-        return next((each.name for each in variables if any(word in each.name for word in _ATTITUDE)), "")
+        body = variable.name.partition("_")[0]
+        tilt = [
+            each.name for each in variables if each.name.startswith(body) and any(word in each.name for word in _TILT)
+        ]
+        turn = [each.name for each in variables if any(word in each.name for word in _TURN)]
+        return f"{tilt[0]}, {turn[0]}" if tilt and turn else ""
     for name, row in rows.items():
         other_frame = row.variable.unit == variable.unit and row.variable.frame != variable.frame
         if other_frame and is_turned(columns[name], values):

@@ -87,9 +87,12 @@ def test_an_attitude_is_shown_once(description: TaskDescription) -> None:
     yaw = np.cumsum(np.random.default_rng(3).normal(0.0, 0.1, 200))
     turned = np.stack((np.cos(yaw), np.sin(yaw)), axis=1)
     forward = 2.0 + np.sin(np.linspace(0.0, 9.0, 200))
-    quaternion = np.stack((np.cos(yaw / 2), 0 * yaw, 0 * yaw, np.sin(yaw / 2)), axis=1)
+    quaternion = np.random.default_rng(7).normal(size=(200, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
     episode = {
-        "orientation_w": quaternion,
+        "torso_orientation_w": quaternion,
+        "cube_orientation_w": quaternion[::-1],
+        "torso_upright": np.sin(np.arange(200.0)),
         "velocity_w": forward[:, None] * turned,
         "velocity_b": np.stack((forward, 0 * forward), axis=1),
         "heading_w": turned,
@@ -97,17 +100,25 @@ def test_an_attitude_is_shown_once(description: TaskDescription) -> None:
     }
     seen = described(
         description,
-        ("orientation_w", (4,), "1", "world"),
+        ("torso_orientation_w", (4,), "1", "world"),
+        ("cube_orientation_w", (4,), "1", "world"),
+        ("torso_upright", (), "1", "world"),
         ("velocity_w", (2,), "m/s", "world"),
         ("velocity_b", (2,), "m/s", "body"),
         ("heading_w", (2,), "1", "world"),
         ("heading_angle", (), "rad", "world"),
     )
     rows = rows_of(trajectory_table(episode, seen))
-    assert [row.strip() for row in rows[:3]] == ["time [s]", "mean velocity_w [m/s]", "heading_angle [rad]"]
-    assert len(rows) == 4
-    assert "velocity_b (velocity_w, turned)" in rows[3]
-    assert "heading_w (cos heading_angle)" in rows[3]
+    assert rows[:-1] == [
+        "time [s]",
+        "cube_orientation_w [1]",  # of another body, whose attitude stands nowhere else
+        "torso_upright [1]",
+        "mean velocity_w [m/s]",
+        "heading_angle [rad]",
+    ]
+    assert "torso_orientation_w (torso_upright, heading_w)" in rows[-1]
+    assert "velocity_b (velocity_w, turned)" in rows[-1]
+    assert "heading_w (cos heading_angle)" in rows[-1]
 
 
 def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescription) -> None:
