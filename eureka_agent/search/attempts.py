@@ -233,20 +233,24 @@ class AttemptRunner:
         # what broke off keeps its checkpoints: they say how far it came
         reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
         outcome = broken_off_outcome(reached) if reached else trial.outcome
-        trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
+        evaluation, trajectories = trial.evaluation, None if trial.evaluation is None else folder / TRAJECTORIES
+        if trial.stopped and (scores := self._archived(attempt.id).rungs):
+            evaluation = scores[-1].evaluation
+            at_last_rung = self._midway_episodes(attempt)
+            trajectories = at_last_rung if at_last_rung.is_file() else None
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose,
             outcome if trial.stopped else trial.outcome,
             trial.points,
-            trial.evaluation,
+            evaluation,
             self._run.description,
             trial.failure,
             trajectories,
+            ended=not trial.stopped,
         )
         if course is not None and not trial.stopped:
             await self._pass_milestone(attempt, course, trial.points)
-        self._midway_episodes(attempt).unlink(missing_ok=True)
         trained = self._archived(attempt.id).model_copy(
             update={
                 "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
@@ -258,6 +262,7 @@ class AttemptRunner:
         )
         write_diagnosis(self._run.folder, trained)
         self._run.archive.put_attempt(trained)
+        self._midway_episodes(attempt).unlink(missing_ok=True)
         self._trials.settle(request)
         self._observer(AttemptEnded(attempt=trained))
         return trained
@@ -299,9 +304,10 @@ class AttemptRunner:
             episodes = (
                 self._midway_episodes(attempt) if self._works_ahead and env_steps == rungs.env_steps[-1] else None
             )
-            fitness = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
+            evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
+            fitness = None if evaluation is None else evaluation.fitness_mean()
             archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
-            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness))
+            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation))
             self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
         return rungs.score(rung, self._archived(attempt.id))
 
@@ -314,7 +320,7 @@ class AttemptRunner:
         if not before:
             return
         if self._works_ahead and self._archived(attempt.id).midway is None:
-            score = course.rungs.score(len(course.rungs.places) - 1, self._archived(attempt.id))
+            score = course.rungs.scored(len(course.rungs.places) - 1, self._archived(attempt.id))
             episodes = self._midway_episodes(attempt)
             known = episodes if episodes.is_file() else None
             midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description, known)

@@ -128,16 +128,20 @@ class TrialRunner:
             *(self.score(policies[checkpoint], seed, self._scoring_episodes) for checkpoint in checkpoints)
         )
         known = [
-            (score, checkpoint) for checkpoint, score in zip(checkpoints, scores, strict=True) if score is not None
+            (score.fitness_mean(), checkpoint)
+            for checkpoint, score in zip(checkpoints, scores, strict=True)
+            if score is not None
         ]
         _, best = max(known, default=(None, outcome.best_checkpoint))
         fitness = outcome.checkpoints[best].fitness
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
-    async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
-        """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where its worst and best episode go."""
+    async def score(
+        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+    ) -> Evaluation | None:
+        """Episodes of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where the worst and the best go."""
         try:
-            return (await self._evaluator.evaluate(policy, seed, episodes, trajectories)).fitness_mean()
+            return await self._evaluator.evaluate(policy, seed, episodes, trajectories)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 

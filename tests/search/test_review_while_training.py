@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from raced_trials import RacedTrials, restorable
@@ -53,7 +53,7 @@ class LateReviewer:
         self.may_answer = asyncio.Event()
         self._blocks = blocks
 
-    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+    async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
         self.asked.append(attempt)
         await self.may_answer.wait()
         if source == self._blocks:
@@ -181,7 +181,7 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(make_
 
 async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun) -> None:
     class Unreachable(LateReviewer):
-        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
             await self.may_answer.wait()
             raise LanguageModelError("cannot reach it", "check the address")
 
@@ -197,7 +197,7 @@ async def test_what_was_compared_without_a_review_is_not_turned_down_later(make_
     """The limit left no room for a review; the run was killed behind a rung, and goes on with a higher limit."""
 
     class Poor(LateReviewer):
-        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
             raise BudgetSpentError("no more requests")
 
     run = restorable(make_run(**SETTINGS))
