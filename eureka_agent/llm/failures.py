@@ -195,7 +195,7 @@ class Service:
             case Trouble.STATUS, _:
                 message = f"{where} answers with HTTP {status}{wait}{told}{again}"
         kept = f"the run is kept: `{command('resume RUN')}` goes on with it"
-        return LanguageModelError(message, f"{advice}; {kept}" if advice else kept)
+        return LanguageModelError(message, advice, kept)
 
     def _clean(self, words: str) -> str:
         """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""
