@@ -122,7 +122,7 @@ def event_line(event: Event, view: SearchView) -> str:
             what = (
                 f"final training of {event.label}" if event.kind == "final" else f"training of the {event.label} reward"
             )
-            return f"{what} ended: {result}"
+            return f"{what} {f'is taken from {event.taken_from}' if event.taken_from else 'ended'}: {result}"
         case TrainingRetried():
             return view.notices[-1].text
         case TrainingResumed():
