@@ -356,6 +356,8 @@ class Outcome(Record):
     """Standard deviation over those episodes."""
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
+    ended_by: dict[ShortName, Count] = {}
+    """Those episodes by what ended them: a termination cause or `"time_out"`. Empty in archives of earlier versions."""
 
 
 class EpisodeSummary(Record):
@@ -428,6 +430,8 @@ class Diagnosis(Record):
     episode_length_values: tuple[float | None, ...]
     components: tuple[ComponentSummary, ...]
     findings: tuple[DiagnosisFinding, ...]
+    endings: str = ""
+    """Number and length of the evaluated episodes, and how many ended early, by what; empty where none was evaluated."""
     text: str
     """The reward reflection: what the designer is told."""
 
@@ -458,6 +462,8 @@ class RungScore(Record):
     fitness: float | None
     """Mean over episodes of the policy of that moment, acting without noise, in a process that never loaded the reward; None where it could not
     be scored."""
+    evaluation: Evaluation | None = None
+    """The episodes that this is the mean of; None in archives of earlier versions, too."""
 
 
 class Midway(Record):

@@ -113,7 +113,7 @@ class SearchSettings(TrainingSettings):
     )
     tuning: bool | None = Field(
         None,
-        description="let a numeric optimiser choose the constants of good rewards where that has paid, at no cost of tokens; default: where a model designs",
+        description="let a numeric optimiser choose the constants of a good reward once five trainings of its form are known, as often as that pays, at no cost of tokens; default: where a model designs",
     )
     fitness: Literal["task", "written"] = Field(
         "task", description="whose metric counts: the task's own, or one that the model first writes for the sentence"

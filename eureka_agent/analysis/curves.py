@@ -40,8 +40,8 @@ class Evidence:
     """Fitness of the policy acting without exploration noise."""
     kept: int | None = None
     """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last point."""
-    lasted: bool = False
-    """True where the worst and the best episode without exploration noise are known, and neither ended by a failure."""
+    ended: bool = True
+    """False for a training that was stopped or is not at its end: the policy evaluated is that of the last point."""
 
     def component_names(self) -> tuple[str, ...]:
         """Components in the reward's order."""
@@ -70,10 +70,11 @@ class Evidence:
         rising = rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness) >= RISING_CORRELATION
         return len(fitness) > 0 and (rising or (solved is not None and float(fitness[-1]) >= solved))
 
-    def shares(self) -> dict[str, float]:
-        """Each component's part of the sum of mean magnitudes over the last third, 0 to 1."""
+    def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
+        """Each component's part of the sum of mean magnitudes, 0 to 1, over these points; None: over the last third."""
+        points = self.last_third() if points is None else points
         magnitudes = {
-            name: _mean([point.component_magnitudes.get(name, 0.0) for point in self.last_third()])
+            name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
             for name in self.component_names()
         }
         total = sum(magnitudes.values())
@@ -86,7 +87,7 @@ def gather(
     evaluation: Evaluation | None,
     description: TaskDescription,
     failure: str,
-    lasted: bool = False,
+    ended: bool = True,
 ) -> Evidence:
     """The evidence of a training; one that broke off has its checkpoints made from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
@@ -94,8 +95,8 @@ def gather(
     score = None if outcome is None else outcome.fitness
     if evaluation is not None and evaluated:
         score = evaluation.fitness_mean()
-    kept = outcome.best_checkpoint if outcome is not None and evaluated else None
-    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept, lasted)
+    kept = outcome.best_checkpoint if outcome is not None and evaluated and ended else None
+    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept, ended)
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

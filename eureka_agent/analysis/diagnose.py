@@ -8,8 +8,8 @@ from pathlib import Path
 from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.analysis.reflection import summarize_components
-from eureka_agent.analysis.text import designer_text
-from eureka_agent.analysis.trajectories import episodes_text, lasted, read_trajectories
+from eureka_agent.analysis.text import designer_text, endings_text
+from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
 from eureka_agent.records import CurvePoint, Diagnosis, Evaluation, Outcome, TaskDescription
 
 
@@ -20,14 +20,15 @@ def diagnose(
     description: TaskDescription,
     failure: str = "",
     trajectories: Path | None = None,
+    ended: bool = True,
 ) -> Diagnosis:
     """What a training's curves say.
 
     `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the npz of the worst and best episode, to be shown
-    in the text. Raises RunFolderError for a trajectory file that cannot be read.
+    in the text. Without `ended` the training was stopped or goes on, and the policy evaluated is that of the last point. Raises RunFolderError for a trajectory file that cannot be read.
     """
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
-    evidence = gather(outcome, points, evaluation, description, failure, lasted(episodes))
+    evidence = gather(outcome, points, evaluation, description, failure, ended)
     components = summarize_components(evidence)
     findings = all_findings(evidence)
     fitness = evidence.score
@@ -39,5 +40,6 @@ def diagnose(
         episode_length_values=tuple(each.episode_length for each in evidence.checkpoints),
         components=components,
         findings=findings,
+        endings=endings_text(evidence),
         text=designer_text(evidence, components, findings, episodes_text(episodes, evaluation, description)),
     )

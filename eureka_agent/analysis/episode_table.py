@@ -1,93 +1,125 @@
-"""An evaluated episode as a compact table: rows that say something of their own, at the moments that count."""
+"""The worst and the best evaluated episode as compact tables: the same rows for both, each with something of its own to say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.redundancy import Columns, KnownColumns
+from eureka_agent.analysis.redundancy import Columns, KnownColumns, is_quaternion, is_turned
 from eureka_agent.analysis.reflection import number
 from eureka_agent.records import TaskDescription, VariableSpec
 
 Episode = Mapping[str, npt.NDArray[np.generic]]
 
-POINTS = 8
-"""Points in time of an episode that lasted; their distances double, so that its beginning is seen."""
-POINTS_BEFORE_A_FAILURE = 5
-BEFORE_THE_END = (20, 10, 5, 2, 0)
-"""Steps before the last one that the table of a failed episode shows besides: what ended it happened there."""
-FIRST_SHARE = 1 / 64
-"""The second point's part of the episode."""
+SPREAD = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
+"""Parts of an episode at which its table has a column, besides its end: the beginning is seen, and no gap is longer than a quarter."""
+BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
+"""Seconds before a failure that have a column besides: what ended the episode began there."""
+LEAST_GAP_S = 0.1
+"""Nearer columns say the same twice, unless the episode is so short that they are a sixteenth of it."""
 MOST_ROWS = 24
 """Rows of a table, which bound what an environment with many variables costs."""
 MOST_ENTRIES = 4
-"""Entries of a vector that are shown together; of a longer one the `MOVING_ENTRIES` that change most."""
-MOVING_ENTRIES = 2
+"""Entries of a vector that are shown one by one; of a longer one their mean size."""
 STILL = 1e-3
 """Range of a column, as a part of its size, below which it is constant."""
 MOST_COMPARED = 64
 """Columns of one variable that are looked at, those that move most: a camera has thousands."""
 LARGEST = 1e100
 """Size up to which numbers are told apart, so that their squares are finite."""
+LEGEND = "The columns of the tables end at their times. Rows called mean are means since the column before; |x| is the mean size of all entries."
 _IMPLIED = ("terminated",)
 """Variables that the episode's heading tells."""
+_TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
+"""Words in the names of variables that together say what a quaternion says, and that a person can read."""
+_FORCES = ("N", "N·m", "Nm", "W")
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A variable as the table shows it."""
+    """A variable as the tables show it."""
 
     variable: VariableSpec
-    entries: tuple[int, ...]
-    """Columns that are shown."""
-    values: Columns
-    """Shape: (steps, columns)."""
+    columns: int
+
+    @property
+    def is_long(self) -> bool:
+        return self.columns > MOST_ENTRIES
+
+    @property
+    def is_mean(self) -> bool:
+        """True for what swings within a stride, whose value at one moment says nothing: rates, forces, contacts, joints."""
+        variable = self.variable
+        swings = "/s" in variable.unit or variable.unit in _FORCES or variable.frame == "joint"
+        return self.is_long or swings or variable.name == "actions" or "contact" in variable.name
 
     @property
     def label(self) -> str:
-        """Name, the entry where a vector's entries stand by themselves, and unit."""
-        unit = f" [{self.variable.unit}]"
-        if len(self.entries) == self.values.shape[1]:
-            return f"{self.variable.name}{unit}"
-        return f"{self.variable.name}{[*self.entries]}{unit}"
+        """Name and unit, and what of it is shown."""
+        name = f"|{self.variable.name}|" if self.is_long else self.variable.name
+        return f"{'mean ' if self.is_mean else ''}{name} [{self.variable.unit}]"
 
-    def cell(self, place: int) -> str:
-        """Its entries at a step."""
-        shown = [number(float(self.values[place, entry])) for entry in self.entries]
-        return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
+    def cell(self, values: Columns, after: int, place: int) -> str:
+        """Its entries at a step, or their means since the step `after`."""
+        shown = values[after + 1 : place + 1].mean(axis=0) if self.is_mean else values[place]
+        if self.is_long:
+            return number(float(np.abs(values[after + 1 : place + 1]).mean()))
+        cells = [number(float(value)) for value in shown]
+        return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
 
 
-def trajectory_table(episode: Episode, description: TaskDescription) -> str:
-    """The public variables at up to ten points in time, one a line, with the unit. `episode`: arrays of shape (steps, …).
+def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescription) -> tuple[dict[str, str], str]:
+    """A table of the public variables for each episode, by its name, and below them what all of them leave out.
 
-    A variable that is constant, or moves with another one, stands below the table. Of a vector with many entries those are shown that move most.
+    `episodes`: arrays of shape (steps, …). All tables have the same rows. Left out is what is constant in all episodes, or can be computed from a row.
     """
+    lengths = {name: length_of(episode) for name, episode in episodes.items()}
+    told = {name: episode for name, episode in episodes.items() if lengths[name]}
     public = [
-        each for each in description.public_variables() if each.name in episode and _is_numeric(episode[each.name])
+        variable
+        for variable in description.public_variables()
+        if variable.name not in _IMPLIED
+        and all(_is_whole(episode.get(variable.name), lengths[name]) for name, episode in told.items())
+        and len({episode[variable.name].shape[1:] for episode in told.values()}) == 1
     ]
-    steps = max((len(episode[variable.name]) for variable in public), default=0)
-    public = [variable for variable in public if len(episode[variable.name]) == steps]
-    if steps == 0:
-        return "no steps"
-    places = moments(steps, failed(episode))
-    columns = {variable.name: _columns(episode[variable.name], steps) for variable in public}
-    shown, constant, same = _rows([each for each in public if each.name not in _IMPLIED], columns)
-    rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
-    if "fitness" in episode and episode["fitness"].shape == (steps,):
-        rows.append(("fitness a step", [number(float(episode["fitness"][place])) for place in places]))
-    rows += [(row.label, [row.cell(place) for place in places]) for row in shown[:MOST_ROWS]]
-    width = max(len(label) for label, _ in rows)
-    lines = [f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows]
-    if constant:
-        lines.append(f"constant: {', '.join(constant[:MOST_ROWS])}")
+    if not told or not public:
+        return dict.fromkeys(episodes, "no steps"), ""
+    columns = {
+        name: {variable.name: _columns(episode[variable.name], lengths[name]) for variable in public}
+        for name, episode in told.items()
+    }
+    together = {each.name: np.vstack([values[each.name] for values in columns.values()]) for each in public}
+    fitness = {
+        name: _columns(episode["fitness"], lengths[name])
+        for name, episode in told.items()
+        if _is_whole(episode.get("fitness"), lengths[name]) and episode["fitness"].ndim == 1
+    }
+    rate = np.vstack([*fitness.values()]) if len(fitness) == len(told) else None
+    shown, constant, same = _rows(public, together, rate)
+    has_rate = rate is not None and not any(each.startswith("fitness a step ") for each in (*constant, *same))
+    tables = dict.fromkeys(episodes, "no steps")
+    for name, episode in told.items():
+        places = moments(lengths[name], failed(episode), description.control_dt)
+        since = list(zip([-1, *places], places, strict=False))
+        rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
+        if has_rate:
+            means = [number(float(fitness[name][after + 1 : place + 1].mean())) for after, place in since]
+            rows.append(("mean fitness a step", means))
+        for row in shown[:MOST_ROWS]:
+            values = columns[name][row.variable.name]
+            rows.append((row.label, [row.cell(values, after, place) for after, place in since]))
+        width = max(len(label) for label, _ in rows)
+        tables[name] = "\n".join(f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows)
+    left_out = [f"constant: {', '.join(constant[:MOST_ROWS])}"] if constant else []
     if same:
-        lines.append(f"moves with another: {', '.join(same[:MOST_ROWS])}")
+        left_out.append(f"left out, with what says the same: {', '.join(same[:MOST_ROWS])}")
     if len(shown) > MOST_ROWS:
-        lines.append(f"not shown: {', '.join(row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])}")
-    return "\n".join(lines)
+        left_out.append(f"not shown: {', '.join(row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])}")
+    return tables, "\n".join(left_out)
 
 
 def failed(episode: Episode) -> bool:
@@ -95,17 +127,25 @@ def failed(episode: Episode) -> bool:
     return "terminated" in episode and bool(np.any(episode["terminated"].reshape(-1)[-1:]))
 
 
-def moments(steps: int, ended_by_failure: bool) -> list[int]:
-    """The steps that are shown: dense at first, and before a failure."""
-    count = POINTS_BEFORE_A_FAILURE if ended_by_failure else POINTS
-    # halves go up, whatever the last digit of a machine's powers
-    spread = np.floor(np.geomspace(max(1.0, FIRST_SHARE * steps), steps, count - 1) + 0.5 + 1e-6).astype(int) - 1
-    last = [steps - 1 - before for before in BEFORE_THE_END if before < steps] if ended_by_failure else []
-    return sorted({0, *(int(place) for place in spread), *last})
+def length_of(episode: Episode) -> int:
+    """Steps of an episode."""
+    return max((len(values) for values in episode.values() if values.ndim), default=0)
 
 
-def _is_numeric(values: npt.NDArray[np.generic]) -> bool:
-    return values.ndim > 0 and values.dtype.kind in "biuf"
+def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:
+    """The steps that have a column, the last one among them, none nearer to another than says something new."""
+    least = max(1, min(round(LEAST_GAP_S / control_dt), int(SPREAD[0] * steps)))
+    before = [round(seconds / control_dt) for seconds in BEFORE_A_FAILURE_S] if ended_by_failure else []
+    parts = SPREAD[1:] if ended_by_failure else SPREAD
+    places = [steps - 1]
+    for place in (*(steps - 1 - each for each in before), *(math.ceil(part * steps) - 1 for part in parts)):
+        if place >= 0 and all(abs(place - other) >= least for other in places):
+            places.append(place)
+    return sorted(places)
+
+
+def _is_whole(values: npt.NDArray[np.generic] | None, steps: int) -> bool:
+    return values is not None and values.ndim > 0 and values.dtype.kind in "biuf" and len(values) == steps
 
 
 def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
@@ -113,13 +153,15 @@ def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
     return np.clip(columns, -LARGEST, LARGEST)
 
 
-def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tuple[list[_Row], list[str], list[str]]:
-    """The rows of the table, what is constant with its value, and what says the same as a row with that row's name."""
+def _rows(
+    variables: Sequence[VariableSpec], columns: Mapping[str, Columns], fitness: Columns | None
+) -> tuple[list[_Row], list[str], list[str]]:
+    """The rows of the tables, what is constant with its value, and what says the same as a row with that row's name."""
     known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
-    # short vectors first: they are shown whole, so a number that is one of their entries needs no row
-    order = sorted(variables, key=lambda each: (_kind(columns[each.name].shape[1]), variables.index(each)))
+    # angles first, for which vectors of cosines and sines can go; then short vectors: a number that is one of their entries needs no row
+    order = sorted(variables, key=lambda each: (_kind(each, columns[each.name].shape[1]), variables.index(each)))
     for variable in order:
         values = columns[variable.name]
         moving = _moving(values)
@@ -129,15 +171,38 @@ def _rows(variables: list[VariableSpec], columns: Mapping[str, Columns]) -> tupl
         twins = dict(zip(moving, known.twins(values[:, moving]), strict=True))
         # those too that are not shown: what moves with an entry of another row says nothing of its own
         single = values.shape[1] == 1
-        known.add([variable.name if single else f"{variable.name}[{entry}]" for entry in moving], values[:, moving])
-        own = [entry for entry in moving if not twins[entry]]
-        if not own:
-            same.append(f"{variable.name} with {twins[moving[0]]}")
-            continue
-        many = values.shape[1] > MOST_ENTRIES
-        entries = _most_moving(values, own) if many else tuple(range(values.shape[1]))
-        rows[variable.name] = _Row(variable, entries, values)
+        names = [variable.name if single else f"{variable.name}[{entry}]" for entry in moving]
+        known.add(names, values[:, moving], angles=variable.unit == "rad")
+        if all(twins.values()):
+            same.append(f"{variable.name} ({twins[moving[0]]})")
+        elif said := _said_otherwise(variable, variables, columns, rows):
+            same.append(f"{variable.name} ({said})")
+        else:
+            rows[variable.name] = _Row(variable, values.shape[1])
+    if fitness is not None and not _moving(fitness):
+        constant.append(_constant("fitness a step", fitness[0]))
+    elif fitness is not None and (twin := known.twins(fitness)[0]):
+        same.append(f"fitness a step ({twin})")
     return [rows[variable.name] for variable in variables if variable.name in rows], constant, same
+
+
+def _said_otherwise(
+    variable: VariableSpec, variables: Sequence[VariableSpec], columns: Mapping[str, Columns], rows: Mapping[str, _Row]
+) -> str:
+    """What else says it: a vector's other frame, or for a quaternion a variable that can be read; empty where nothing does."""
+    values = columns[variable.name]
+    if is_quaternion(values):
+        body = variable.name.partition("_")[0]
+        tilt = [
+            each.name for each in variables if each.name.startswith(body) and any(word in each.name for word in _TILT)
+        ]
+        turn = [each.name for each in variables if any(word in each.name for word in _TURN)]
+        return f"{tilt[0]}, {turn[0]}" if tilt and turn else ""
+    for name, row in rows.items():
+        other_frame = row.variable.unit == variable.unit and row.variable.frame != variable.frame
+        if other_frame and is_turned(columns[name], values):
+            return f"{name}, turned"
+    return ""
 
 
 def _moving(values: Columns) -> list[int]:
@@ -148,21 +213,11 @@ def _moving(values: Columns) -> list[int]:
     return sorted(int(entry) for entry in most)
 
 
-def _most_moving(values: Columns, candidates: list[int]) -> tuple[int, ...]:
-    """The entries that change most, none of which moves with another of them."""
-    chosen: list[int] = []
-    known = KnownColumns(len(values))
-    for entry in sorted(candidates, key=lambda each: (-float(np.ptp(values[:, each])), each)):
-        column = values[:, [entry]]
-        if len(chosen) < MOVING_ENTRIES and not known.twins(column)[0]:
-            chosen.append(entry)
-            known.add([str(entry)], column)
-    return tuple(sorted(chosen))
-
-
-def _kind(size: int) -> int:
-    """Short vectors, single numbers, long vectors."""
-    return 1 if size == 1 else 0 if size <= MOST_ENTRIES else 2
+def _kind(variable: VariableSpec, size: int) -> int:
+    """Single angles, short vectors, single numbers, long vectors."""
+    if size == 1:
+        return 0 if variable.unit == "rad" else 2
+    return 1 if size <= MOST_ENTRIES else 3
 
 
 def _constant(name: str, values: npt.NDArray[np.float64]) -> str:

@@ -36,6 +36,8 @@ ROUNDING = 1e-6
 """Part of its size by which a constant may seem to change: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
 """The best of ten equal checkpoints is 1.5 standard deviations above the first on average, seldom 3."""
+LATE_SHARE = 0.2
+"""Last part of a training that counts as its end. A rise as steep as it ever was brings the same part of the gain there."""
 COLLAPSE_SHARE = 0.4
 """The last checkpoint has lost two fifths or more of what the best one had gained."""
 STD_LOST = 0.2
@@ -156,7 +158,7 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
         DiagnosisFinding(
             code="reward-hacking",
             message=(
-                f"Fitness fell from {fitness[best]:.4g} to {fitness[-1]:.4g} while the reward rose from {rewards[best]:.3g} to "
+                f"Fitness with exploration noise fell from {fitness[best]:.4g} to {fitness[-1]:.4g} while the reward rose from {rewards[best]:.3g} to "
                 f"{rewards[-1]:.3g} a step{blame}."
             ),
             advice=f"the policy is paid for something else than the task: cut or reshape {component!r}"
@@ -176,8 +178,6 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
         ended = Counter(episode.ended_by for episode in evaluated)
         length = _mean([episode.length for episode in evaluated])
         which = f"{len(evaluated)} episodes without exploration noise"
-    elif evidence.lasted:
-        return []
     else:
         points = evidence.last_third()
         ended = sum((Counter(point.terminations) for point in points), Counter[str]())
@@ -261,7 +261,7 @@ def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="no-learning",
-            message=f"Fitness began at {fitness[0]:.4g} and was never better than {fitness.max():.4g}, which is within its noise of {noise(fitness):.2g}.",
+            message=f"Fitness with exploration noise began at {fitness[0]:.4g} and was never better than {fitness.max():.4g}, which is within its noise of {noise(fitness):.2g}.",
             advice="the reward gives no way forward: wider temperatures, or a term that changes with every small step towards the task",
             value=gain,
         )
@@ -269,20 +269,25 @@ def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def still_improving(evidence: Evidence) -> list[DiagnosisFinding]:
-    """The last checkpoint is the best, and beyond noise better than the first half's best."""
+    """The last fifth of a whole training brought a fifth or more of what it gained: the rise had not slackened."""
     fitness = evidence.fitness()
-    if len(fitness) < MIN_CHECKPOINTS:
+    if len(fitness) < MIN_CHECKPOINTS or not evidence.ended or evidence.failure:
         return []
-    half = len(fitness) // 2
-    rise = float(fitness[-1] - fitness[:half].max())
-    rising = rank_correlation(np.arange(len(fitness) - half, dtype=np.float64), fitness[half:])
-    if int(fitness.argmax()) != len(fitness) - 1 or rising < -HACKING_CORRELATION or rise <= noise(fitness):
+    places = np.arange(len(fitness), dtype=np.float64)
+    late = max(1, round(LATE_SHARE * len(fitness)))
+    before, rise = float(fitness[-1 - late]), float(fitness[-1] - fitness[-1 - late])
+    gained = float(fitness[-1] - fitness.min())
+    about_trend = noise(fitness - np.polyval(np.polyfit(places, fitness, 1), places))
+    if rise <= NOISE_FACTOR * about_trend or rise < LATE_SHARE * gained:
         return []
     return [
         DiagnosisFinding(
             code="still-improving",
-            message=f"Fitness was still rising at the end: {fitness[half]:.4g} half-way, {fitness[-1]:.4g} at last.",
-            advice="keep the structure; weights that learn faster would gain most",
+            message=(
+                f"Fitness with exploration noise rose from {before:.4g} to {fitness[-1]:.4g} in the last {late / len(fitness):.0%} of the training, "
+                f"which is {rise / gained:.0%} of all that it gained."
+            ),
+            advice="the rise began late: pay for the first clumsy steps towards the task too, by a wider scale or by progress",
             value=rise,
         )
     ]
@@ -300,7 +305,7 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="collapsed",
-            message=f"Fitness reached {fitness.max():.4g} and ended at {fitness[-1]:.4g}.",
+            message=f"Fitness with exploration noise reached {fitness.max():.4g} and ended at {fitness[-1]:.4g}.",
             advice="a smaller or smoother reward keeps the learning stable",
             value=fall,
         )

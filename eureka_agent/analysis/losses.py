@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,10 @@ WINDOW_SHARE = 0.1
 """Part of the longest episode over which a rate has to be held: a single good step is no rate."""
 ARRIVAL = 0.8
 """Part of the way from nothing to the highest rate from which a policy counts as doing the task."""
+RUN_UP_S = 2.0
+"""Seconds before a failure of which no rate is taken: nobody can hold a pace that ends in a fall."""
+RUN_UP_SHARE = 0.25
+"""Part of the longest episode that these seconds are at most."""
 ROUNDING = 1e-9
 """Part of a rate by which sums may miss it."""
 ADDITIVE = ("sum", "mean")
@@ -69,20 +73,37 @@ def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction:
     )
 
 
-def losses_text(traces: Mapping[str, Trace], description: TaskDescription) -> str:
-    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained in any of them."""
+def losses_text(traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()) -> str:
+    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained in any of them.
+
+    `failures`: names of the episodes that ended by one. No rate is taken from their last seconds; where that leaves none, nothing is said.
+    """
     traces = {name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()}
     if description.fitness_reduction not in ADDITIVE or not traces:
         return ""
-    longest = description.max_episode_length
-    held = np.concatenate([rates(trace, window_of(longest)) for trace in traces.values()])
-    highest, lowest = float(held.max()), min(0.0, float(held.min()))
+    longest, control_dt = description.max_episode_length, description.control_dt
+    run_up = round(min(RUN_UP_S / control_dt, RUN_UP_SHARE * longest))
+    held = {
+        name: rates(trace[: len(trace) - run_up], window_of(longest))
+        if name in failures
+        else rates(trace, window_of(longest))
+        for name, trace in traces.items()
+        if name not in failures or len(trace) >= run_up + window_of(longest)
+    }
+    if not held:
+        return ""
+    highest = max(float(each.max()) for each in held.values())
+    lowest = min(0.0, *(float(each.min()) for each in held.values()))
     if highest <= 0.0:
         return ""
     summed = description.fitness_reduction == "sum"
     whole = highest * longest if summed else highest
+    reached = {name: np.flatnonzero(each >= (1.0 - ROUNDING) * highest) for name, each in held.items()}
+    fastest, begin = next((name, int(places[0])) for name, places in reached.items() if len(places))
+    window = min(window_of(longest), len(traces[fastest]))
     lines = [
-        f"Where fitness is lost. The highest rate, held for {number(window_of(longest) * description.control_dt)} s, is {_rate(highest, description)}; "
+        f"Where fitness is lost. The highest rate of these two episodes, held for {number(window * control_dt)} s, is {_rate(highest, description)} "
+        f"({fastest} episode, from {number(begin * control_dt)} to {number((begin + window) * control_dt)} s); "
         f"held for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be {number(whole)}."
     ]
     for name, trace in traces.items():
@@ -111,6 +132,10 @@ def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
         parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
     if steps < description.max_episode_length and description.fitness_reduction == "sum":
         parts.append(f"{number(lost.early_end)} by ending at {number(steps * description.control_dt)} s")
-    if lost.arrival is not None:
+    if lost.arrival is not None and lost.low_rate >= 0:
         parts.append(f"{number(lost.low_rate)} by a lower rate after that")
+    elif lost.arrival is not None:
+        parts.append(
+            f"{number(-lost.low_rate)} gained by a higher rate after that, which is not held or ends in the failure"
+        )
     return "; ".join(parts)

@@ -1,6 +1,8 @@
-"""Columns of an episode that say the same as others: they rise and fall with them, or with their size."""
+"""Columns of an episode that say the same as others: they rise and fall with them, with their size, or with their sine or cosine."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,9 @@ Columns = npt.NDArray[np.float64]
 """Shape: (steps, columns)."""
 
 SAME = 0.99
-"""Correlation over an episode from which two columns say the same."""
+"""Correlation over all episodes from which two columns say the same: one is computed from the other, but for what is clipped."""
+ROUNDING = 1e-3
+"""Part of their size by which the lengths of two vectors may differ that are one and the same."""
 LEAST_STEPS = 5
 """Steps below which a correlation says nothing."""
 
@@ -21,17 +25,37 @@ class KnownColumns:
         self._names: list[str] = []
         self._columns = np.zeros((steps, 0))
 
-    def add(self, names: list[str], columns: Columns) -> None:
-        """Take in columns, and their sizes."""
-        self._names += [*names, *(f"|{name}|" for name in names)]
-        self._columns = np.hstack((self._columns, _standard(columns), _standard(np.abs(columns))))
+    def add(self, names: Sequence[str], columns: Columns, *, angles: bool = False) -> None:
+        """Take in columns and their sizes; of angles their cosines and sines too."""
+        self._take(names, columns)
+        self._take([f"|{name}|" for name in names], np.abs(columns))
+        if angles:
+            self._take([f"cos {name}" for name in names], np.cos(columns))
+            self._take([f"sin {name}" for name in names], np.sin(columns))
+
+    def _take(self, names: Sequence[str], columns: Columns) -> None:
+        self._names += names
+        self._columns = np.hstack((self._columns, _standard(columns)))
 
     def twins(self, columns: Columns) -> list[str]:
         """For each column the name of the first known one that says the same; empty where none does."""
         if len(columns) < LEAST_STEPS or not self._names:
             return [""] * columns.shape[1]
-        same = np.abs(_standard(columns).T @ self._columns) > SAME
-        return [self._names[row.argmax()] if row.any() else "" for row in same]
+        found = np.abs(_standard(columns).T @ self._columns) > SAME
+        return [self._names[row.argmax()] if row.any() else "" for row in found]
+
+
+def is_turned(first: Columns, second: Columns) -> bool:
+    """True where two vectors are one in two frames: of the same length at every step."""
+    if first.shape != second.shape or first.shape[1] < 2 or len(first) < LEAST_STEPS:
+        return False
+    length, other = np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
+    return bool(np.allclose(length, other, rtol=ROUNDING, atol=ROUNDING * float(length.max())))
+
+
+def is_quaternion(columns: Columns) -> bool:
+    """True for four columns whose length is 1 at every step."""
+    return columns.shape[1] == 4 and bool(np.allclose(np.linalg.norm(columns, axis=1), 1.0, atol=ROUNDING))
 
 
 def _standard(columns: Columns) -> Columns:

@@ -33,17 +33,30 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
         return "The training ended before its first checkpoint."
     description = evidence.description
     rows: list[tuple[str, list[float | None]]] = [(component.name, list(component.values)) for component in components]
+    first, last = _end_shares(evidence)
+    shares = {name: f"  ({first[name]:.0%} → {last[name]:.0%})" for name in first}
     rows.append(("reward", [each.reward for each in evidence.checkpoints]))
     rows.append((f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints]))
     rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
     width = max(len(name) for name, _ in rows)
     lines = [
-        f"The training, in which exploration noise costs fitness: means between {len(evidence.checkpoints)} checkpoints over "
-        f"{evidence.checkpoints[-1].env_steps} environment steps, one seed. Components and reward: a step. Fitness: {description.fitness_doc}. "
+        f"The training, in which exploration noise costs fitness: means of {len(evidence.checkpoints)} parts of "
+        f"{evidence.checkpoints[-1].env_steps} environment steps, one seed. Components and reward: a step; in brackets a component's share of the "
+        f"reward's size in the first and the last part. Fitness: {description.fitness_doc}. "
         f"Episode length: control steps, {description.max_episode_length} at most."
     ]
-    lines += [f"{name:<{width}}  {' '.join(number(value) for value in values)}" for name, values in rows]
+    lines += [
+        f"{name:<{width}}  {' '.join(number(value) for value in values)}{shares.get(name, '')}" for name, values in rows
+    ]
     return "\n".join(lines)
+
+
+def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]:
+    """Each component's share of the reward's size up to the first checkpoint, and between the last two; empty where no points are known."""
+    ends = [each.env_steps for each in evidence.checkpoints]
+    first = [point for point in evidence.points if point.env_steps <= ends[0]]
+    last = [point for point in evidence.points if (ends[-2] if len(ends) > 1 else 0) < point.env_steps <= ends[-1]]
+    return (evidence.shares(first), evidence.shares(last)) if first and last else ({}, {})
 
 
 def number(value: float | None) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from eureka_agent.analysis.curves import TIME_OUT, Evidence
 from eureka_agent.analysis.reflection import number, reflection
-from eureka_agent.records import ComponentSummary, Diagnosis, DiagnosisFinding
+from eureka_agent.records import ComponentSummary, Diagnosis, DiagnosisFinding, EpisodeSummary
 
-_FINDINGS = "Findings (fitness as in the table, with exploration noise):"
+_FINDINGS = "Findings:"
 _SHORT = {
     "dead-component": "dead: {component}",
     "dominant-component": "dominated by {component}",
@@ -19,7 +19,7 @@ _SHORT = {
     "saturated-actions": "actions at their bounds",
     "not-a-number": "not a number",
     "no-learning": "learns nothing",
-    "still-improving": "still improving",
+    "still-improving": "rose late",
     "collapsed": "collapsed",
     "exploration-lost": "stopped exploring",
 }
@@ -69,23 +69,37 @@ def _policy_text(evidence: Evidence) -> str:
     episodes = evidence.evaluation.episodes
     values = [episode.fitness for episode in episodes]
     spread = f" (standard deviation between episodes {number(statistics.stdev(values))})" if len(values) > 1 else ""
-    which = f"The policy of checkpoint {evidence.kept + 1}" if evidence.kept is not None else "The policy"
+    kept = f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept"
+    which = "The policy at the last of these points" if evidence.kept is None else kept
     text = (
-        f"{which}, which was kept, acting without exploration noise in {len(episodes)} episodes: mean {fitness}{spread}, "
-        f"{number(min(values))} to {number(max(values))}; "
+        f"{which}, acting without exploration noise in {len(episodes)} episodes: mean {fitness}{spread}, "
+        f"{number(min(values))} to {number(max(values))}; {_early_ends(episodes)}"
     )
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
     if not early:
-        return f"{text}none ended early."
-    causes = Counter(episode.ended_by for episode in early)
-    ended = ", ".join(
-        f"{cause} {count}" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
-    )
-    text += f"{len(early)} ended early ({ended}), after {number(statistics.mean(episode.length for episode in early))} steps on average"
+        return f"{text}."
+    text += f", after {number(statistics.mean(episode.length for episode in early))} steps on average"
     if len(early) == len(episodes):
         return f"{text}."
     others = statistics.mean(episode.fitness for episode in episodes if episode.ended_by == TIME_OUT)
     return f"{text}, with a mean fitness of {number(statistics.mean(episode.fitness for episode in early))}; the others have {number(others)}."
+
+
+def endings_text(evidence: Evidence) -> str:
+    """Number and mean length of the evaluated episodes, and how many ended early, by cause; empty where none was evaluated."""
+    if evidence.evaluation is None or not evidence.evaluation.episodes:
+        return ""
+    episodes = evidence.evaluation.episodes
+    length = statistics.mean(episode.length for episode in episodes)
+    return f"{len(episodes)} episodes of {number(length)} steps on average, {_early_ends(episodes)}"
+
+
+def _early_ends(episodes: Sequence[EpisodeSummary]) -> str:
+    causes = Counter(episode.ended_by for episode in episodes if episode.ended_by != TIME_OUT)
+    ended = ", ".join(
+        f"{cause} {count}" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+    )
+    return f"{causes.total()} ended early ({ended})" if causes else "none ended early"
 
 
 def one_line(diagnosis: Diagnosis) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.episode_table import Episode, failed, trajectory_table
+from eureka_agent.analysis.episode_table import LEGEND, Episode, failed, length_of, trajectory_tables
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
@@ -45,17 +45,6 @@ def read_trajectories(
     return episodes
 
 
-def length_of(episode: Episode) -> int:
-    """Steps of an episode."""
-    return max((len(values) for values in episode.values() if values.ndim), default=0)
-
-
-def lasted(episodes: Mapping[str, Episode]) -> bool:
-    """True where neither of the recorded episodes ended by a failure; False where none is recorded, or its end is not."""
-    known = [episodes[name] for name in RECORDED if name in episodes]
-    return bool(known) and all("terminated" in episode and not failed(episode) for episode in known)
-
-
 def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription) -> str:
     """Losses of fitness of both episodes, then each with how it ended and its table, worst first."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
@@ -64,12 +53,16 @@ def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None
         for name, episode in shown.items()
         if "fitness" in episode and episode["fitness"].ndim == 1 and episode["fitness"].dtype.kind == "f"
     }
-    lost = losses_text(traces, description)
-    parts = [lost] if lost else []
-    for name, episode in shown.items():
-        ending = _ending(name, episode, evaluation)
-        parts.append(f"{name.capitalize()} episode{ending}:\n{trajectory_table(episode, description)}")
-    return "\n\n".join(parts)
+    tables, left_out = trajectory_tables(shown, description)
+    if tables.get("worst") == tables.get("best"):
+        tables["best"] = "as the worst one"
+    parts = [
+        losses_text(traces, description, [name for name, episode in shown.items() if failed(episode)]),
+        LEGEND if shown else "",
+        *(f"{name.capitalize()} episode{_ending(name, shown[name], evaluation)}:\n{tables[name]}" for name in shown),
+        f"In both episodes {left_out}" if left_out else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _ending(name: str, episode: Episode, evaluation: Evaluation | None) -> str:

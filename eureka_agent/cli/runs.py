@@ -90,7 +90,7 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     folder = attempt_folder(report.folder, chosen.id)
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    CleanConsole().print(render_attempt(chosen, points, folder, report.fitness_origin))
+    CleanConsole().print(render_attempt(chosen, report.settings.env_steps, points, folder, report.fitness_origin))
 
 
 def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,11 @@ from eureka_agent.cli.output import print_json, say
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
 
+if TYPE_CHECKING:
+    from eureka_agent.report.plain import PlainLog
+
+TICK_S = 1.0
+"""Seconds after which a log looks whether it has to tell of what is under way."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,8 +42,14 @@ class _Log:
     """Writes the plain lines of the events into the run's own log, from the first event on."""
 
     def __init__(self) -> None:
-        self._observer: Observer | None = None
+        self._observer: PlainLog | None = None
         self._handle: Any = None
+
+    def tick(self) -> None:
+        """Some time has passed."""
+        if self._observer is not None:
+            with suppress(OSError):
+                self._observer.tick()
 
     def __call__(self, event: Event) -> None:
         from eureka_agent.report.plain import PlainLog
@@ -93,6 +104,12 @@ class _View:
             with self._dropping():
                 self._view(event)
 
+    def tick(self) -> None:
+        """Some time has passed."""
+        if not self._console.quiet:
+            with self._dropping():
+                self._view.tick()
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """The terminal is free in the block."""
@@ -123,6 +140,14 @@ class Screen:
             observer(event)
 
 
+async def _tick(log: _Log, view: _View) -> None:
+    """Let time pass for both: a search that waits has no events."""
+    while True:
+        await asyncio.sleep(TICK_S)
+        log.tick()
+        view.tick()
+
+
 def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
     """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
     from eureka_agent.report.tables import render_end
@@ -139,7 +164,11 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has a closed terminal ignored
                 loop.add_signal_handler(number, main.cancel)
         with _View(console) as view:
-            return await work(Screen((log, folder), view))
+            ticking = asyncio.create_task(_tick(log, view))
+            try:
+                return await work(Screen((log, folder), view))
+            finally:
+                ticking.cancel()
 
     try:
         finished = asyncio.run(run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -20,9 +20,9 @@ from eureka_agent.worker.messages import Scored
 
 REVIEW = "review"
 """The step that a model makes."""
-DOUBTS = ("C307", "D313", "D314", "D315")
-"""Warnings that a reward may not say what its author meant: an argument without use, a total or a component that does not move, terms that are not
-the total's. A warning of speed is none: it depends on the machine."""
+DOUBTS = ("C307", "D313", "D315")
+"""Warnings that a reward may not say what its author meant: an argument without use, a total that does not move, terms that are not the total's. A component
+that does not move is none, which may act in skilled motion alone; nor is a warning of speed, which depends on the machine."""
 
 
 class RunsBehindTheWall(Protocol):
@@ -40,8 +40,8 @@ class RunsBehindTheWall(Protocol):
 class Reviews(Protocol):
     """Something that reads a reward against the task: `eureka_agent.critic.review.Reviewer`."""
 
-    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
-        """Findings on a source that has passed all other steps. Raises BudgetSpentError where no model may be asked any more."""
+    async def review(self, source: str, attempt: str, doubts: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Findings on a source that has passed all other steps. `doubts`: why it is read. Raises BudgetSpentError where no model may be asked any more."""
         ...
 
 
@@ -60,7 +60,7 @@ class Critic:
     ) -> None:
         """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass.
 
-        Without `review_all` it reads that alone which is `doubtful`.
+        Without `review_all` it reads that alone which has `doubts_of` it.
         """
         self._description = description
         self._runner = runner
@@ -118,11 +118,11 @@ class Critic:
         The same verdict where nobody reviews, where there is no reason to, where that was done before, and where the budget for models is spent. Raises
         LanguageModelError where the reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
         """
-        if self._reviewer is None or REVIEW in verdict.steps_run or not (self._review_all or doubtful(verdict)):
+        if self._reviewer is None or REVIEW in verdict.steps_run or not (self._review_all or doubts_of(verdict)):
             return verdict
         begin = time.monotonic()
         try:
-            found = await self._reviewer.review(source, attempt)
+            found = await self._reviewer.review(source, attempt, doubts_of(verdict))
         except BudgetSpentError:
             return verdict
         return verdict.model_copy(
@@ -170,6 +170,6 @@ class Critic:
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
 
 
-def doubtful(verdict: Verdict) -> bool:
-    """True where there is a reason to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
-    return any(finding.code in DOUBTS for finding in verdict.findings)
+def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
+    """The reasons to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
+    return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
@@ -39,12 +40,12 @@ class Reviewer:
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence, settings)
 
-    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
-        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read.
+    async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read. `doubts`: why it is asked for.
 
         Raises BudgetSpentError or LanguageModelError where no reply is to be had.
         """
-        order = ChatMessage("user", render("review_order.md", source=source))
+        order = ChatMessage("user", render("review_order.md", source=source, doubts=doubts))
         message = await self._seat.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
         review = None if unreadable else read_review(message.reply)

@@ -79,11 +79,13 @@ class DesignRequest:
     memory: tuple[ParentSummary, ...] = ()
     """Other attempts, best first, then those that racing stopped, shown with their code in short."""
     number: int = 1
-    """Number of the proposal in its generation, from 1. It stands in the prompt, so no two requests of a generation are the same."""
+    """Number of the proposal in its generation, from 1; with the angle it makes the requests of a generation differ."""
     angle: int = 0
     """Number of the proposal in the run, from 0: it chooses the angle, or the focus, that tells it from its neighbours."""
     seed_spread: float | None = None
-    """Standard deviation between trainings of the same reward from different seeds, pooled over this run's; None where none was repeated."""
+    """Standard deviation between trainings of the same reward from different seeds, pooled over this run's attempts and baselines; None where none
+    was repeated.
+    """
     siblings: tuple[str, ...] = ()
     """Sources already proposed in this iteration, not to be repeated. Empty where proposals are asked for concurrently."""
     attempt: str = ""

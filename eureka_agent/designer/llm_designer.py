@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eureka_agent.designer.differences import compact
-from eureka_agent.designer.interface import DesignRequest, Rejection
+from eureka_agent.designer.interface import DesignRequest, ParentSummary, Rejection
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
@@ -20,6 +21,8 @@ REPLY_NOTES = {
     FinishReason.CUT_OFF: "The reply was cut off at the bound on tokens.",
     FinishReason.REFUSED: "The model refused to answer.",
 }
+STANDARD_ERRORS = 2.0
+"""Difference of two means that counts, in its standard errors by the spread between seeds: 95 % of equal ones differ by less."""
 LONGEST_ANSWER_SHOWN = 20_000
 """Characters of a rejected answer that the model is shown again; of a longer one it is shown the source, or the beginning."""
 
@@ -68,17 +71,48 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         siblings=request.siblings,
         number=request.number,
         angle=request.angle,
-        seed_spread=request.seed_spread,
         falls=bool(request.description.termination_causes),
         codes={other.id: compact(other.source) for other in request.memory},
     )
-    if request.references:
-        order = f"{render('parts/references.md', references=request.references)}\n{order}"
+    if known := _known_scores(request):
+        order = f"{known}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):
         refused = request.rejections[-1].proposal.finish_reason == FinishReason.REFUSED
         order = f"{order}\n{render('again.md', refused=refused)}"
     system = system_message("system.md", request.description, request.sentence, request.settings)
     return system, ChatMessage("user", order)
+
+
+def _known_scores(request: DesignRequest) -> str:
+    """Figures to compare a fitness with: baselines, the spread between seeds, and where the task is solved, unless all that is shown is past that."""
+    shown = [each for each in (*request.parents, *request.memory) if each.fitness is not None]
+    trained = [each for each in shown if not each.stopped]
+    solved = request.description.success_fitness
+    is_past = (
+        bool(shown) and solved is not None and all(each.fitness >= solved for each in shown if each.fitness is not None)
+    )
+    if not request.references and not request.seed_spread and (solved is None or is_past):
+        return ""
+    return render(
+        "parts/references.md",
+        references=request.references,
+        progress=min((each.progress for each in trained), default=1.0),
+        seed_spread=request.seed_spread,
+        alike=_not_told_apart(trained, request.seed_spread or 0.0),
+        solved=None if is_past else solved,
+    )
+
+
+def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[str]:
+    """Ids of the best of these and of those that are within two standard errors of it, best first; none where there is no other."""
+    order = sorted(attempts, key=lambda each: -(each.fitness or 0.0))
+    alike = [
+        each.id
+        for each in order
+        if (order[0].fitness or 0.0) - (each.fitness or 0.0)
+        < STANDARD_ERRORS * spread * math.sqrt(sum(1 / max(1, len(one.fitness_per_seed)) for one in (order[0], each)))
+    ]
+    return list(dict.fromkeys(alike)) if len(set(alike)) > 1 else []
 
 
 def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:

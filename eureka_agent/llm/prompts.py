@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +64,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (facts, batch_shape, clipped, deviation, fenced, mean_text, number, one_line, quoted, short_number):
+    for filter_ in (facts, batch_shape, clipped, fenced, mean_text, number, one_line, quoted, short_number):
         templates.filters[filter_.__name__] = filter_
     return templates
 
@@ -99,11 +97,6 @@ def fenced(text: str, language: str = "") -> str:
 def quoted(text: str, limit: int) -> str:
     """At most `limit` characters of what somebody else wrote, every line marked as a quotation."""
     return "\n".join(f"> {line}".rstrip() for line in clipped(text.strip(), limit).split("\n"))
-
-
-def deviation(values: Sequence[float]) -> float:
-    """Sample standard deviation (n - 1) of two values at least."""
-    return statistics.stdev(values)
 
 
 def number(value: float | None) -> str:

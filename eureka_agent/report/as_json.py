@@ -109,6 +109,7 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
         "trainings": _trainings(attempt),
+        "rungs": [{"env_steps": score.env_steps, "fitness": finite(score.fitness)} for score in attempt.rungs],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
         "seed": attempt.seed,
         "retries": attempt.retries,

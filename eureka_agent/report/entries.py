@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from eureka_agent.records import BASELINES, Attempt, CurvePoint, Score, Stage
-from eureka_agent.report.events import TrainingKind
+from eureka_agent.records import BASELINES, Attempt, CurvePoint, Outcome, RungScore, Score, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.events import TrainingKind, Wait
 from eureka_agent.report.sparkline import History
+
+TIME_OUT = "time_out"
+"""How an episode ends that nothing ended before its time."""
 
 
 @dataclass
@@ -23,6 +28,10 @@ class TrainingView:
     fitness: float | None = None
     """The last one known."""
     history: History = field(default_factory=History)
+    waits_for: Wait | Literal[""] = ""
+    """At a rung; empty while it trains, and before that."""
+    waits_since: float = 0.0
+    """When it came to that rung, on the view's clock."""
 
     @property
     def is_baseline(self) -> bool:
@@ -30,15 +39,23 @@ class TrainingView:
 
     def add(self, points: tuple[CurvePoint, ...]) -> None:
         """Take over new points of the curve."""
+        if points:
+            self.waits_for = ""
         for point in points:
             if point.fitness is not None:
                 self.fitness = point.fitness
             self.history.append(self.fitness)  # no episode ended: the curve goes on level
             self.env_steps = max(self.env_steps, point.env_steps)
 
+    def wait(self, waits_for: Wait, now: float) -> None:
+        """Wait at a rung from `now` on, or for something else there."""
+        if not self.waits_for:
+            self.waits_since = now
+        self.waits_for = waits_for
+
     def restart(self) -> None:
         """Forget the curve: the training starts from its first step."""
-        self.env_steps, self.fitness, self.history = 0, None, History()
+        self.env_steps, self.fitness, self.history, self.waits_for = 0, None, History(), ""
 
 
 @dataclass(frozen=True)
@@ -89,15 +106,58 @@ def standing(attempt: Attempt) -> Standing:
         fitness=attempt.fitness,
         seeds=len(attempt.fitness_per_seed),
         episode_length=length,
-        remark=remark(attempt),
+        remark=_first_finding(attempt),
     )
 
 
-def remark(attempt: Attempt) -> str:
-    """The one line that says most about an attempt: its first finding, or why it ended."""
-    if attempt.diagnosis is not None and attempt.diagnosis.findings:
-        return attempt.diagnosis.findings[0].message
-    return attempt.reason or first_error(attempt)
+def remark(attempt: Attempt, env_steps: int) -> str:
+    """The one line that says most about an attempt: why it came to nothing, or its first finding. `env_steps`: those of a whole training."""
+    reached = rung_reached(attempt)
+    if attempt.stage is Stage.STOPPED and reached is not None:  # the score has a column of its own
+        reason = attempt.reason.removeprefix(f"fitness {wording.number(reached.fitness)}, ")
+        return f"{reason} at {_share(reached, env_steps)}"
+    return _first_finding(attempt) if attempt.stage is Stage.TRAINED else attempt.reason or first_error(attempt)
+
+
+def fitness_words(attempt: Attempt, env_steps: int) -> str:
+    """An attempt's fitness; `7.89 at 70 %` where no training came to its end, after so much of which it was worth that."""
+    reached = rung_reached(attempt)
+    if reached is None:
+        return wording.number(attempt.fitness)
+    return f"{wording.number(reached.fitness)} at {_share(reached, env_steps)}"
+
+
+def why_stopped(attempt: Attempt, env_steps: int) -> str:
+    """`at 70 %: fitness 7.89, clearly behind the median of 14.05`, to follow "stopped"."""
+    reached = rung_reached(attempt)
+    return attempt.reason if reached is None else f"at {_share(reached, env_steps)}: {attempt.reason}"
+
+
+def rung_reached(attempt: Attempt) -> RungScore | None:
+    """The last rung at which an attempt was scored that has no fitness; None where it has one, or no score."""
+    known = [score for score in attempt.rungs if score.fitness is not None]
+    return known[-1] if known and attempt.fitness is None else None
+
+
+def _share(score: RungScore, env_steps: int) -> str:
+    return f"{round(100 * score.env_steps / env_steps)} %"
+
+
+def early_ends(outcome: Outcome) -> str:
+    """`12 of 32 ended early (torso_too_low 12)`: of the episodes that a fitness is the mean of. Empty where nobody counted them."""
+    episodes = sum(outcome.ended_by.values())
+    early = {cause: count for cause, count in outcome.ended_by.items() if cause != TIME_OUT}
+    if not early:
+        return f"none of {episodes} ended early" if episodes else ""
+    causes = sorted(early.items(), key=lambda item: (-item[1], item[0]))
+    return (
+        f"{sum(early.values())} of {episodes} ended early ({', '.join(f'{cause} {count}' for cause, count in causes)})"
+    )
+
+
+def _first_finding(attempt: Attempt) -> str:
+    findings = attempt.diagnosis.findings if attempt.diagnosis is not None else ()
+    return findings[0].message if findings else ""
 
 
 def first_error(attempt: Attempt) -> str:

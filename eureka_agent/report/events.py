@@ -12,6 +12,8 @@ from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
 """Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh seed, or one of the two baselines."""
+Wait = Literal["review", "others", "slot"]
+"""What a training waits for that has paused at a rung: its review, the comparison with the others, and then a slot in which it goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,14 @@ class TrainingProgress:
 
     job: str
     points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingWaits:
+    """A training has paused at a rung, or waits for something else there from now on; its next points say that it goes on."""
+
+    job: str
+    waits_for: Wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +222,7 @@ Event = (
     | Judged
     | TrainingQueued
     | TrainingProgress
+    | TrainingWaits
     | TrainingEnded
     | TrainingRetried
     | TrainingResumed

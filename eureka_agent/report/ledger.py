@@ -16,6 +16,10 @@ from eureka_agent.report import wording
 
 NO_ATTEMPT = "(none)"
 
+SUMMED_TIME = (
+    "Times are sums over the requests, of which several can be under way at once: they can be longer than the run."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerLine:
@@ -30,7 +34,7 @@ class LedgerLine:
     cached_tokens: int
     completion_tokens: int
     seconds: float
-    """Time that the replies took, one after the other."""
+    """Sum of the times that the replies took; several may have been under way at once."""
     money: Decimal | None
     """US dollars; None where that of any request is unknown."""
 
@@ -107,7 +111,7 @@ def render_ledger(account: Ledger) -> RenderableType:
         return Text("no LLM was asked")
     by_role = _table("who asked", "model", [*account.by_role, account.total])
     by_attempt = _table("attempt", "", account.by_attempt)
-    parts: list[RenderableType] = [by_role, Text(), by_attempt]
+    parts: list[RenderableType] = [by_role, Text(), by_attempt, Text(), Text(SUMMED_TIME)]
     if account.total.uncounted:
         replies = wording.plural(account.total.uncounted, "reply", "replies")
         parts += [
@@ -130,7 +134,7 @@ def _table(title: str, second: str, lines: Sequence[LedgerLine]) -> Table:
     if second:
         table.add_column(second, overflow="fold")
     cached = any(line.cached_tokens for line in lines)  # else a column of zeros
-    for name in ("requests", "prompt", *(["of it cached"] if cached else []), "reply", "time", "cost"):
+    for name in ("requests", "prompt", *(["of it cached"] if cached else []), "reply", "summed time", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         cells = [

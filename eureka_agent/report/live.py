@@ -35,6 +35,10 @@ class ProgressView(Protocol):
         """Leaves the terminal to somebody else for a while."""
         ...
 
+    def tick(self) -> None:
+        """Some time has passed, whether or not there was an event."""
+        ...
+
     def __enter__(self) -> ProgressView: ...
 
     def __exit__(
@@ -94,6 +98,9 @@ class LiveView:
     ) -> None:
         self._live.transient = self.view.ended is not None and self.view.ended.status is RunStatus.FINISHED
         self._live.stop()
+
+    def tick(self) -> None:
+        """Nothing is to be done: the view draws itself."""
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
-from eureka_agent.records import BASELINES, Attempt, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, Outcome, Score, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import first_error, remark
+from eureka_agent.report.entries import early_ends, first_error, fitness_words, remark, rung_reached
 from eureka_agent.report.fitness import fitness_facts
-from eureka_agent.report.ledger import Ledger, format_money
+from eureka_agent.report.ledger import SUMMED_TIME, Ledger, format_money
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import common_scale, sparkline
@@ -43,7 +43,7 @@ def markdown(report: RunReport) -> str:
         _section("Scores", _scores(report)),
         _section("The best reward function", _best(report)),
         _section("Fitness per iteration", _iterations(report.attempts)),
-        _section("All attempts", _attempts(report.attempts)),
+        _section("All attempts", _attempts(report)),
         _section("What the critic threw out", _rejected(report.attempts)),
         _section("Cost", _cost(report)),
         _section("Settings", _settings(report)),
@@ -115,7 +115,6 @@ def _best(report: RunReport) -> str:
     if best is None:
         return ""
     first = "first " if best.repeats else ""
-    solved = best.outcome.success_rate if best.outcome is not None else None
     parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
     if best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{quoted(best.proposal.reasoning)}")
@@ -132,12 +131,21 @@ def _best(report: RunReport) -> str:
         values = [value for value in best.diagnosis.fitness_values if value is not None]
         curve = sparkline(best.diagnosis.fitness_values, BAR_WIDTH)
         parts.append(
-            f"Fitness over its {first}training: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
+            f"Fitness over its {first}training, with exploration noise: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
             f"highest {wording.number(max(values))}."
         )
-    if solved is not None:
-        parts.append(f"{solved:.0%} of the episodes of that training's policy solved the task.")
+    if best.outcome is not None and best.outcome.evaluation_episodes:
+        parts.append(_episodes(best.outcome, first))
     return "\n\n".join(parts)
+
+
+def _episodes(outcome: Outcome, first: str) -> str:
+    """Sentence on the episodes that a training's fitness is the mean of."""
+    facts = [f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}", escaped(early_ends(outcome))]
+    if outcome.success_rate is not None:
+        facts.append(f"{outcome.success_rate:.0%} solved the task")
+    episodes = wording.plural(outcome.evaluation_episodes, "episode")
+    return f"The policy of its {first}training, acting without noise in {episodes}: {', '.join(filter(None, facts))}."
 
 
 def _iterations(attempts: Sequence[Attempt]) -> str:
@@ -156,14 +164,16 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
     scale = common_scale(map(sorted, fitness.values()), SPREAD_WIDTH)
     lines = []
     for iteration, values in sorted(fitness.items()):
+        broken_off = _broken_off(by_iteration[iteration])
         if not values:
-            lines.append(f"{iteration + 1:>3}  nothing trained")
+            lines.append(f"{iteration + 1:>3}  nothing trained{f': {broken_off}' if broken_off else ''}")
             continue
         bar = "█" * max(1, round((max(values) - lowest) / span * BAR_WIDTH))
         spread = sparkline(sorted(values), SPREAD_WIDTH, scale=scale)
         lines.append(
             f"{iteration + 1:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(max(values))}, "
             f"median {wording.number(statistics.median(values))}, all {spread}"
+            + (f" ({broken_off} left out)" if broken_off else "")
         )
     return (
         fenced("\n".join(lines))
@@ -171,22 +181,34 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
     )
 
 
-def _attempts(attempts: Sequence[Attempt]) -> str:
-    if not attempts:
+def _broken_off(attempts: Sequence[Attempt]) -> str:
+    """`2 stopped, 1 failed`: attempts of an iteration that have no fitness, rejected ones apart."""
+    stages = Counter(attempt.stage for attempt in attempts if attempt.fitness is None)
+    parts = [f"{stages[stage]} {stage.value}" for stage in (Stage.STOPPED, Stage.FAILED) if stages[stage]]
+    return ", ".join(parts)
+
+
+def _attempts(report: RunReport) -> str:
+    if not report.attempts:
         return ""
+    env_steps = report.settings.env_steps
     rows = [
         [
             attempt.id,
             wording.words(attempt.proposal.operator.value),
             ", ".join(attempt.proposal.parents),
             attempt.stage.value,
-            wording.number(attempt.fitness),
+            fitness_words(attempt, env_steps),
             str(len(attempt.fitness_per_seed) or ""),
-            remark(attempt),
+            remark(attempt, env_steps),
         ]
-        for attempt in attempts
+        for attempt in report.attempts
     ]
-    return table(["attempt", "operator", "parents", "stage", "fitness", "seeds", "reason or first finding"], rows)
+    titles = ["attempt", "operator", "parents", "stage", "fitness", "seeds", "reason or first finding"]
+    note = "Fitness is of policies that act without exploration noise; what a finding says of a training's curves is with it."
+    if any(map(rung_reached, report.attempts)):
+        note += " A fitness `at` a percentage is a policy's score after that part of a training which did not come to its end."
+    return f"{table(titles, rows)}\n\n{note}"
 
 
 def _rejected(attempts: Sequence[Attempt]) -> str:
@@ -240,10 +262,10 @@ def _ledger(account: Ledger) -> str:
         "tokens of prompts",
         "of them cached",
         "tokens of replies",
-        "time",
+        "summed time",
         "cost",
     ]
-    return "\n\n" + table(titles, rows)
+    return f"\n\n{table(titles, rows)}\n\n{SUMMED_TIME}"
 
 
 def _settings(report: RunReport) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 RATE_WINDOW_S = 20.0
-"""Steps per second are those of this many last seconds."""
+"""Steps per second are those of this many last seconds of training."""
 
 
 class Pace:
@@ -22,10 +22,13 @@ class Pace:
         """Seconds, and env steps that baselines made meanwhile."""
         self._pause: tuple[int, float, int] | None = None
         """Generation, beginning and env steps then."""
+        self._idle = 0.0
+        """Seconds in which nothing trained."""
+        self._idle_since: float | None = None
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last `RATE_WINDOW_S` seconds; None before there are two marks."""
+        """Over the last `RATE_WINDOW_S` seconds in which something trained; None before there are two marks."""
         if len(self._marks) < 2:
             return None
         (begin, steps_before), (end, steps_after) = self._marks[0], self._marks[-1]
@@ -38,10 +41,18 @@ class Pace:
 
     def mark(self, now: float, env_steps: int) -> None:
         """So many env steps are made at `now`."""
-        if not self._marks or now > self._marks[-1][0]:
-            self._marks.append((now, env_steps))
-        while len(self._marks) > 2 and now - self._marks[0][0] > RATE_WINDOW_S:
+        self.train(now, True)
+        trained = now - self._idle
+        if not self._marks or trained > self._marks[-1][0]:
+            self._marks.append((trained, env_steps))
+        while len(self._marks) > 2 and trained - self._marks[0][0] > RATE_WINDOW_S:
             self._marks.popleft()
+
+    def train(self, now: float, anything: bool) -> None:
+        """From `now` on something trains, or nothing does."""
+        if self._idle_since is not None:
+            self._idle += now - self._idle_since
+        self._idle_since = None if anything else now
 
     def interrupt(self, earlier_steps: int = 0) -> None:
         """The number of env steps jumps, by `earlier_steps` that took none of the time since the first training."""

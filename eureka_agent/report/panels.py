@@ -52,7 +52,7 @@ def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii
     wanted += [_with_heading(min(len(discarded), 4)), len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
-        lambda room: training_lines(view, trainings, width, room, ascii_only=ascii_only),
+        lambda room: training_lines(view, trainings, now, width, room, ascii_only=ascii_only),
         lambda room: leaderboard_lines(view.leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
         lambda room: discarded_lines(discarded, width, room),
@@ -134,7 +134,7 @@ def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
 
 
 def training_lines(
-    view: SearchView, trainings: list[TrainingView], width: int, room: int, *, ascii_only: bool = False
+    view: SearchView, trainings: list[TrainingView], now: float, width: int, room: int, *, ascii_only: bool = False
 ) -> list[Line]:
     """The running trainings with their curves; those shown keep the order in which they started."""
     shown, hidden = _cut(trainings, room - 2)
@@ -164,8 +164,11 @@ def training_lines(
         row: list[str | Line] = [training.label, wording.words(training.role), wording.number(training.fitness)]
         row += [curve] if curve_width else []
         cells.append([*row, *([[(full, "green"), (empty, "dim"), (steps, "")]] if left >= 0 else [])])
-    waiting = f", {len(view.queued)} waiting" if view.queued else ""
-    lines = [_heading(f"{wording.plural(len(view.running), 'training')} now{waiting}", width)]
+    activity = view.activity
+    waiting = f", {text}" if (text := activity.waiting(now)) else ""
+    title = f"{wording.plural(activity.training, 'training')} now{waiting}"
+    note = " (fitness with exploration noise)"
+    lines = [_heading(title + note if len(title + note) <= width - 4 else title, width)]
     return lines + rows(columns, cells, width) + _more(hidden, "training")
 
 

@@ -1,7 +1,10 @@
-"""One log line per event, with the elapsed time, for pipes, CI logs and terminals without cursor control."""
+"""A log of the events and of what is under way, with the elapsed time, for pipes, CI logs and terminals without cursor control."""
 
 from __future__ import annotations
 
+import math
+import re
+import textwrap
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +15,7 @@ from rich.console import Console
 from eureka_agent.llm.text import printable
 from eureka_agent.records import Attempt, Repeat, RunStatus, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.entries import first_error, remark
+from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.events import (
     AttemptEnded,
     AttemptRepeated,
@@ -34,14 +37,21 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingResumed,
     TrainingRetried,
+    TrainingWaits,
 )
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.report.state import SearchView
 
-PROGRESS_INTERVAL_S = 10.0
-"""Seconds between two lines about trainings under way."""
+PROGRESS_INTERVAL_S = 60.0
+"""Seconds between two lines about what is under way."""
+SHORT_INTERVAL_S = 10.0
+"""The same in the first minute, and where what runs has changed."""
+LINE_WIDTH = 160
+"""Characters of a line; what is longer goes on in the next one."""
+TIME_WIDTH = len("[    0.0 s] ")
+_CODE = re.compile("`[^`]*`")
 
 
 class PlainLog:
@@ -51,7 +61,8 @@ class PlainLog:
         self._console = console
         self._clock = clock
         self.view = SearchView()
-        self._last_progress: float | None = None
+        self._first_progress = self._last_progress = math.nan
+        self._last_counts: tuple[int, ...] = ()
 
     def __enter__(self) -> PlainLog:
         return self
@@ -62,35 +73,75 @@ class PlainLog:
         return None
 
     def paused(self) -> AbstractContextManager[object]:
-        """Lines are written when something happens, so nothing is to be done."""
+        """Nothing is to be done: lines do not hold the terminal."""
         return nullcontext()
 
     def __call__(self, event: Event) -> None:
         now = self._clock()
         self.view.apply(event, now)
-        text = self._progress_line(now) if isinstance(event, TrainingProgress) else event_line(event, self.view)
-        if text:
-            line = f"[{self.view.elapsed(now):7.1f} s] {' '.join(printable(text).split())}\n"
-            self._console.file.write(line if self._console.encoding.startswith("utf") else to_ascii(line))
-            self._console.file.flush()
+        if isinstance(event, TrainingProgress):
+            self._write_progress(now)
+        self._write(event_line(event, self.view), now)
+        if isinstance(event, RunStarted):
+            self._write(metric_sentence(event.description, event.fitness_origin), now)
 
-    def _progress_line(self, now: float) -> str:
-        if self._last_progress is None:
-            self._last_progress = now
-        if now - self._last_progress < PROGRESS_INTERVAL_S:
-            return ""
-        self._last_progress = now
-        view = self.view
-        rate, left = view.steps_per_second, view.seconds_left(now)
-        parts = [
-            f"{wording.plural(len(view.running), 'training')} running, {len(view.queued)} waiting",
-            f"{wording.plural(view.requests.pending, 'reply', 'replies')} awaited" if view.requests.pending else "",
-            f"{view.trainings_done} of {view.trainings_total} done",
-            f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps",
-            f"{wording.count(rate)} steps/s" if rate is not None else "",
-            f"about {wording.duration(left)} left" if left is not None else "",
-        ]
-        return ", ".join(part for part in parts if part)
+    def tick(self) -> None:
+        """Tell of what is under way where that is due: to be called every second or so, since a search that waits has no events."""
+        self._write_progress(self._clock())
+
+    def _write_progress(self, now: float) -> None:
+        if math.isnan(self._first_progress):
+            self._first_progress = self._last_progress = now
+        if self.view.ended is not None or now - self._last_progress < SHORT_INTERVAL_S:
+            return
+        activity = self.view.activity
+        counts = (activity.training, activity.for_a_slot, activity.at_a_rung, self.view.requests.pending)
+        in_first_minute = now - self._first_progress <= PROGRESS_INTERVAL_S
+        if in_first_minute or counts != self._last_counts or now - self._last_progress >= PROGRESS_INTERVAL_S:
+            self._last_progress, self._last_counts = now, counts
+            self._write(progress_line(self.view, now), now)
+
+    def _write(self, text: str, now: float) -> None:
+        """Write `text` in lines that all begin with the time; no code in it is broken."""
+        begin = f"[{self.view.elapsed(now):7.1f} s] "
+        whole = _CODE.sub(lambda code: code[0].replace(" ", "\0"), " ".join(printable(text).split()))
+        for line in textwrap.wrap(
+            whole,
+            LINE_WIDTH,
+            initial_indent=begin,
+            subsequent_indent=f"{begin}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        ):
+            line = line.replace("\0", " ") + "\n"
+            self._console.file.write(line if self._console.encoding.startswith("utf") else to_ascii(line))
+        self._console.file.flush()
+
+
+def progress_line(view: SearchView, now: float) -> str:
+    """What trains, what is waited for and since when, and how far the search is; empty where nothing has begun."""
+    room = LINE_WIDTH - TIME_WIDTH
+    if view.run is None:
+        return view.requests.awaited(now, room)
+    rate, left, activity = view.steps_per_second, view.seconds_left(now), view.activity
+    steps = f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps"
+    parts = [
+        f"{wording.plural(activity.training, 'training')} running" if activity.training else "nothing is training",
+        activity.waiting(now),
+        f"{view.trainings_done} of {view.trainings_total} done",
+        steps,
+        f"{wording.count(rate)} steps/s" if rate is not None else "",
+        f"about {wording.duration(left)} left" if left is not None else "",
+    ]
+    shortest = view.requests.awaited(now, 0)
+    if shortest and len(_line(parts)) + 2 + len(shortest) > room:
+        parts.remove(steps)
+    awaited = view.requests.awaited(now, room - len(_line(parts)) - 2)
+    return f"{_line(parts)}; {awaited}" if awaited else _line(parts)
+
+
+def _line(parts: list[str]) -> str:
+    return ", ".join(filter(None, parts))
 
 
 def event_line(event: Event, view: SearchView) -> str:
@@ -99,8 +150,7 @@ def event_line(event: Event, view: SearchView) -> str:
         case RunStarted():
             verb = "resumes" if event.resumed else "starts"
             place = f"{event.description.environment}, task {event.description.task}"
-            metric = metric_sentence(event.description, event.fitness_origin)
-            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall}); {metric}"
+            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall})"
         case IterationStarted():
             total = view.run.settings.iterations if view.run is not None else "?"
             again = f", round {event.round + 1}" if event.round else ""
@@ -110,7 +160,7 @@ def event_line(event: Event, view: SearchView) -> str:
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
-            return _attempt_ended(event.attempt)
+            return _attempt_ended(event.attempt, view.env_steps_per_training)
         case ConfirmationStarted():
             names = ", ".join(attempt.id for attempt in event.attempts)
             trainings = wording.plural(event.trainings, "training")
@@ -157,7 +207,7 @@ def event_line(event: Event, view: SearchView) -> str:
             return f"run {event.status.value}{message}{report}"
         case Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text
-        case RequestStarted() | Proposed() | TrainingQueued() | TrainingProgress() | TrainingEnded():
+        case RequestStarted() | Proposed() | TrainingQueued() | TrainingProgress() | TrainingWaits() | TrainingEnded():
             return ""
 
 
@@ -184,18 +234,14 @@ def _judged(attempt: Attempt) -> str:
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
-def _attempt_ended(attempt: Attempt) -> str:
+def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
     match attempt.stage:
         case Stage.TRAINED:
-            note = remark(attempt)
-            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})" + (
-                f"; {note}" if note else ""
-            )
+            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})"
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
         case Stage.STOPPED:
-            steps = attempt.outcome.env_steps if attempt.outcome is not None else 0
-            return f"{attempt.id} stopped at {wording.count(steps)} env steps: {attempt.reason}"
+            return f"{attempt.id} stopped {why_stopped(attempt, env_steps)}"
     return ""
 
 

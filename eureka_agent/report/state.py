@@ -6,7 +6,16 @@ from collections import defaultdict, deque
 
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Score, Stage
-from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView, first_error, standing
+from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
+from eureka_agent.report.entries import (
+    Discarded,
+    SeedScores,
+    Standing,
+    TrainingView,
+    first_error,
+    standing,
+    why_stopped,
+)
 from eureka_agent.report.events import (
     AttemptEnded,
     AttemptRepeated,
@@ -29,6 +38,7 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingResumed,
     TrainingRetried,
+    TrainingWaits,
 )
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
@@ -102,14 +112,23 @@ class SearchView:
         return self._finished_steps + self._running_steps
 
     @property
+    def env_steps_per_training(self) -> int:
+        return self.run.settings.env_steps if self.run is not None else 1
+
+    @property
     def env_steps_total(self) -> int:
-        per_training = self.run.settings.env_steps if self.run is not None else 0
-        return self._finished_steps + max(0, self.trainings_total - self.trainings_done) * per_training
+        to_come = max(0, self.trainings_total - self.trainings_done)
+        return self._finished_steps + to_come * self.env_steps_per_training
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last seconds; None before that can be told."""
-        return self._pace.steps_per_second
+        """Over the last seconds in which something trained; None before that can be told, and while nothing trains."""
+        return None if self.activity.stands_still else self._pace.steps_per_second
+
+    @property
+    def activity(self) -> Activity:
+        """What the trainings do now."""
+        return activity(self.running.values(), self.queued.values())
 
     def elapsed(self, now: float) -> float:
         """Seconds that the run has taken, those of earlier processes included."""
@@ -134,8 +153,11 @@ class SearchView:
             self.started_at, self._untouched = now, False
         self._take_over(event, now)
         candidates = (*self.running.values(), *self.queued.values())
-        stands_still = self.requests.pending > 0 and all(training.is_baseline for training in candidates)
+        stands_still = self.requests.pending > 0 and all(
+            training.is_baseline or training.waits_for in AT_A_RUNG for training in candidates
+        )
         self._pace.wait(now, self.env_steps_done, max(self._plans, default=None) if stands_still else None)
+        self._pace.train(now, not self.activity.stands_still)
 
     def _take_over(self, event: Event, now: float) -> None:
         match event:
@@ -159,6 +181,10 @@ class SearchView:
                 self._queued(event)
             case TrainingProgress():
                 self._progress(event, now)
+            case TrainingWaits():
+                training = self.running.get(event.job) or self.queued.get(event.job)
+                if training is not None:
+                    training.wait(event.waits_for, now)
             case TrainingRetried():
                 self._retried(event)
             case TrainingResumed():
@@ -241,7 +267,11 @@ class SearchView:
         else:
             self.failed += 1
         self._ended_attempts.add(attempt.id)
-        reason = (first_error(attempt) or attempt.reason) if by_critic else attempt.reason
+        reason = attempt.reason
+        if by_critic:
+            reason = first_error(attempt) or reason
+        elif attempt.stage is Stage.STOPPED:
+            reason = why_stopped(attempt, self.env_steps_per_training)
         self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage))
 
     def _queued(self, event: TrainingQueued) -> None:

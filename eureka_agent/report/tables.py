@@ -18,7 +18,7 @@ from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, V
 from eureka_agent.report import wording
 from eureka_agent.report.console import unwrapped
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import remark
+from eureka_agent.report.entries import early_ends, fitness_words, remark, rung_reached
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.run_report import RunReport
@@ -28,6 +28,8 @@ from eureka_agent.report.verdict import verdict
 CURVE_WIDTH = 24
 WIDE_RUNS = 110
 """Columns from which a list of runs has room for their whole names."""
+WIDE_ATTEMPTS = 100
+"""Columns from which a table of attempts has room for parents and seeds."""
 LONGEST_TASK = 100
 """Characters of a sentence that a list of runs shows, however wide it is."""
 WRITTEN_MARK = "*"
@@ -110,7 +112,7 @@ def render_run(report: RunReport) -> RenderableType:
     if report.best is not None:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
-        parts += [render_attempts(report.attempts), Text()]
+        parts += [_AttemptsTable(report.attempts, report.settings.env_steps), Text()]
     parts += _cost(report)
     if _report_file(report).is_file():
         parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
@@ -182,33 +184,46 @@ def _per_seed(score: Score) -> str:
     return values + (" (from the cache)" if score.cached else "")
 
 
-def render_attempts(attempts: Sequence[Attempt]) -> Table:
-    """Every attempt on one line."""
-    table = _table()
-    table.add_column("attempt", style="bold", no_wrap=True)
-    table.add_column("operator", no_wrap=True)
-    table.add_column("parents", no_wrap=True)
-    table.add_column("stage", no_wrap=True)
-    table.add_column("fitness", justify="right", no_wrap=True)
-    table.add_column("seeds", justify="right", no_wrap=True)
-    table.add_column("reason or first finding", ratio=1)
-    for attempt in attempts:
-        table.add_row(
-            attempt.id,
-            wording.words(attempt.proposal.operator.value),
-            " ".join(attempt.proposal.parents),
-            Text(attempt.stage.value, STAGE_STYLES[attempt.stage]),
-            wording.number(attempt.fitness),
-            str(len(attempt.fitness_per_seed) or ""),
-            Text(remark(attempt), overflow="ellipsis", no_wrap=True),
-        )
-    return table
+class _AttemptsTable:
+    """Every attempt with what there is to say of it, broken between words; a narrow one leaves parents and seeds out."""
+
+    def __init__(self, attempts: Sequence[Attempt], env_steps: int) -> None:
+        """`env_steps`: those of a whole training."""
+        self._attempts, self._env_steps = attempts, env_steps
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= WIDE_ATTEMPTS
+        table = _table()
+        table.add_column("attempt", style="bold", no_wrap=True)
+        for title in ("operator", "parents", "stage") if wide else ("operator", "stage"):
+            table.add_column(title, no_wrap=True)
+        for title in ("fitness", "seeds") if wide else ("fitness",):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("reason or first finding", ratio=1)
+        for attempt in self._attempts:
+            table.add_row(
+                attempt.id,
+                wording.words(attempt.proposal.operator.value),
+                *([" ".join(attempt.proposal.parents)] if wide else []),
+                Text(attempt.stage.value, STAGE_STYLES[attempt.stage]),
+                fitness_words(attempt, self._env_steps),
+                *([str(len(attempt.fitness_per_seed) or "")] if wide else []),
+                Text(remark(attempt, self._env_steps)),
+            )
+        yield table
 
 
 def render_attempt(
-    attempt: Attempt, points: Sequence[CurvePoint] = (), folder: Path | None = None, fitness_origin: str = ""
+    attempt: Attempt,
+    env_steps: int,
+    points: Sequence[CurvePoint] = (),
+    folder: Path | None = None,
+    fitness_origin: str = "",
 ) -> RenderableType:
-    """One attempt: where it came from, source, verdict, curves, reflection. `points`: its curves, where it was trained."""
+    """One attempt: where it came from, source, verdict, curves, reflection.
+
+    `env_steps`: those of a whole training. `points`: the attempt's curves, where it was trained.
+    """
     parents = ", ".join(attempt.proposal.parents)
     origin = wording.words(attempt.proposal.operator.value) + (f" from {parents}" if parents else "")
     facts = [origin, f"designer {attempt.proposal.designer}", f"seed {attempt.seed}"]
@@ -218,7 +233,7 @@ def render_attempt(
         (f"attempt {attempt.id}", "bold"),
         "  ",
         (attempt.stage.value, STAGE_STYLES[attempt.stage]),
-        f"  {_outcome_words(attempt)}",
+        f"  {_outcome_words(attempt, env_steps)}",
     )
     if fitness_origin:
         facts.append(fitness_origin)
@@ -235,7 +250,12 @@ def render_attempt(
         parts.append(_verdict_panel(attempt.verdict))
     if points:
         parts.append(
-            Panel(render_curves(points), title="curves over the training", title_align="left", border_style="dim")
+            Panel(
+                render_curves(points),
+                title="curves over the training, with exploration noise",
+                title_align="left",
+                border_style="dim",
+            )
         )
     if attempt.diagnosis is not None:
         parts.append(
@@ -246,15 +266,16 @@ def render_attempt(
     return Group(*parts)
 
 
-def _outcome_words(attempt: Attempt) -> str:
+def _outcome_words(attempt: Attempt, env_steps: int) -> str:
     outcome = attempt.outcome
     if outcome is None or outcome.fitness is None:
-        return ""
+        return "" if rung_reached(attempt) is None else f"fitness {fitness_words(attempt, env_steps)} of its training"
     if attempt.repeats:
         return f"fitness {wording.number(attempt.fitness)} over {wording.plural(len(attempt.fitness_per_seed), 'seed')}"
     spread = f"over {wording.plural(outcome.evaluation_episodes, 'episode')}"
     success = f", {outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
-    return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}"
+    early = f", {text}" if (text := early_ends(outcome)) else ""
+    return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}{early}"
 
 
 def _training_words(attempt: Attempt, place: int) -> str:

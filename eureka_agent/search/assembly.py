@@ -13,7 +13,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.tuning.designer import can_tune
+from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import CurvePoint, Diagnosis
@@ -189,4 +189,4 @@ def strategy_of(settings: SearchSettings) -> Strategy:
     strategy = STRATEGIES[settings.strategy]()
     # the offline designer retunes weights itself, which costs no tokens either
     tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
-    return WithTuning(strategy, can_tune) if tuning else strategy
+    return WithTuning(strategy, worth_tuning) if tuning else strategy

@@ -24,7 +24,7 @@ from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage, Verdict
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed
+from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed, TrainingWaits
 from eureka_agent.search.course import Course
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
@@ -222,7 +222,8 @@ class AttemptRunner:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
         if course is not None:
-            request = replace(request, pauses=course.pauses, on_pause=partial(self._at_rung, attempt, review, course))
+            on_pause = partial(self._at_rung, attempt, request.job, review, course)
+            request = replace(request, pauses=course.pauses, on_pause=on_pause)
         trial = await self._trials.run(request)
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
@@ -232,20 +233,24 @@ class AttemptRunner:
         # what broke off keeps its checkpoints: they say how far it came
         reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
         outcome = broken_off_outcome(reached) if reached else trial.outcome
-        trajectories = None if trial.evaluation is None else folder / TRAJECTORIES
+        evaluation, trajectories = trial.evaluation, None if trial.evaluation is None else folder / TRAJECTORIES
+        if trial.stopped and (scores := self._archived(attempt.id).rungs):
+            evaluation = scores[-1].evaluation
+            at_last_rung = self._midway_episodes(attempt)
+            trajectories = at_last_rung if at_last_rung.is_file() else None
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose,
             outcome if trial.stopped else trial.outcome,
             trial.points,
-            trial.evaluation,
+            evaluation,
             self._run.description,
             trial.failure,
             trajectories,
+            ended=not trial.stopped,
         )
         if course is not None and not trial.stopped:
             await self._pass_milestone(attempt, course, trial.points)
-        self._midway_episodes(attempt).unlink(missing_ok=True)
         trained = self._archived(attempt.id).model_copy(
             update={
                 "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
@@ -257,6 +262,7 @@ class AttemptRunner:
         )
         write_diagnosis(self._run.folder, trained)
         self._run.archive.put_attempt(trained)
+        self._midway_episodes(attempt).unlink(missing_ok=True)
         self._trials.settle(request)
         self._observer(AttemptEnded(attempt=trained))
         return trained
@@ -264,19 +270,26 @@ class AttemptRunner:
     async def _at_rung(
         self,
         attempt: Attempt,
+        job: str,
         review: asyncio.Task[Attempt],
         course: Course,
         points: tuple[CurvePoint, ...],
         policy: Path | None,
     ) -> str:
         """Have the policy scored and wait for the others; why this one is to be stopped, or ""."""
+        if policy is not None and not review.done():
+            self._observer(TrainingWaits(job=job, waits_for="review"))
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
             return f"turned down by its review: {reviewed.reason}"
+        if policy is not None:  # else it has gone on already
+            self._observer(TrainingWaits(job=job, waits_for="others"))
         rung = max(rung for rung, steps in enumerate(course.rungs.env_steps) if points[-1].env_steps >= steps)
         stop = await course.at_rung(attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy))
         if not stop:
             await self._pass_milestone(attempt, course, points)
+            if policy is not None:
+                self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop
 
     async def _score(self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None) -> float | None:
@@ -291,9 +304,10 @@ class AttemptRunner:
             episodes = (
                 self._midway_episodes(attempt) if self._works_ahead and env_steps == rungs.env_steps[-1] else None
             )
-            fitness = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
+            evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
+            fitness = None if evaluation is None else evaluation.fitness_mean()
             archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
-            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness))
+            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation))
             self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
         return rungs.score(rung, self._archived(attempt.id))
 
@@ -306,7 +320,7 @@ class AttemptRunner:
         if not before:
             return
         if self._works_ahead and self._archived(attempt.id).midway is None:
-            score = course.rungs.score(len(course.rungs.places) - 1, self._archived(attempt.id))
+            score = course.rungs.scored(len(course.rungs.places) - 1, self._archived(attempt.id))
             episodes = self._midway_episodes(attempt)
             known = episodes if episodes.is_file() else None
             midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description, known)

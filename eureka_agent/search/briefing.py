@@ -65,7 +65,6 @@ class Briefing:
             key=lambda attempt: (-attempt.rungs[-1].env_steps, -(last_score(attempt) or 0.0), attempt.id),
         )
         refused = [attempt for attempt in failures(history) if attempt.stage is not Stage.STOPPED]
-        spread = seed_spread(history)
         trained = tuple(
             TunedReward(attempt.id, attempt.proposal.source, attempt.fitness)
             for attempt in history
@@ -74,6 +73,7 @@ class Briefing:
         misleading = tuple(attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict))
         answering = self._answering(plans, history, iteration, samples)
         references = self._references(iteration)
+        spread = seed_spread(history, references)
         requests = []
         for sample, plan, model in zip(samples, plans, answering, strict=True):
             # fresh ones are to owe nothing to what is there
@@ -100,7 +100,7 @@ class Briefing:
                     ),
                     number=sample + 1,
                     angle=iteration * self._run.settings.samples + sample,
-                    seed_spread=None if fresh else spread,
+                    seed_spread=seed_spread((), references) if fresh else spread,
                     seed=derive_seed(seed, "design", iteration, sample),
                     attempt=attempt_id(iteration, sample, 0),
                     model=model,

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from eureka_agent.designer.differences import difference
-from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Stage
+from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
 from eureka_agent.search.strategies.history import last_revisions
 
 MOST_CHILDREN = 5
@@ -68,7 +68,7 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
 def _change(before: Attempt, after: Attempt) -> str:
     told = f"{difference(before.proposal.source, after.proposal.source)}: fitness {_number(before.fitness)}"
     if after.stage is Stage.STOPPED:
-        return f"{told} → stopped at {_number(last_score(after))}: {after.reason}"
+        return f"{told} → stopped: {after.reason}"
     if after.stage is Stage.FAILED:
         return f"{told} → its training failed: {after.reason}"
     return f"{told} → {_number(after.fitness)} ({_trainings(before)} against {_trainings(after)})"
@@ -111,9 +111,11 @@ def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:
     return finding.code, finding.component, finding.cause
 
 
-def seed_spread(history: Sequence[Attempt]) -> float | None:
-    """Standard deviation between trainings of one reward, pooled over those that were trained more than once; None where none was."""
-    repeated = [attempt.fitness_per_seed for attempt in history if len(attempt.fitness_per_seed) > 1]
+def seed_spread(history: Sequence[Attempt], references: Sequence[Score] = ()) -> float | None:
+    """Standard deviation between trainings of one reward, pooled over attempts and baselines that were trained more than once; None where none was."""
+    trained = [attempt.fitness_per_seed for attempt in history]
+    trained += [tuple(value for value in score.fitness if value is not None) for score in references]
+    repeated = [values for values in trained if len(values) > 1]
     if not repeated:
         return None
     freedom = sum(len(values) - 1 for values in repeated)

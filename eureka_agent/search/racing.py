@@ -13,7 +13,7 @@ import asyncio
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
-from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint
+from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, RungScore
 from eureka_agent.report import wording
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
@@ -44,7 +44,7 @@ def behind(
     bar = median - max(margin * spread, noise)
     worst = sorted(known, key=lambda candidate: (known[candidate], candidate))[: len(known) // 2]
     return {
-        candidate: f"fitness {wording.number(known[candidate])}, clearly behind the median of {wording.number(median)}"
+        candidate: f"fitness {wording.number(known[candidate])}, behind the median of {wording.number(median)}"
         for candidate in worst
         if known[candidate] < bar
     }
@@ -82,7 +82,12 @@ class Rungs:
 
     def score(self, rung: int, attempt: Attempt) -> float | None:
         """What the attempt's policy was worth at this rung; None where that is not known."""
-        return next((score.fitness for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None)
+        found = self.scored(rung, attempt)
+        return None if found is None else found.fitness
+
+    def scored(self, rung: int, attempt: Attempt) -> RungScore | None:
+        """The same with the episodes that it is the mean of."""
+        return next((score for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None)
 
 
 class Race:

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Midway, Outcome, Stage, TaskDescription
+from eureka_agent.records import (
+    Attempt,
+    CheckpointRecord,
+    CurvePoint,
+    Midway,
+    Outcome,
+    RungScore,
+    Stage,
+    TaskDescription,
+)
 from eureka_agent.search.racing import Rungs
 from eureka_agent.settings import SearchSettings
 
@@ -46,17 +55,17 @@ def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
 
 def midway_of(
     points: Sequence[CurvePoint],
-    score: float | None,
+    score: RungScore | None,
     rungs: Rungs,
     description: TaskDescription,
     trajectories: Path | None = None,
 ) -> Midway:
     """What there is to know of a training whose points end at the last rung, of its score there, and of the episodes that this rests on."""
     checkpoints = rungs.checkpoints(points)
-    outcome = broken_off_outcome(checkpoints).model_copy(update={"fitness": score})
-    return Midway(
-        fitness=score, checkpoints=checkpoints, diagnosis=diagnose(outcome, points, None, description, "", trajectories)
-    )
+    fitness, evaluation = (None, None) if score is None else (score.fitness, score.evaluation)
+    outcome = broken_off_outcome(checkpoints).model_copy(update={"fitness": fitness})
+    diagnosis = diagnose(outcome, points, evaluation, description, "", trajectories, ended=False)
+    return Midway(fitness=fitness, checkpoints=checkpoints, diagnosis=diagnosis)
 
 
 def standing(attempts: Sequence[Attempt], iteration: int, rungs: Rungs) -> list[Attempt]:

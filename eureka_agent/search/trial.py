@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,16 +128,20 @@ class TrialRunner:
             *(self.score(policies[checkpoint], seed, self._scoring_episodes) for checkpoint in checkpoints)
         )
         known = [
-            (score, checkpoint) for checkpoint, score in zip(checkpoints, scores, strict=True) if score is not None
+            (score.fitness_mean(), checkpoint)
+            for checkpoint, score in zip(checkpoints, scores, strict=True)
+            if score is not None
         ]
         _, best = max(known, default=(None, outcome.best_checkpoint))
         fitness = outcome.checkpoints[best].fitness
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
-    async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
-        """Mean fitness of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where its worst and best episode go."""
+    async def score(
+        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+    ) -> Evaluation | None:
+        """Episodes of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where the worst and the best go."""
         try:
-            return (await self._evaluator.evaluate(policy, seed, episodes, trajectories)).fitness_mean()
+            return await self._evaluator.evaluate(policy, seed, episodes, trajectories)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
@@ -163,7 +168,7 @@ def drop_files(request: TrialRequest) -> None:
 
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
-    """The outcome with its evaluation's mean fitness, spread over episodes and success rate."""
+    """The outcome with its evaluation's mean fitness, spread over episodes, success rate, and how the episodes ended."""
     episodes = episode_statistics(evaluation, success_fitness)
     return outcome.model_copy(
         update={
@@ -171,5 +176,6 @@ def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | No
             "fitness_std": episodes.std,
             "success_rate": episodes.success_rate,
             "evaluation_episodes": len(evaluation.episodes),
+            "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes)),
         }
     )

@@ -215,8 +215,8 @@ def _check_variation(
     findings += [
         _finding(
             "D314",
-            f"component {name!r} is {_first(value):g} on all recorded and extreme states",
-            "scale, rewrite or drop it",
+            f"component {name!r} was {_first(value):g} on all {len(value)} recorded states, which are of random actions, and on extreme ones",
+            "check that it can act: what is paid in skilled motion alone is not seen there",
             severity="warning",
         )
         for name, value in components.items()

@@ -28,14 +28,23 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
     trained = outcome([None, 1.5, 2.5], [0.25, 0.5, 1.0], {"centred": [0.3, 0.6, 1.2], "effort": [-0.05, -0.1, -0.2]})
     sizes = {"centred": 0.9, "effort": 0.1}
     curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
+    # before the first checkpoint, at 1000 steps, both are of one size
+    curve = [
+        each.model_copy(
+            update={"env_steps": 3000 * place // 9, "component_magnitudes": {"centred": 0.5, "effort": 0.5}}
+        )
+        if place < 4
+        else each.model_copy(update={"env_steps": 3000 * (place + 1) // 9})
+        for place, each in enumerate(curve)
+    ]
     diagnosis = diagnose(trained, curve, EVALUATION, description)
     # (2 − 4)² + 1 + 1 = 6 over n − 1 = 2: a deviation of sqrt(3) = 1.73
     # evaluated (2 + 5 + 5)/3 = 4
     assert diagnosis.text == (
-        "The training, in which exploration noise costs fitness: means between 3 checkpoints over 3000 environment steps, one seed. "
-        "Components and reward: a step. Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
-        "centred         0.3 0.6 1.2\n"
-        "effort          -0.05 -0.1 -0.2\n"
+        "The training, in which exploration noise costs fitness: means of 3 parts of 3000 environment steps, one seed. "
+        "Components and reward: a step; in brackets a component's share of the reward's size in the first and the last part. Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
+        "centred         0.3 0.6 1.2  (50% → 90%)\n"
+        "effort          -0.05 -0.1 -0.2  (50% → 10%)\n"
         "reward          0.25 0.5 1\n"
         "fitness [s]     – 1.5 2.5\n"
         "episode length  – 100 100\n"
@@ -44,10 +53,12 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
         "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
         "the others have 5.\n"
         "\n"
-        "Findings (fitness as in the table, with exploration noise):\n"
+        "Findings:\n"
         "- Component 'centred' makes up 90% of the reward's size and does not rise with the fitness; the other 1 hardly count. "
         "Advice: scale 'centred' down, unless it alone is the task."
     )
+    # (100 + 500 + 500) / 3
+    assert diagnosis.endings == "3 episodes of 367 steps on average, 1 ended early (left_the_rail 1)"
     assert diagnosis.fitness == 4.0
     assert diagnosis.fitness_values == (None, 1.5, 2.5)
     assert [component.share for component in diagnosis.components] == pytest.approx([0.9, 0.1])
@@ -80,18 +91,28 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
         **{
             "worst/cart_position": position,
             "worst/actions": np.zeros((100, 1)),
+            "best/actions": np.zeros((3, 1)),
             "worst/secret": secret,
             "best/cart_position": position[:3],
         },
     )
     text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
-    # 100 steps, the 100/64 = 1.6th and on by doubling: 2, 3, 6, 13, 25, 50, 100; counted from 0 one less
+    # of 100 steps of 0.02 s the ends of a sixteenth, an eighth, a quarter, a half and three quarters: 7, 13, 25, 50, 75, 100
     assert "Worst episode (fitness 2, ended by left_the_rail after 100 steps):" in text
-    assert "time [s]           0.02  0.04  0.06  0.12  0.26  0.5  1  2\n" in text
-    assert "cart_position [m]  0  0.01  0.02  0.05  0.12  0.24  0.49  0.99\n" in text
-    assert "constant: actions 0\n" in text
+    assert "time [s]           0.14  0.26  0.5  1  1.5  2\n" in text
+    assert "cart_position [m]  0.06  0.12  0.24  0.49  0.74  0.99\n" in text
+    assert text.endswith("\n\nIn both episodes constant: actions 0")
     assert "Best episode (fitness 5, ended by time_out after 500 steps):" in text
     assert "secret" not in text
+
+
+def test_episodes_that_are_alike_are_shown_once(description: TaskDescription, tmp_path: Path) -> None:
+    path = tmp_path / "trajectories.npz"
+    position = np.linspace(0.0, 0.99, 500)
+    np.savez(path, **{"worst/cart_position": position, "best/cart_position": position})
+    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
+    assert text.count("cart_position [m]") == 1
+    assert text.endswith("\n\nBest episode (fitness 5, ended by time_out after 500 steps):\nas the worst one")
 
 
 def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
@@ -110,10 +131,17 @@ def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) ->
 
 
 def test_a_policy_under_way_is_not_called_the_best(description: TaskDescription) -> None:
-    """At a rung a policy has a score without noise, and two of its episodes, whose end is all that is known of ends."""
+    """Of a training that is not at its end the policy of the last point is evaluated, whichever checkpoint was best."""
     scored = outcome([1.0, 2.0]).model_copy(update={"fitness": 4.5})
     text = diagnose(scored, points(), None, description).text
     assert "The policy at the last of these points, acting without exploration noise: mean fitness 4.5 s." in text
+    assert "kept" not in text
+    text = diagnose(outcome([2.0, 1.0]), points(), EVALUATION, description, ended=False).text
+    assert (
+        "The policy at the last of these points, acting without exploration noise in 3 episodes: mean fitness 4 s "
+        "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
+        "the others have 5."
+    ) in text
     assert "kept" not in text
 
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.episode_table import MOST_ROWS, failed, moments, trajectory_table
+from eureka_agent.analysis.episode_table import MOST_ROWS, Episode, failed, moments, trajectory_tables
 from eureka_agent.records import TaskDescription, VariableSpec
 
 
@@ -23,20 +23,35 @@ def rows_of(table: str) -> list[str]:
     return [line.split("  ")[0] for line in table.split("\n")]
 
 
+def trajectory_table(episode: Episode, description: TaskDescription) -> str:
+    """The table of a single episode, with what it leaves out below."""
+    tables, left_out = trajectory_tables({"worst": episode}, description)
+    return "\n".join(part for part in (tables["worst"], left_out) if part)
+
+
 def test_a_failed_episode_is_shown_closely_before_its_end() -> None:
-    # 101 steps: the 101/64 = 1.6th, and to 101 in three equal ratios of 4: 1.6, 6.3, 25, 101; then 20, 10, 5, 2 before the last
-    assert moments(101, True) == [0, 1, 5, 24, 80, 90, 95, 98, 100]
-    assert moments(4, True) == [0, 1, 2, 3]
-    assert moments(1, True) == moments(1, False) == [0]
+    # 500 steps of 0.016 s: the last, 0.2, 0.5 and 1 s before it, which is 12.5 → 12, 31.25 → 31 and 62.5 → 62 steps, and the ends of an eighth (62.5 → 63 steps),
+    # a quarter, a half and three quarters
+    assert moments(500, True, 0.016) == [62, 124, 249, 374, 437, 468, 487, 499]
+    # of 10 steps of 0.1 s there is none 1 s before; 0.5 s before the last is the end of a half
+    assert moments(10, True, 0.1) == [1, 2, 4, 7, 9]
+    assert moments(1, True, 0.02) == moments(1, False, 0.02) == [0]
 
 
-@pytest.mark.parametrize("steps", [2, 40, 100, 1000])
-def test_an_episode_that_lasted_is_shown_densely_at_first(steps: int) -> None:
-    shown = moments(steps, False)
-    assert shown[0] == 0
+@pytest.mark.parametrize("control_dt", [0.004, 0.016, 0.05, 1.0])
+@pytest.mark.parametrize("steps", [2, 23, 40, 183, 402, 500, 1000])
+@pytest.mark.parametrize("fell", [True, False])
+def test_no_gap_is_longer_than_a_quarter_and_no_two_columns_say_the_same(
+    steps: int, fell: bool, control_dt: float
+) -> None:
+    shown = moments(steps, fell, control_dt)
+    gaps = np.diff([-1, *shown])
     assert shown[-1] == steps - 1
     assert len(shown) <= 8
-    assert len([step for step in shown if step < steps / 8]) >= len(shown) // 2
+    # a column gives way to one that is nearer than 0.1 s or a sixteenth, so a gap may be that much longer
+    least = max(1, min(round(0.1 / control_dt), steps // 16))
+    assert gaps.max() <= np.ceil(steps / 4) + least
+    assert len(gaps) == 1 or gaps[1:].min() >= least
 
 
 def test_what_is_constant_stands_below_the_table(description: TaskDescription) -> None:
@@ -52,31 +67,111 @@ def test_what_moves_with_another_is_named_not_shown(description: TaskDescription
     position = np.stack((time, np.sin(time), np.cos(3 * time)), axis=1)
     episode = {"height": 2.0 - position[:, 2], "position": position, "speed": np.sin(2 * time)}
     table = trajectory_table(episode, seeing(description, height=(), position=(3,), speed=()))
-    assert rows_of(table) == ["time [s]", "position [m]", "speed [m]", "moves with another: height with position[2]"]
+    assert rows_of(table)[:3] == ["time [s]", "position [m]", "speed [m]"]
+    assert table.endswith("\nleft out, with what says the same: height (position[2])")
     # a noisy copy says something of its own: cos has a variance of about 1/2, noise of 0.2 leaves r = 1/sqrt(1 + 0.04/0.5) = 0.96
     noisy = episode | {"height": position[:, 2] + np.random.default_rng(0).normal(0.0, 0.2, 200)}
     assert "height [m]" in rows_of(trajectory_table(noisy, seeing(description, height=(), position=(3,), speed=())))
 
 
-def test_of_many_joints_those_are_shown_that_move_most(description: TaskDescription) -> None:
-    generator = np.random.default_rng(1)
-    joints = generator.normal(size=(60, 8)) * np.array([1, 2, 1, 50, 1, 9, 1, 1])
-    joints[0] = np.arange(8)
-    table = trajectory_table({"joints": joints}, seeing(description, joints=(8,)))
-    assert rows_of(table) == ["time [s]", "joints[3, 5] [m]"]
-    assert "joints[3, 5] [m]  (3, 5)  " in table
-    # a joint that moves as another one says nothing besides
-    joints[:, 5] = -joints[:, 3]
-    assert "joints[1, 3] [m]" in trajectory_table({"joints": joints}, seeing(description, joints=(8,)))
+def described(description: TaskDescription, *variables: tuple[str, tuple[int, ...], str, str]) -> TaskDescription:
+    """The description with variables of these names, shapes, units and frames."""
+    specs = [
+        VariableSpec(name=name, shape=shape, unit=unit, frame=frame, doc="d") for name, shape, unit, frame in variables
+    ]
+    return description.model_copy(update={"variables": tuple(specs)})
 
 
-def test_a_long_vector_that_moves_with_another_is_not_shown_by_other_entries(description: TaskDescription) -> None:
+def test_an_attitude_is_shown_once(description: TaskDescription) -> None:
+    """A pose as an angle, its cosine and sine, its quaternion, and a velocity in two frames: the angle and one velocity are left."""
+    yaw = np.cumsum(np.random.default_rng(3).normal(0.0, 0.1, 200))
+    turned = np.stack((np.cos(yaw), np.sin(yaw)), axis=1)
+    forward = 2.0 + np.sin(np.linspace(0.0, 9.0, 200))
+    quaternion = np.random.default_rng(7).normal(size=(200, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+    episode = {
+        "torso_orientation_w": quaternion,
+        "cube_orientation_w": quaternion[::-1],
+        "torso_upright": np.sin(np.arange(200.0)),
+        "velocity_w": forward[:, None] * turned,
+        "velocity_b": np.stack((forward, 0 * forward), axis=1),
+        "heading_w": turned,
+        "heading_angle": yaw,
+    }
+    seen = described(
+        description,
+        ("torso_orientation_w", (4,), "1", "world"),
+        ("cube_orientation_w", (4,), "1", "world"),
+        ("torso_upright", (), "1", "world"),
+        ("velocity_w", (2,), "m/s", "world"),
+        ("velocity_b", (2,), "m/s", "body"),
+        ("heading_w", (2,), "1", "world"),
+        ("heading_angle", (), "rad", "world"),
+    )
+    rows = rows_of(trajectory_table(episode, seen))
+    assert rows[:-1] == [
+        "time [s]",
+        "cube_orientation_w [1]",  # of another body, whose attitude stands nowhere else
+        "torso_upright [1]",
+        "mean velocity_w [m/s]",
+        "heading_angle [rad]",
+    ]
+    assert "torso_orientation_w (torso_upright, heading_w)" in rows[-1]
+    assert "velocity_b (velocity_w, turned)" in rows[-1]
+    assert "heading_w (cos heading_angle)" in rows[-1]
+
+
+def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescription) -> None:
+    # contact in every second step, a position that rises by 1 in each; of 100 steps of 0.02 s the columns end at 7, 13, 25, 50, 75 and 100
+    contact = np.tile([1.0, 0.0], 50)
+    speed = np.where(np.arange(100) < 50, 1.0, 3.0)
+    seen = described(
+        description, ("place", (), "m", "world"), ("speed", (), "m/s", "world"), ("in_contact", (), "1", "world")
+    )
+    table = trajectory_table({"place": np.arange(1.0, 101.0) ** 2, "speed": speed, "in_contact": contact}, seen)
+    assert table.split("\n")[1:] == [
+        "place [m]            49  169  625  2.5e+03  5.62e+03  1e+04",
+        "mean speed [m/s]     1  1  1  1  3  3",
+        # 4 of 7, 3 of 6 and 6 of 12 steps, then 12 or 13 of 25
+        "mean in_contact [1]  0.571  0.5  0.5  0.48  0.52  0.48",
+    ]
+
+
+def test_of_many_joints_the_mean_size_is_shown(description: TaskDescription) -> None:
+    """The same row in every training, whichever joints moved most."""
+    joints = np.tile([[3.0, -1.0, 0.0, 0.0, 0.0, 0.0]], (100, 1)) * np.where(np.arange(100) < 50, 1.0, -2.0)[:, None]
+    table = trajectory_table({"joints": joints}, seeing(description, joints=(6,)))
+    # (3 + 1) / 6 = 0.667, twice that in the second half
+    assert table.split("\n")[1] == "mean |joints| [m]  0.667  0.667  0.667  0.667  1.33  1.33"
+
+
+def test_both_episodes_have_the_same_rows(description: TaskDescription) -> None:
+    """What stands still in one of them moves in the other."""
+    moves, rests = np.sin(np.arange(80.0)), np.zeros(80)
+    episodes = {"worst": {"a": moves, "b": rests}, "best": {"a": rests[:50], "b": moves[:50]}}
+    tables, left_out = trajectory_tables(episodes, seeing(description, a=(), b=()))
+    assert rows_of(tables["worst"]) == rows_of(tables["best"]) == ["time [s]", "a [m]   ".strip(), "b [m]"]
+    assert left_out == ""
+
+
+def test_the_fitness_of_a_step_has_no_row_where_a_velocity_says_it(description: TaskDescription) -> None:
+    speed = np.random.default_rng(6).normal(2.0, 1.0, 90)
+    fitness = 0.02 * speed
+    seen = described(description, ("speed", (), "m/s", "world"))
+    table = trajectory_table({"speed": speed, "fitness": fitness}, seen)
+    assert rows_of(table)[1:] == ["mean speed [m/s]", "left out, with what says the same: fitness a step (speed)"]
+    assert "mean fitness a step" in trajectory_table({"speed": speed, "fitness": fitness**2}, seen)
+
+
+def test_a_long_vector_that_moves_with_another_is_not_shown(description: TaskDescription) -> None:
     joints = np.random.default_rng(4).normal(size=(60, 8))
     episode = {"joints": joints, "scaled": (joints - 0.5) / np.arange(1.0, 9.0), "nearness": np.abs(joints - 0.5) * 2.0}
     table = trajectory_table(episode, seeing(description, joints=(8,), scaled=(8,), nearness=(8,)))
-    assert [row.partition("[")[0] for row in rows_of(table)[:2]] == ["time ", "joints"]
-    assert rows_of(table)[2] == "moves with another: scaled with joints[0], nearness with |scaled[0]|"
-    assert len(rows_of(table)) == 3
+    assert rows_of(table) == [
+        "time [s]",
+        "mean |joints| [m]",
+        "left out, with what says the same: scaled (joints[0]), nearness (|scaled[0]|)",
+    ]
 
 
 def test_the_fitness_of_a_step_and_the_end_need_no_variable(description: TaskDescription) -> None:
@@ -84,7 +179,7 @@ def test_the_fitness_of_a_step_and_the_end_need_no_variable(description: TaskDes
     ended[-1] = 1.0
     episode = {"place": np.arange(10.0) ** 3, "terminated": ended, "fitness": np.full(10, 0.25)}
     table = trajectory_table(episode, seeing(description, place=(), terminated=()))
-    assert rows_of(table) == ["time [s]", "fitness a step", "place [m]"]
+    assert rows_of(table) == ["time [s]", "place [m]", "constant: fitness a step 0.25"]
 
 
 def test_a_table_is_bounded(description: TaskDescription) -> None:
@@ -103,7 +198,7 @@ def test_a_camera_is_compared_in_a_moment(description: TaskDescription) -> None:
     table = trajectory_table(dict.fromkeys(names, pictures), seeing(description, **dict.fromkeys(names, (64, 64))))
     assert time.process_time() - began < 5.0
     assert len(rows_of(table)) == 3
-    assert "camera5 with camera0[" in table
+    assert "camera5 (camera0[" in table
 
 
 def test_numbers_beyond_all_bounds_are_compared_too(description: TaskDescription) -> None:

@@ -180,8 +180,20 @@ def test_learning_is_seen(description: TaskDescription, fitness: list[float]) ->
 
 
 def test_a_rise_up_to_the_end_is_still_improving(description: TaskDescription) -> None:
-    (finding,) = findings.still_improving(evidence(description, [0.0, 0.2, 0.5, 1.0, 1.4, 2.0, 2.4, 3.1, 3.6, 4.0]))
-    assert finding.value == pytest.approx(4.0 - 1.4)
+    rising = evidence(description, [0.0, 0.2, 0.5, 1.0, 1.4, 2.0, 2.4, 3.1, 3.6, 4.0])
+    (finding,) = findings.still_improving(rising)
+    # 0.9 of 4 in the last two of ten parts
+    assert finding.message == (
+        "Fitness with exploration noise rose from 3.1 to 4 in the last 20% of the training, which is 22% of all that it gained."
+    )
+    assert finding.value == pytest.approx(0.9)
+    assert findings.still_improving(replace(rising, ended=False)) == [], "at 70 % of a training nearly all still rise"
+    # with 25.3 and 25.4 at last after 23.9 the rise has slackened: 1.5 of 24.3 is 6 %
+    slackened = [1.1, 4.9, 10.7, 16.0, 18.4, 20.8, 23.3, 23.9, 25.3, 25.4]
+    assert findings.still_improving(evidence(description, slackened)) == []
+    # 6 to 9 in the last fifth, but the series jumps by as much all the time
+    jumping = [3.0, 0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 6.0, 3.0, 9.0]
+    assert findings.still_improving(evidence(description, jumping)) == []
     assert findings.still_improving(evidence(description, [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02])) == []
     assert findings.still_improving(evidence(description, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 7.5])) == []
 
@@ -322,9 +334,6 @@ def test_episodes_without_noise_decide_what_ends_early(description: TaskDescript
     assert finding.message == (
         "75% of 4 episodes without exploration noise ended early, most often by fell (75% of all), after 162 of 500 steps on average."
     )
-    # at a rung only the worst and the best episode are known
-    known = replace(evidence(description, curve=curve), lasted=True)
-    assert findings.early_termination(known) == []
 
 
 def test_what_a_worker_makes_up_is_no_error_of_the_findings(description: TaskDescription) -> None:

@@ -249,7 +249,7 @@ def critic_of(description: TaskDescription, desk: ScriptedDesk) -> Critic:
 
 
 STEPS = ("parse", "allow-list", "contract", "dry run")
-WARNED = Verdict(findings=(Finding(code="D314", severity="warning", message="0 on all states"),), steps_run=STEPS)
+WARNED = Verdict(findings=(Finding(code="D313", severity="warning", message="0 on all states"),), steps_run=STEPS)
 
 
 async def test_the_review_is_a_further_step(description: TaskDescription) -> None:
@@ -257,7 +257,9 @@ async def test_the_review_is_a_further_step(description: TaskDescription) -> Non
     verdict = await critic_of(description, desk).review(SOURCE, WARNED, "1-05")
     assert verdict.steps_run == (*STEPS, "review")
     assert not verdict.accepted
-    assert [finding.code for finding in verdict.findings] == ["D314", "R701", "R702"]
+    assert [finding.code for finding in verdict.findings] == ["D313", "R701", "R702"]
+    order = desk.requests[0].messages[1].content
+    assert "# Why it is reviewed\n\n- 0 on all states\n" in order
     assert desk.requests[0].attempt == "1-05"
 
 
@@ -272,10 +274,11 @@ async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) 
 
 
 async def test_what_gives_no_reason_is_reviewed_only_where_everything_is(description: TaskDescription) -> None:
-    """A note, such as on what was mended, is no reason, nor how busy the machine is; a component that never moves is."""
+    """A note, such as on what was mended, is no reason, nor how busy the machine is, nor a component that never moved on random actions; a total is."""
     note = Finding(code="M401", severity="note", message="renamed")
     slow = Finding(code="D309", severity="warning", message="one call takes 30 ms")
-    clean = WARNED.model_copy(update={"findings": (note, slow)})
+    still = Finding(code="D314", severity="warning", message="component 'trailing' was 0 on all 256 recorded states")
+    clean = WARNED.model_copy(update={"findings": (note, slow, still)})
     desk = ScriptedDesk(answer(), answer())
     reviewer = Reviewer(Seat(NamedModel(), desk), description, SENTENCE)
     wary = Critic(description, Passes(), reviewer=reviewer, review_all=False)
@@ -284,6 +287,7 @@ async def test_what_gives_no_reason_is_reviewed_only_where_everything_is(descrip
     assert "review" in (await wary.review(SOURCE, WARNED, "1-05")).steps_run
     assert "review" in (await Critic(description, Passes(), reviewer=reviewer).review(SOURCE, clean, "1-05")).steps_run
     assert len(desk.requests) == 2
+    assert "Why it is reviewed" not in desk.requests[1].messages[1].content
 
 
 async def test_without_a_budget_the_step_is_left_out(description: TaskDescription) -> None:

@@ -24,6 +24,7 @@ from eureka_agent.records import (
     DiagnosisFinding,
     Finding,
     Operator,
+    Score,
     TaskDescription,
     VariableSpec,
     Verdict,
@@ -121,7 +122,7 @@ def test_the_prompt_describes_the_task_without_its_code(description: TaskDescrip
     assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in told
     assert "actions: Tensor  # (batch, 1), joint frame, range -1 to 1. action" in told
     assert "seconds within 0.1 m of the centre. Its unit is s." in told
-    assert "solved from 8 on" in told
+    assert "solved from 8 on" in user.content
     assert "left_the_rail" in told
     assert "secret" not in told + user.content, "a private variable stays private"
     assert description.human_reward is not None
@@ -180,9 +181,8 @@ def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None
         return order_of(design_request(description, Operator.IMPROVE, summary))
 
     twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0), episodes=32)
-    # (8 - 5)² + (2 - 5)² = 18 over n - 1 = 1
     assert (
-        "attempt 1-01, fitness 5\n\nThat is without exploration noise: the mean of 2 trainings from different seeds (8, 2; standard deviation 4.243), "
+        "attempt 1-01, fitness 5\n\nThat is without exploration noise: the mean of 2 trainings from different seeds (8, 2), "
         "of the policy that was kept, in 32 episodes each.\n\n```python"
     ) in told(twice)
     assert "What its first training showed:" in told(twice)
@@ -198,6 +198,41 @@ def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None
         "in 16 episodes. All attempts are compared at that point; what is below is of its training's end, with fitness 6.5.\n\n```python"
     ) in told(ended)
     assert "That is without" not in told(parent("1-02", None)), "of nothing nothing is said"
+
+
+def test_what_the_seeds_do_not_tell_apart_is_said(description: TaskDescription) -> None:
+    """Seeds differ by 2: two standard errors of the difference of single trainings are 2 · 2 · √2 = 5.66, of a mean of four and a single one 4.47."""
+    best = replace(parent("1-01", 10.0), fitness_per_seed=(10.0,))
+    near = replace(parent("1-02", 4.4), fitness_per_seed=(4.4,))
+    far = replace(parent("1-03", 4.3), fitness_per_seed=(4.3,))
+    stopped = replace(parent("1-04", 9.0), stopped="fitness 9, behind the median of 10", progress=0.4)
+    request = design_request(description, Operator.IMPROVE, near)
+    request = replace(request, memory=(best, far, stopped), seed_spread=2.0)
+    told = order_of(request)
+    assert "differ by 2 in fitness (standard deviation): 1-01 and 1-02 are not told apart by their fitness.\n" in told
+    often = replace(best, fitness_per_seed=(10.0,) * 4)
+    assert "fitness (standard deviation).\n" in order_of(replace(request, memory=(often, far)))
+
+
+def test_baselines_say_after_how_much_of_a_training_they_were_scored(description: TaskDescription) -> None:
+    human = Score(name="human", seeds=(1, 2, 3), fitness=(3.0, 5.0, None), mean=4.0, std=1.4)
+    request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), references=(human,))
+    assert (
+        "scored by the same fitness; means over seeds:\n\n- an expert's reward, which you are not shown: 4 over 2 seeds\n"
+        in order_of(request)
+    )
+    early = replace(request, parents=(replace(parent("1-01"), progress=0.7),))
+    assert (
+        "by the same fitness after whole trainings, where the attempts below had 70 % of theirs behind them; means"
+        in order_of(early)
+    )
+
+
+def test_where_the_task_is_solved_is_said_until_all_that_is_shown_is_past_it(description: TaskDescription) -> None:
+    request = design_request(description, Operator.IMPROVE, parent("1-01", 8.0))
+    assert "counts as solved" not in order_of(request)
+    assert "An episode counts as solved from 8 on." in order_of(replace(request, memory=(parent("1-02", 7.9),)))
+    assert "An episode counts as solved from 8 on." in order_of(design_request(description))
 
 
 def test_what_was_changed_follows_the_diagnosis(description: TaskDescription) -> None:
@@ -277,26 +312,28 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
     first = parent("1-03", 2.5)
     assert first.diagnosis is not None
     diagnosis = first.diagnosis.model_copy(
-        update={"components": (component,), "findings": (finding, finding), "fitness_values": (None, 1.0, 2.345)}
+        update={
+            "components": (component,),
+            "findings": (finding, finding),
+            "fitness_values": (None, 1.0, 2.345),
+            "endings": "16 episodes of 402 steps on average, 3 ended early (fell 3)",
+        }
     )
     first = replace(first, diagnosis=diagnosis, reasoning="Staying pays.\n\n# What to do\n" + "more " * 500)
-    stopped = replace(
-        parent("1-06", 1.5), progress=0.3, stopped="fitness 1.5, clearly behind\nthe median of 2", reasoning=""
-    )
+    stopped = replace(parent("1-06", 1.5), progress=0.3, stopped="fitness 1.5, behind\nthe median of 2", reasoning="")
     request = replace(
         design_request(description, Operator.IMPROVE, parent("1-01")), memory=(first, stopped), seed_spread=0.5
     )
     content = order_of(request)
-    assert "different seeds differ by 0.5 in fitness" in content
+    assert content.count("different seeds") == content.count("different seeds differ by 0.5 in fitness") == 1
     begin = (
-        "## 1-03, fitness 2.5\n\nFitness over its training, with exploration noise: – 1 2.35. "
+        "## 1-03, fitness 2.5\n\nWithout exploration noise: 16 episodes of 402 steps on average, 3 ended early (fell 3).\nFitness over its training, with exploration noise: – 1 2.35. "
         "Terms by their shares of the reward's size: centred 71 %.\n\n```python\n"
     )
     assert begin in content
-    assert (
-        "\n## 1-06, fitness 1.5 after 30 % of its training, weaker: fitness 1.5, clearly behind the median of 2\n"
-        in content
-    )
+    heading = "\n## 1-06, stopped after 30 % of its training: fitness 1.5, behind the median of 2, one seed each\n"
+    assert heading in content
+    assert content[content.index(heading) :].count("fitness 1.5") == 1, "its fitness is said once"
     assert content.count("```python\ndef compute_reward(cart_position):\n    return (-cart_position.abs(), ") == 2
     assert "# of 1-03" not in content, "the comments are the parents' alone"
     assert "Staying pays" not in content
@@ -321,11 +358,11 @@ def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> 
 
 
 def test_failures_are_told_by_what_they_read_and_why_they_ended(description: TaskDescription) -> None:
-    slow = FailureSummary("1-02", REWARD, "stopped", "fitness 0, clearly behind\nthe median")
+    slow = FailureSummary("1-02", REWARD, "stopped", "fitness 0, behind\nthe median")
     silent = FailureSummary("1-04", "", "rejected", "P101 the source is empty")
     broken = FailureSummary("1-05", "def compute_reward(", "rejected", "P103 not valid Python")
     content = order_of(replace(design_request(description), failures=(slow, silent, broken)))
-    assert "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, clearly behind the median\n" in content
+    assert "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, behind the median\n" in content
     assert "- Attempt 1-05 (rejected): P103 not valid Python\n" in content
     assert "1-04" not in content, "there is nothing to learn from an empty answer"
     assert "Came to nothing" not in order_of(replace(design_request(description), failures=(silent,)))

@@ -14,28 +14,48 @@ def score(name: str, *fitness: float | None) -> Score:
 
 
 @pytest.mark.parametrize(
-    ("degrees", "quantile"), [(1, 12.706), (2.9, 4.303), (10, 2.228), (11, 2.201), (30, 2.042), (120, 1.980)]
+    ("degrees", "quantile"),
+    [
+        # whole numbers as in printed tables; the others solve I(n / (n + t²); n / 2, 1 / 2) = 0.05 for t, with 20 digits
+        (1, 12.706205),
+        (2, 4.302653),
+        (2.71, 3.384056),
+        (3.67, 2.877730),
+        (4, 2.776445),
+        (10, 2.228139),
+        (30, 2.042272),
+        (120, 1.979930),
+    ],
 )
 def test_student_quantiles_are_the_tables(degrees: float, quantile: float) -> None:
-    assert student_t_975(degrees) == pytest.approx(quantile, abs=0.005)
+    assert student_t_975(degrees) == pytest.approx(quantile, abs=1e-6)
+
+
+def test_degrees_of_freedom_are_no_whole_numbers() -> None:
+    # means 31 and 25, variances 16 and 4, three each: error sqrt(20/3), degrees (20/3)² / ((16/3)² + (4/3)²) * 2 = 2.941176
+    comparison = compare([27.0, 31.0, 35.0], [23.0, 25.0, 27.0])
+    assert comparison is not None
+    # t = 3.218759 for these, where 2 degrees have 4.302653: 6 ± 8.3108, not 6 ± 11.109
+    assert comparison.low == pytest.approx(6 - 8.3108, abs=1e-3)
+    assert comparison.high == pytest.approx(6 + 8.3108, abs=1e-3)
 
 
 def test_welch_interval_by_hand() -> None:
-    # means 5 and 2, variances 1 and 1, three each: standard error sqrt(2/3) = 0.81650, 4 degrees of freedom, t = 2.776
+    # means 5 and 2, variances 1 and 1, three each: standard error sqrt(2/3) = 0.81650, 4 degrees of freedom, t = 2.776445
     comparison = compare([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     assert comparison is not None
     assert comparison.difference == pytest.approx(3.0)
-    assert comparison.low == pytest.approx(3.0 - 2.26661, abs=1e-4)
-    assert comparison.high == pytest.approx(3.0 + 2.26661, abs=1e-4)
+    assert comparison.low == pytest.approx(3.0 - 2.26696, abs=1e-4)
+    assert comparison.high == pytest.approx(3.0 + 2.26696, abs=1e-4)
     assert comparison.better
     assert not comparison.worse
 
 
 def test_unequal_spread_has_fewer_degrees_of_freedom() -> None:
-    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t = 4.303, error sqrt(100/3) = 5.7735
+    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t = 4.302653, error sqrt(100/3) = 5.7735
     comparison = compare([0.0, 10.0, 20.0], [1.0, 1.0, 1.0])
     assert comparison is not None
-    assert comparison.high - comparison.difference == pytest.approx(4.303 * 5.7735, rel=1e-4)
+    assert comparison.high - comparison.difference == pytest.approx(4.302653 * 5.7735, rel=1e-4)
 
 
 def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:

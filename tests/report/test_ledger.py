@@ -77,6 +77,8 @@ def test_cached_tokens_have_a_column_where_there_are_any() -> None:
     assert "of it cached" not in text
     assert "openai/a" in text
     assert "$0.5600" in text
+    assert "summed time" in text
+    assert "of which several can be under way at once" in " ".join(text.split())
 
 
 def test_nobody_was_asked() -> None:

@@ -374,7 +374,7 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
         "trainings 1/18 · env steps 400/17.0k · 100 steps/s",
         # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
         "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
-        "── 1 training now ──────────────────────────────────────────────────────────────",
+        "── 1 training now (fitness with exploration noise) ─────────────────────────────",
         "  candidate  role       fitness  fitness curve  env steps                       ",
         "  1-01       fresh         8.00  ▁▂▃▄▅▆▇█       ━━━━━━━━────────────   400  40% ",
         "── leaderboard ─────────────────────────────────────────────────────────────────",
@@ -468,7 +468,7 @@ def test_plain_lines_tell_of_what_is_trained_again(scene: Scene, confirm: Callab
     log(AttemptRepeated(attempt=again, repeat=again.repeats[0]))
     log(AttemptRepeated(attempt=broken, repeat=broken.repeats[1]))
     lines = [line.partition("] ")[2] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-    assert lines[1:] == [
+    assert lines[2:] == [
         "the best so far are trained again from other seeds: 1-01 (2 trainings)",
         "1-01 trained again: fitness 2.00; mean 5.00 over 2 seeds",
         "1-01 trained again: failed: the reward is NaN",
@@ -509,13 +509,13 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
             log(event)
             scene.clock.now += 6.0
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
-        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process); "
-        "fitness is the metric of the environment's own task 'jump': highest point of the foot",
+        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process)",
+        "[    0.0 s] fitness is the metric of the environment's own task 'jump': highest point of the foot",
         "[    6.0 s] iteration 1 of 2: 2 proposals to make",
         "[   18.0 s] 1-01 accepted by the critic (fresh)",
         "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
         "[   48.0 s] training of 1-01 starts again: its worker died",
-        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01); height dominates",
+        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01)",
         "[   60.0 s] iteration 1 ends: best so far is 1-01 with fitness 1.50",
         "[   66.0 s] final trainings with fresh seeds: 1-01",
         "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
@@ -534,9 +534,9 @@ def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene, point: Callable
     for second in range(25):
         scene.clock.now += 1.0
         log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))
-    lines = console.file.getvalue().splitlines()[1:]  # type: ignore[attr-defined]
+    lines = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
     # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in twenty leave 1780 s
     assert lines == [
-        "[   11.0 s] 1 training running, 0 waiting, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
-        "[   21.0 s] 1 training running, 0 waiting, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
+        "[   11.0 s] 1 training running, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
+        "[   21.0 s] 1 training running, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
     ]

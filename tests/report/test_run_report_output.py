@@ -268,7 +268,7 @@ def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> Non
     assert "# data" not in text
     assert "and 2 lines of comments" in text
     assert commented.best is not None
-    assert "# data" in printed(render_attempt(commented.best))
+    assert "# data" in printed(render_attempt(commented.best, 1000))
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -280,10 +280,10 @@ def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
 
 
 def test_an_attempt_shows_verdict_curves_and_reflection(report: RunReport, point: Callable[..., CurvePoint]) -> None:
-    trained = printed(render_attempt(report.attempts[0], [point(512, 0.0), point(1024, 7.0)]), 80)
+    trained = printed(render_attempt(report.attempts[0], 1000, [point(512, 0.0), point(1024, 7.0)]), 80)
     assert "component effort ▁▁ -0.125 -0.125 -0.125" in " ".join(trained.split())
     assert "reflection on 1-01" in trained
-    rejected = printed(render_attempt(report.attempts[1]), 80)
+    rejected = printed(render_attempt(report.attempts[1], 1000), 80)
     assert "critic: thrown out" in rejected
     assert "3:0 C102 unknown variable 'heigth'" in rejected
 
@@ -298,7 +298,7 @@ def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
     attempt: Callable[..., Attempt], confirm: Callable[..., Attempt]
 ) -> None:
     again = confirm(attempt("1-01", Stage.TRAINED, 8.0), 2.0, None)
-    text = printed(render_attempt(again))
+    text = printed(render_attempt(again, 1000))
     assert "fitness 5.00 over 2 seeds" in text
     assert "first training, seed 7: fitness 8.00" in text
     assert "trained again after iteration 1, seed 11: fitness 2.00" in text

@@ -39,8 +39,8 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     # human 1.9, 2.0, 2.1 and sparse 0.9, 1.0, 1.1 are told apart, so that the human-normalised score says something
     assert found.against == "not told apart from human (2.00); better than sparse (1.00); human-normalised 1.50"
     # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom 0.26²/((0.25² + 0.01²)/2) = 2.16, so
-    # t = 4.303 and the margin 1.267 about 1.5; that about the 0.5 to human is as wide as all scores, of 0.5 to 3, are apart
-    assert found.certainty == "95 % interval of the difference (Welch): human too wide to say, sparse 0.233 to 2.77"
+    # t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice that is less than all scores, of 0.5 to 3, are apart
+    assert found.certainty == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
     assert (found.advice, found.command) == ("take reward and policy along", f"eureka export {FOLDER}")
 
 
@@ -110,9 +110,9 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
     # what the task calls solved belongs to the metric's range
     solved = replace(report, description=report.description.model_copy(update={"success_fitness": 50.0}))
     assert "sparse -12.01 to 16.68" in verdict(with_scores(solved, *scores)).certainty
-    # one that does not hold 0 says something, however wide: margin 4.303 x 5/3 = 7.172 about 10.667
+    # one that does not hold 0 says something, however wide: margin 4.302653 x 5/3 = 7.1711 about 10.6667
     far = verdict(with_scores(report, score("2-01", 10.0, 10.0, 15.0), score("sparse", 1.0, 1.0, 1.0)))
-    assert "sparse 3.49 to 17.84" in far.certainty
+    assert "sparse 3.50 to 17.84" in far.certainty
 
 
 def test_a_human_normalised_score_of_noise_is_left_out(report: RunReport) -> None:

@@ -141,7 +141,7 @@ def test_a_resumed_run_goes_on_counting_replies_and_time(started: RunStarted) ->
     log = PlainLog(Console(file=output, width=160), lambda: next(times))
     log(resumed)
     log(Notice(text="it goes on"))
-    assert [line[:11] for line in output.getvalue().splitlines()] == ["[ 3600.0 s]", "[ 3602.5 s]"]
+    assert [line[:11] for line in output.getvalue().splitlines()] == ["[ 3600.0 s]", "[ 3600.0 s]", "[ 3602.5 s]"]
 
 
 def test_before_a_run_begins_the_fitness_is_awaited() -> None:
@@ -161,7 +161,7 @@ def test_the_log_has_a_line_for_every_reply(started: RunStarted) -> None:
         answered(2, "analysis of 1-01", None),
     ):
         log(event)
-    assert [line.partition("] ")[2] for line in output.getvalue().splitlines()][1:] == [
+    assert [line.partition("] ")[2] for line in output.getvalue().splitlines()][2:] == [
         "reply from openai/tiny: design of 1-01 (12 s, 3.40k tokens, $0.0123)",
         "reply from openai/tiny: review of 1-01 (3.0 s, tokens unknown, cost unknown)",
         "no reply from openai/tiny: analysis of 1-01",

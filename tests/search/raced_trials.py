@@ -13,7 +13,7 @@ import numpy as np
 from scripted_search import Fuse, TableTrials
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import CurvePoint
+from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.summaries import summarize
 
@@ -58,7 +58,9 @@ class RacedTrials(TableTrials):
         checkpoints = tuple(summarize([each]) for each in points)
         return replace(trial, points=points, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
 
-    async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
+    async def score(
+        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+    ) -> Evaluation | None:
         """The policy's name is its fitness, and where the cart is in its episodes."""
         self._rung_fuse("score")
         await asyncio.sleep(0)
@@ -66,7 +68,8 @@ class RacedTrials(TableTrials):
             cart = {name: np.full(3, float(policy.stem)) for name in ("worst/cart_position", "best/cart_position")}
             np.savez(trajectories, **cart)
         self.scored.append((float(policy.stem), seed, episodes))
-        return float(policy.stem)
+        episode = EpisodeSummary(fitness=float(policy.stem), length=3, ended_by="left_the_rail")
+        return Evaluation(episodes=(episode,) * episodes, seed=seed)
 
     async def before_the_end(self, request: TrialRequest) -> None:
         """Called between the last pause and the end."""

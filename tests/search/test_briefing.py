@@ -101,7 +101,7 @@ async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> 
         episode_length_values=(),
         components=(),
         findings=(finding,),
-        text="table\n\nFindings (fitness as in the table, with exploration noise):\n- It fell Advice: smooth it.",
+        text="table\n\nFindings:\n- It fell Advice: smooth it.",
     )
     best = run.archive.attempts()[-1].model_copy(update={"diagnosis": diagnosis})
     made = [

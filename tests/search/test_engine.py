@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -375,7 +375,7 @@ async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
 
 async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(make_run: MakeRun) -> None:
     class GoneReviewer:
-        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
             raise LanguageModelError("the reviewer is gone", "")
 
     class NoRevisions(ScriptedDesigner):

@@ -40,7 +40,7 @@ def test_a_child_is_told_with_its_change_and_both_fitnesses() -> None:
     history = [first, better, behind, broken, refused, crossed]
     assert changes(first, history) == (
         "2-2, made from 1-0: GAIN 1 → 8: fitness 24.1 → its training failed: ",
-        "2-1, made from 1-0: GAIN 1 → 4: fitness 24.1 → stopped at 8.19: clearly behind",
+        "2-1, made from 1-0: GAIN 1 → 4: fitness 24.1 → stopped: clearly behind",
         "2-0, made from 1-0: GAIN 1 → 2: fitness 24.1 → 26 (one training against one training)",
     )
     assert changes(better, history) == (

@@ -58,11 +58,13 @@ async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
     stopped = run.archive.attempt("1-02")
     assert stopped is not None
     # at the first rung the median of 8, 1, 8.5 and 9 is 8.25
-    assert stopped.reason == "fitness 1.00, clearly behind the median of 8.25"
+    assert stopped.reason == "fitness 1.00, behind the median of 8.25"
     assert stopped.outcome is not None
     assert stopped.outcome.env_steps == 400
     assert [record.fitness for record in stopped.outcome.checkpoints] == [1.0] * 4
     assert stopped.diagnosis is not None
+    assert stopped.diagnosis.fitness == 1.0
+    assert stopped.diagnosis.endings == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
     assert search.trials.steps["1-02"] == 400
     assert search.trials.steps["1-01"] == 700
     # the next generation is shown it as a weaker attempt, not as a mistake, and it is no parent and no finalist

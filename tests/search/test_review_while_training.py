@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from raced_trials import RacedTrials, restorable
@@ -15,7 +15,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
-from eureka_agent.report.events import Event
+from eureka_agent.report.events import Event, TrainingWaits
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -53,7 +53,7 @@ class LateReviewer:
         self.may_answer = asyncio.Event()
         self._blocks = blocks
 
-    async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+    async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
         self.asked.append(attempt)
         await self.may_answer.wait()
         if source == self._blocks:
@@ -121,6 +121,20 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
 
 
+async def test_what_a_candidate_waits_for_at_its_rungs_is_told(make_run: MakeRun) -> None:
+    run, waits = restorable(make_run(**SETTINGS)), dict[str, list[str]]()
+
+    def view(event: Event) -> None:
+        if isinstance(event, TrainingWaits):
+            waits.setdefault(event.job.partition("@")[0], []).append(event.waits_for)
+
+    async with asyncio.timeout(10):
+        await search_with(run, LateReviewer(), Fuse(), view=view).engine.search()
+    # the reviewer answers when all are there, and turns 1-02 down; the second rung finds the review done
+    assert waits["1-01"] == ["review", "others", "slot", "others", "slot"]
+    assert waits["1-02"] == ["review"]
+
+
 async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
     run, reviewer = make_run(**SETTINGS), LateReviewer()
     reviewer.may_answer.set()
@@ -167,7 +181,7 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(make_
 
 async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun) -> None:
     class Unreachable(LateReviewer):
-        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
             await self.may_answer.wait()
             raise LanguageModelError("cannot reach it", "check the address")
 
@@ -183,7 +197,7 @@ async def test_what_was_compared_without_a_review_is_not_turned_down_later(make_
     """The limit left no room for a review; the run was killed behind a rung, and goes on with a higher limit."""
 
     class Poor(LateReviewer):
-        async def review(self, source: str, attempt: str) -> tuple[Finding, ...]:
+        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
             raise BudgetSpentError("no more requests")
 
     run = restorable(make_run(**SETTINGS))

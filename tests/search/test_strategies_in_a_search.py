@@ -36,8 +36,8 @@ AT_RUNGS = {source: round(fitness + DRAWN.gauss(0, 2), 2) for source, fitness in
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "islands": Islands,
     "tree": Tree,
-    "islands+tuning": lambda: WithTuning(Islands(), tunable=lambda source: True),
-    "greedy+tuning": lambda: WithTuning(Greedy(), tunable=lambda source: True),
+    "islands+tuning": lambda: WithTuning(Islands(), tunable=lambda source, trained: True),
+    "greedy+tuning": lambda: WithTuning(Greedy(), tunable=lambda source, trained: True),
 }
 Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from planned_attempts import TUNABLE, invented_search, planned
 
+from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.records import Attempt, Operator, Stage
 from eureka_agent.search.strategies.best_of_n import BestOfN
 from eureka_agent.search.strategies.credit import CHANGING, Record, WithTuning, places_earned, places_to_give, record_of
@@ -144,10 +145,22 @@ def test_a_best_reward_without_constants_is_not_tuned() -> None:
     history = [planned(0, 0, 10.0, source=TUNABLE), planned(0, 1, 20.0, source=BARE)]
     assert tuned(WithTuning(Greedy()).plan(1, history, 8)) == []
     assert WithTuning(Greedy()).to_tune(0, history, 8) is None
-    assert tuned(WithTuning(Greedy(), tunable=lambda source: True).plan(1, history, 8)) == [(1, "0-1")]
+    assert tuned(WithTuning(Greedy(), tunable=lambda source, trained: True).plan(1, history, 8)) == [(1, "0-1")]
     # on the other island there is one with constants
     islands = WithTuning(Islands()).plan(1, [*history, planned(0, 2, 1.0), planned(0, 3, 1.0)], 4)
     assert {parent for _, parent in tuned(islands)} == {"0-0"}
+
+
+def test_the_model_retunes_until_five_trainings_of_the_form_are_known() -> None:
+    """With fewer the optimiser is a random step. Rewards of another form, and what came to no fitness, do not count."""
+    others = [planned(0, 4 + sample, 1.0, source=BARE) for sample in range(3)]
+    unfinished = [planned(0, 7, None, stage=Stage.STOPPED)]
+    form = "WIDTH = {}.5\n\ndef compute_reward(position):\n    return (WIDTH - position).clamp(0.0, 1.0), {{}}\n"
+    four = [planned(0, sample, 10.0 - sample, source=form.format(sample)) for sample in range(4)]
+    strategy = WithTuning(Greedy(), worth_tuning)
+    history = [*four, *others, *unfinished]
+    assert strategy.plan(1, history, 8) == Greedy().plan(1, history, 8)
+    assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0, source=form.format(8))], 8)) == [(1, "0-0")]
 
 
 def test_best_of_n_is_never_tuned() -> None:

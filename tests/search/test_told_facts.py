@@ -70,12 +70,12 @@ def put_baselines(run: Run, **fitness: list[float | None]) -> None:
 async def test_the_baselines_scores_are_told_from_the_second_generation_on(make_run: MakeRun) -> None:
     run = make_run()
     put_baselines(run, sparse=[1.0, 2.0, 3.0], human=[8.0, None, 9.0])
-    assert "Known scores" not in await told_in(run, 0), "in the first one it depends on earlier runs which are known"
+    assert "Other rewards" not in await told_in(run, 0), "in the first one it depends on earlier runs which are known"
     told = await told_in(run, 1)
-    # 2 ± 1 over three seeds; 8.5 ± √0.5 over the two that did not fail
-    assert "- the fitness itself as the reward: 2 ± 1 over 3 seeds\n" in told
-    assert "- an expert's reward, which you are not shown: 8.5 ± 0.71 over 2 seeds\n" in told
-    assert "can be luck" in told
+    assert "- the fitness itself as the reward: 2 over 3 seeds\n" in told
+    assert "- an expert's reward, which you are not shown: 8.5 over 2 seeds\n" in told
+    # pooled: 1 + 0 + 1 over 2 and 0.25 + 0.25 over 1 are 2.5 over 3, whose root is 0.913
+    assert "different seeds differ by 0.91 in fitness (standard deviation).\n" in told
     assert "closeness" not in told, "a baseline's source is not told"
 
 
@@ -85,7 +85,7 @@ async def test_blind_leaves_out_what_the_human_reward_scores(make_run: MakeRun) 
     told = await told_in(run, 1)
     assert "the fitness itself as the reward: 1 over 1 seed\n" in told
     assert "expert" not in told
-    assert "luck" not in told, "one seed says nothing of the difference between seeds"
+    assert "different seeds" not in told, "one seed says nothing of the difference between seeds"
 
 
 async def test_scores_stay_as_they_were_told_first(make_run: MakeRun) -> None:
@@ -100,7 +100,9 @@ async def test_scores_stay_as_they_were_told_first(make_run: MakeRun) -> None:
 
 async def test_without_baselines_nothing_is_said_of_them(make_run: MakeRun) -> None:
     run = make_run()
-    assert "Known scores" not in await told_in(run, 1)
+    told = await told_in(run, 1)
+    assert "Other rewards" not in told
+    assert "different seeds" not in told
 
 
 # ── what is measured ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -64,6 +65,7 @@ async def test_the_policy_that_scores_best_without_noise_is_the_result(
     valued = await evaluator.evaluate(written, derive_seed("evaluation", 5), 8)
     assert trial.outcome.fitness == valued.fitness_mean()
     assert trial.outcome.evaluation_episodes == 8
+    assert trial.outcome.ended_by == Counter(episode.ended_by for episode in valued.episodes)
 
 
 async def test_a_policy_that_cannot_be_scored_is_not_chosen(

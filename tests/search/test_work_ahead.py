@@ -14,7 +14,7 @@ from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedS
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.records import Proposal, Stage
+from eureka_agent.records import Evaluation, Proposal, Stage
 from eureka_agent.report.events import IterationEnded, IterationStarted
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import run_report
@@ -105,8 +105,14 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert parent.diagnosis.fitness == 9.0
     assert parent.diagnosis.fitness_values == (5.0,) * 7  # of ten checkpoints those up to 70 %
     # the episodes at that rung, in which the cart is where its score says
-    assert "Worst episode:\ntime [s]  0.02  0.04  0.06\nconstant: cart_position 9" in parent.diagnosis.text
-    assert "Best episode:" in parent.diagnosis.text
+    assert (
+        "The policy at the last of these points, acting without exploration noise in 16 episodes: mean fitness 9 s (standard deviation between episodes 0), "
+        "9 to 9; 16 ended early (left_the_rail 16), after 3 steps on average."
+    ) in parent.diagnosis.text
+    assert parent.diagnosis.endings == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
+    assert "Worst episode (fitness 9, ended by left_the_rail after 3 steps):\ntime [s]" in parent.diagnosis.text
+    assert "In both episodes constant: cart_position 9" in parent.diagnosis.text
+    assert "Best episode (" in parent.diagnosis.text
     assert not list(run.folder.rglob("midway-*"))
     assert trials.requests[0].pauses == (700,)  # nobody is stopped, so nobody pauses before
     assert [attempt.id for attempt in trained][:3] == ["2-03", "2-01", "2-02"]
@@ -237,7 +243,9 @@ async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(make_
     class Unscored(RacedTrials):
         """No policy of the first three can be scored, at a rung or at the end."""
 
-        async def score(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> float | None:
+        async def score(
+            self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+        ) -> Evaluation | None:
             unscored = policy.stem in ("5.0", "1.0", "6.0")
             return None if unscored else await super().score(policy, seed, episodes, trajectories)
 

@@ -34,6 +34,12 @@ def can_tune(source: str) -> bool:
     return entry_function(source) is not None and bool(effective_constants(source))
 
 
+def worth_tuning(source: str, trained: Sequence[str]) -> bool:
+    """True where so many rewards of this one's form are trained that the optimiser is better than chance. `trained`: sources of all that are."""
+    form = family(source)
+    return can_tune(source) and sum(family(other) == form for other in trained) >= LEAST_TRIALS
+
+
 class TuningDesigner:
     """Proposes a parent's reward with other constants, by what trainings of the same form were worth."""
 

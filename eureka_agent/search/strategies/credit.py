@@ -97,9 +97,11 @@ class WithTuning:
     """A strategy that leaves some of its places to an optimiser, as many as that has earned."""
 
     def __init__(
-        self, strategy: Strategy, tunable: Callable[[str], bool] = lambda source: bool(number_constants(source))
+        self,
+        strategy: Strategy,
+        tunable: Callable[[str, Sequence[str]], bool] = lambda source, trained: bool(number_constants(source)),
     ) -> None:
-        """`tunable`: whether a reward's source has constants that can be chosen."""
+        """`tunable`: whether a reward's source has constants that can be chosen, by what is known from the sources of all that were trained."""
         self._strategy = strategy
         self._tunable = tunable
 
@@ -117,6 +119,7 @@ class WithTuning:
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """What the strategy would have tuned, where it has constants."""
+        """What the strategy would have tuned, where that can be done."""
         parent = self._strategy.to_tune(place, finished, samples)
-        return parent if parent is not None and self._tunable(parent.proposal.source) else None
+        trained = [attempt.proposal.source for attempt in finished if attempt.fitness is not None]
+        return parent if parent is not None and self._tunable(parent.proposal.source, trained) else None

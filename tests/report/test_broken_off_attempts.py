@@ -1,0 +1,133 @@
+"""Attempts whose training did not come to its end: their score at a rung, and why they were stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from eureka_agent.records import Attempt, RungScore, Stage
+from eureka_agent.report.as_json import attempt_to_json
+from eureka_agent.report.entries import early_ends
+from eureka_agent.report.events import AttemptEnded, RunStarted
+from eureka_agent.report.markdown import markdown
+from eureka_agent.report.panels import search_lines
+from eureka_agent.report.plain import event_line
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.state import SearchView
+from eureka_agent.report.tables import render_attempt, render_run
+
+REASON = "fitness 7.89, clearly behind the median of 14.05"
+
+
+@pytest.fixture
+def stopped(attempt: Callable[..., Attempt]) -> Attempt:
+    """Of a training of 1000 env steps, compared after 400 and 704; its first finding is not why it was stopped."""
+    found = attempt("1-04", Stage.STOPPED, 9.0, reason=REASON, finding="height is dead")
+    assert found.outcome is not None
+    return found.model_copy(
+        update={
+            "outcome": found.outcome.model_copy(update={"fitness": None}),
+            "rungs": (RungScore(env_steps=400, fitness=5.0), RungScore(env_steps=704, fitness=7.893)),
+        }
+    )
+
+
+@pytest.fixture
+def raced(report: RunReport, stopped: Attempt) -> RunReport:
+    """Iteration 1 has one trained, one rejected, one failed and one stopped attempt."""
+    return replace(report, attempts=(*report.attempts[:3], stopped, *report.attempts[3:]))
+
+
+def printed(report: RunReport, width: int) -> str:
+    console = Console(file=StringIO(), width=width)
+    console.print(render_run(report))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_report_shows_the_score_at_the_rung_and_why_it_was_stopped(raced: RunReport) -> None:
+    text = markdown(raced)
+    assert "| 1-04 | fresh |  | stopped | 7.89 at 70 % |  | clearly behind the median of 14.05 at 70 % |" in text
+    assert "| 1-03 | fresh |  | failed | – |  | the reward \\| turned NaN |" in text
+    assert "after that part of a training which did not come to its end" in text
+    assert "after that part" not in markdown(replace(raced, attempts=raced.attempts[4:]))
+
+
+def test_the_bars_say_what_they_leave_out(raced: RunReport, stopped: Attempt) -> None:
+    first, second = (
+        line for line in markdown(raced).splitlines() if "median" in line and "best" in line and "all" in line
+    )
+    assert first.endswith(" (1 stopped, 1 failed left out)")  # the rejected one was no training
+    assert "left out" not in second
+    alone = replace(raced, attempts=(stopped, *raced.attempts[4:]))
+    assert "  1  nothing trained: 1 stopped\n" in markdown(alone)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_of_attempts_is_broken_between_words(raced: RunReport, width: int) -> None:
+    text = printed(raced, width)
+    rows = text[text.index("attempt  operator") :]
+    assert "…" not in rows
+    for words in ("clearly behind the median of 14.05 at 70 %", "height makes up 97 % of the reward"):
+        assert all(word in rows for word in words.split())
+    (row,) = [line for line in rows.splitlines() if line.startswith("1-04")]
+    assert "  stopped  7.89 at 70 %  " in row.replace("   ", "  ")
+    # what a narrow one has no room for
+    assert ("parents" in rows) == ("seeds" in rows) == (width == 120)
+
+
+def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
+    console = Console(file=StringIO(), width=100)
+    console.print(render_attempt(stopped, 1000))
+    assert "attempt 1-04  stopped  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
+    content = attempt_to_json(stopped)
+    assert content["fitness"] is None
+    assert content["rungs"] == [{"env_steps": 400, "fitness": 5.0}, {"env_steps": 704, "fitness": 7.893}]
+
+
+def test_the_log_and_the_live_view_say_where_it_was_stopped(report: RunReport, stopped: Attempt) -> None:
+    view = SearchView()
+    started = RunStarted(
+        run_folder=report.folder,
+        run_name=report.run_name,
+        description=report.description,
+        sentence=report.sentence,
+        settings=report.settings,
+        wall="process",
+        designer="offline",
+    )
+    view.apply(started, 0.0)
+    ended = AttemptEnded(attempt=stopped)
+    view.apply(ended, 1.0)
+    assert event_line(ended, view) == f"1-04 stopped at 70 %: {REASON}"
+    lines = ["".join(text for text, _ in line) for line in search_lines(view, 1.0, 80, 24)]
+    assert any(line.split(maxsplit=1) == ["1-04", f"at 70 %: {REASON}"] for line in lines)
+
+
+def test_how_the_winners_episodes_ended(report: RunReport) -> None:
+    assert report.best is not None
+    assert report.best.outcome is not None
+    assert early_ends(report.best.outcome) == ""  # of an archive that does not have it
+    known = report.best.outcome.model_copy(
+        update={
+            "fitness_std": 3.25,
+            "success_rate": 0.84375,
+            "evaluation_episodes": 32,
+            "ended_by": {"time_out": 20, "fell": 3, "tipped_over": 9},
+        }
+    )
+    text = markdown(replace(report, best=report.best.model_copy(update={"outcome": known})))
+    assert (
+        "The policy of its training, acting without noise in 32 episodes: fitness 2.50 ± 3.25, "
+        "12 of 32 ended early (tipped_over 9, fell 3), 84% solved the task." in text
+    )
+    assert early_ends(known.model_copy(update={"ended_by": {"time_out": 32}})) == "none of 32 ended early"
+
+
+def test_what_is_with_exploration_noise_is_said_to_be(report: RunReport) -> None:
+    text = markdown(report)
+    assert "Fitness over its training, with exploration noise: `" in text
+    assert "Fitness is of policies that act without exploration noise" in text

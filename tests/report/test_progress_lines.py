@@ -1,0 +1,201 @@
+"""Lines of the log about what is under way: how often, what is waited for and since when, and how fast it trains."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+
+import click
+import pytest
+from rich.console import Console
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.cli import watch as watching
+from eureka_agent.records import Attempt, CurvePoint, Stage, TaskDescription
+from eureka_agent.report import plain
+from eureka_agent.report.events import (
+    IterationStarted,
+    Judged,
+    Notice,
+    Proposed,
+    RequestEnded,
+    RequestStarted,
+    RunStarted,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingWaits,
+)
+from eureka_agent.report.panels import search_lines
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.settings import SearchSettings
+
+MakePoint = Callable[..., CurvePoint]
+
+
+class Log:
+    """A log whose clock a test moves; it ticks every second."""
+
+    def __init__(self, report: RunReport) -> None:
+        self.output = io.StringIO()
+        self.now = 0.0
+        self.log = PlainLog(Console(file=self.output, width=160), lambda: self.now)
+        # 2 generations of 2, no baselines, no finals: 4 trainings of 1000 env steps
+        settings = report.settings.model_copy(update={"samples": 2, "finalists": 0, "baselines": False})
+        self.log(started(report.description, settings))
+        self.log(IterationStarted(iteration=0, round=0, samples=2))
+        self.read = len(self.output.getvalue())
+
+    def pass_by(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now += 1.0
+            self.log.tick()
+
+    def lines(self) -> list[str]:
+        """Those since the last call."""
+        text = self.output.getvalue()[self.read :]
+        self.read += len(text)
+        return text.splitlines()
+
+    def train(self, make: Callable[..., Attempt], name: str) -> None:
+        self.log(Proposed(attempt=make(name, Stage.PROPOSED)))
+        self.log(Judged(attempt=make(name, Stage.ACCEPTED)))
+        self.log(TrainingQueued(job=f"{name}@7", label=name, kind="search", seed=7))
+        self.log(TrainingProgress(job=f"{name}@7", points=()))
+
+
+def started(description: TaskDescription, settings: SearchSettings) -> RunStarted:
+    return RunStarted(
+        run_folder=watching.Path("runs/jumper"),
+        run_name="20261121-035500_jumper_jump",
+        description=description,
+        sentence="jump",
+        settings=settings,
+        wall="process",
+        designer="openai/tiny",
+    )
+
+
+@pytest.fixture
+def log(report: RunReport) -> Log:
+    return Log(report)
+
+
+def test_a_line_comes_every_ten_seconds_then_every_minute(log: Log, attempt: Callable[..., Attempt]) -> None:
+    log.train(attempt, "1-01")
+    log.lines()
+    log.pass_by(200)
+    # the clock of the lines starts with the training, at 0 s
+    assert [float(line[1:9]) for line in log.lines()] == [10, 20, 30, 40, 50, 60, 120, 180]
+
+
+def test_a_change_of_what_runs_is_told_at_once_but_not_within_ten_seconds(
+    log: Log, attempt: Callable[..., Attempt]
+) -> None:
+    log.train(attempt, "1-01")
+    log.pass_by(185)
+    log.lines()
+    log.train(attempt, "1-02")  # the last line was at 180 s
+    log.lines()
+    log.pass_by(70)
+    lines = log.lines()
+    assert [float(line[1:9]) for line in lines] == [190, 250]
+    assert "2 trainings running" in lines[0]
+
+
+def test_a_search_that_stands_still_says_what_it_waits_for_and_since_when(
+    log: Log, attempt: Callable[..., Attempt], point: MakePoint
+) -> None:
+    for name in ("1-01", "1-02"):
+        log.train(attempt, name)
+    log.pass_by(5)
+    for name in ("1-01", "1-02"):
+        log.log(TrainingProgress(job=f"{name}@7", points=(point(500, 1.0),)))
+    log.now += 95.0  # to 100 s: both come to the rung, one has no review yet
+    request = RequestStarted(number=1, model="openai/tiny", purpose="review of 1-02")
+    log.log(request)
+    log.log(TrainingWaits(job="1-01@7", waits_for="others"))
+    log.log(TrainingWaits(job="1-02@7", waits_for="review"))
+    log.lines()
+    log.pass_by(130)
+    lines = log.lines()
+    # the first minute is over, but what runs has changed; then a minute later each
+    assert [line.partition("] ")[0] for line in lines] == ["[  101.0 s", "[  161.0 s", "[  221.0 s"]
+    assert (
+        lines[1]
+        .partition("] ")[2]
+        .startswith("nothing is training, 2 at a rung for 1:01 (1 for a review), 0 of 4 done,")
+    )
+    assert lines[1].endswith("left; 1 reply awaited for 1:01: review of 1-02")
+    assert "steps/s" not in lines[1]
+
+    log.log(RequestEnded(request=request, cost=None))
+    log.log(TrainingWaits(job="1-02@7", waits_for="others"))
+    log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
+    view = ["".join(text for text, _ in line) for line in search_lines(log.log.view, log.now, 100, 30)]
+    assert any("── 0 trainings now, 1 waiting, 1 at a rung for 2:10 (fitness with" in line for line in view)
+    log.log(TrainingProgress(job="1-01@7", points=(point(510, 1.0),)))
+    log.lines()
+    log.pass_by(10)
+    assert "1 training running, 1 at a rung for 2:11, 0 of 4 done" in log.lines()[0]
+
+
+def test_the_speed_is_that_of_the_time_in_which_something_trained(
+    log: Log, attempt: Callable[..., Attempt], point: MakePoint
+) -> None:
+    log.train(attempt, "1-01")
+    log.now = 5.0
+    log.log(TrainingProgress(job="1-01@7", points=(point(250, 1.0),)))
+    log.now = 10.0
+    log.log(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)))
+    log.log(RequestStarted(number=1, model="openai/tiny", purpose="review of 1-01"))
+    log.log(TrainingWaits(job="1-01@7", waits_for="review"))
+    view = log.log.view
+    assert view.steps_per_second is None
+    # 3500 of 4 x 1000 are left, at 50 a second; the review is the first wait, and the generation to come may wait as long
+    log.now = 300.0
+    assert view.seconds_left(log.now) == pytest.approx(70.0 + 290.0)
+    log.log(RequestEnded(request=RequestStarted(number=1, model="", purpose=""), cost=None))
+    log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
+    log.now = 302.0
+    log.log(TrainingProgress(job="1-01@7", points=(point(600, 1.0),)))
+    # 600 env steps in 10 s and 2 s
+    assert view.steps_per_second == pytest.approx(50.0)
+    assert view.seconds_left(log.now) == pytest.approx(3400 / 50.0 + 290.0)
+
+
+def test_no_line_is_longer_than_160_characters_and_no_command_is_broken(log: Log) -> None:
+    command = "`eureka resume runs/20261121-035500_jumper_jump --retry-rounds 4`"
+    words = " ".join(f"word-{number}" for number in range(15))
+    log.log(Notice(text=f"{words} {command} {words}"))
+    lines = log.lines()
+    assert max(map(len, lines)) <= 160
+    assert all(line.startswith("[    0.0 s] ") for line in lines)
+    assert any(command in line for line in lines)
+    assert " ".join(line.partition("] ")[2].strip() for line in lines) == f"{words} {command} {words}"
+    for number in range(40):
+        log.log(RequestStarted(number=number, model="m", purpose=f"design of 1-{number:02}"))
+    log.pass_by(20)
+    assert max(map(len, log.lines())) <= 160
+
+
+def test_the_time_passes_for_a_log_without_events(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], report: RunReport
+) -> None:
+    """`watch` itself, over a search that only waits until the line is there."""
+    monkeypatch.setattr(watching, "TICK_S", 0.01)
+    monkeypatch.setattr(plain, "SHORT_INTERVAL_S", 0.02)
+    printed: list[str] = []
+
+    async def waiting(screen: watching.Screen) -> Run:
+        screen(Notice(text="a fitness is written"))
+        screen(RequestStarted(number=1, model="openai/tiny", purpose="fitness"))
+        async with asyncio.timeout(10):
+            while "1 reply awaited for 0:00: fitness" not in "".join(printed):
+                await asyncio.sleep(0.01)
+                printed.append(capsys.readouterr().out)
+        raise asyncio.CancelledError
+
+    with pytest.raises(click.exceptions.Abort):
+        watching.watch(waiting, "text")
