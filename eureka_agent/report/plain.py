@@ -156,7 +156,7 @@ def event_line(event: Event, view: SearchView) -> str:
             again = f", round {event.round + 1}" if event.round else ""
             return f"iteration {event.iteration + 1} of {total}{again}: {wording.plural(event.samples, 'proposal')} to make"
         case RequestEnded():
-            return _answered(event)
+            return "" if event.cost is None and view.requests.repeats_first_failure else _answered(event)
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
