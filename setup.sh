@@ -19,6 +19,26 @@ fail() {
     exit 2
 }
 
+tell() {
+    echo "$1" >&2
+}
+
+# the large downloads and the installation, of all that pip says
+tell_steps() {
+    local line names
+    while IFS= read -r line; do
+        if [[ $line =~ ^\ *Downloading\ ([^ ]+)\ \(([0-9]+)(\.[0-9]+)?\ (MB|GB)\) ]]; then
+            if [[ ${BASH_REMATCH[4]} == GB ]] || ((BASH_REMATCH[2] >= 10)); then
+                names=${BASH_REMATCH[1]##*/}
+                tell "  downloading ${names%%-*} (${BASH_REMATCH[2]}${BASH_REMATCH[3]} ${BASH_REMATCH[4]})"
+            fi
+        elif [[ $line == "Installing collected packages: "* ]]; then
+            names=${line//[^,]/}
+            tell "  installing, packages: $((${#names} + 1))"
+        fi
+    done
+}
+
 # a stamp holds the checkout's path: the scripts in .venv name it, so they break when the checkout moves
 is_installed() {
     [[ -f "$stamp" && "$stamp" -nt "$here/pyproject.toml" && $(<"$stamp") == "$here" ]]
@@ -70,12 +90,21 @@ exec 9>"$here/.setup.lock"
 if command -v flock >/dev/null; then flock 9; fi
 if is_installed; then exit 0; fi
 
-echo "Setting up .venv (first use; a few minutes without pip's cache) ..." >&2
 # made anew when there is none, when making it was interrupted before pip was in it, and when the checkout has moved
-if was_moved || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then make_venv; fi
+if was_moved || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    tell "Setting up .venv, once: about 100 packages, which take 1.6 GB on the disk, or several times that where pip"
+    tell "chooses torch for GPUs. That takes a few minutes where pip has not downloaded them before."
+    tell "  making the virtual environment"
+    make_venv
+elif [[ -n "$extras" ]]; then
+    tell "Adding to .venv what '$extras' needs"
+else
+    tell "Bringing .venv up to date with pyproject.toml"
+fi
 log="$venv/install.log"
-if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
-    -e "$here${extras:+[$extras]}" >"$log" 2>&1; then
+tell "  finding out which packages are needed"
+if ! PYTHONUNBUFFERED=1 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
+    -e "$here${extras:+[$extras]}" 2>&1 | tee "$log" | tell_steps; then
     tail -n 15 "$log" >&2
     fail "pip could not install the package" "the whole log is in .venv/install.log; the next start tries again"
 fi

@@ -44,6 +44,10 @@ class WallError(EurekaError):
     """A sandbox wall that was asked for and is not there."""
 
 
+OTHER_WALL = ", or use --sandbox auto"
+"""End of a hint for whoever may choose another wall."""
+
+
 class WallNotBuiltError(WallError):
     """A wall that can be had, once what it needs has been built."""
 

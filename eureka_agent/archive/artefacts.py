@@ -14,6 +14,8 @@ from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
 REWARD, POLICY, CURVES, TRAJECTORIES = "reward.py", "policy.safetensors", "curves.csv", "trajectories.npz"
+MESSAGES = "messages.jsonl"
+"""Every request to a model with its reply, as text that can be played back; there once a run that asked one has ended or was stopped."""
 
 
 def attempt_folder(run: Path, attempt_id: str) -> Path:

@@ -33,6 +33,9 @@ from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file, validation_fault
 
 RUNS_VARIABLE = "EUREKA_RUNS"
+WHERE_RUNS_LIE = (
+    f"runs lie in the folder that the search was started in: go there, or name its runs folder with {RUNS_VARIABLE}"
+)
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
 SETTINGS_FILE = "settings.yaml"
 ENVIRONMENT_FILE = "environment.json"
@@ -51,6 +54,14 @@ _LOCK_CHARACTERS = 20
 def runs_folder() -> Path:
     """Folder that new runs are made in."""
     return Path(os.environ.get(RUNS_VARIABLE, "runs"))
+
+
+def shown_runs_folder() -> str:
+    """The full path of that folder, in quotes."""
+    try:
+        return repr(str(runs_folder().absolute()))
+    except OSError:  # the working folder has gone
+        return repr(str(runs_folder()))
 
 
 def now() -> str:
@@ -251,14 +262,14 @@ def find_run(word: str) -> Path:
         )
     if not names:
         raise RunFolderError(
-            f"no run {word!r}: there is none in {str(runs_folder())!r} yet",
-            f"start one: {command(FIRST_SEARCH)}",
+            f"no run {word!r}: there is none in {shown_runs_folder()} yet",
+            f"{WHERE_RUNS_LIE}; start one: {command(FIRST_SEARCH)}",
         )
     close = close_match(word, names)
     hint = f"did you mean {close!r}?" if close else f"`{command('runs')}` lists the runs there are"
     if re.fullmatch(r"\d+-\d+(-r\d+)?", word):
         hint = f"an attempt is named behind its run: {command(f'show latest {word}')}"
-    raise RunFolderError(f"no run {word!r} in {str(runs_folder())!r}", hint)
+    raise RunFolderError(f"no run {word!r} in {shown_runs_folder()}", hint)
 
 
 def list_runs(parent: Path | None = None) -> list[Path]:

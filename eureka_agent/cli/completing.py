@@ -42,12 +42,15 @@ def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 def models(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """`offline`, the models in the table of prices, and what can be played back."""
+    from eureka_agent.archive.artefacts import MESSAGES
+    from eureka_agent.archive.run_folder import list_runs
     from eureka_agent.llm.prices import known_models
     from eureka_agent.resources import resource_folder
 
     recordings = [path.stem for path in (resource_folder("prompts") / "recorded").glob("*.jsonl")]
     known = [name for name in known_models() if "/" in begun or name.startswith(("openai/", "anthropic/"))]
-    names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *_run_names()])]
+    replies = [folder.name for folder in list_runs() if (folder / MESSAGES).is_file()]
+    names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *replies])]
     return _beginning(begun, [CompletionItem(name) for name in names])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from eureka_agent.records import Verdict
 
 REJECTED = 1
+MENDED = "M401"
+"""Code of the notes on repairs."""
 
 
 @click.command(cls=Command)
@@ -26,7 +29,9 @@ REJECTED = 1
 @click.option(
     "--private", is_flag=True, help="Let them read private variables, as the environment's own baselines may."
 )
-@click.option("--fix", is_flag=True, help="Write what has one sure repair, repaired, into the file.")
+@click.option(
+    "--fix", is_flag=True, help="Write what has one sure repair, repaired, into the file, where it is accepted."
+)
 @FORMAT
 def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any) -> None:
     """Check the reward functions in the files REWARD before a second of training is spent on them.
@@ -44,13 +49,14 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
     sources = {path: read_reward_file(path) for path in reward_files(rewards)}
     verdicts = asyncio.run(_judge(sources, settings, private))
-    if fix:
-        for path, verdict in verdicts.items():
-            if verdict.repaired is not None:
-                write_reward_file(path, verdict.repaired)
+    mended = [path for path, verdict in verdicts.items() if verdict.repaired is not None]
+    written = [path for path in mended if fix and _written(path, verdicts[path])]
     several = len(rewards) > 1 or rewards[0].is_dir()
     if output_format == "json":
-        records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
+        records = [
+            {"file": str(path), **verdict.model_dump(mode="json"), "written": path in written}
+            for path, verdict in verdicts.items()
+        ]
         print_json({"verdicts": records} if several else records[0])
     else:
         from eureka_agent.critic.render import render_line, render_verdict
@@ -58,11 +64,49 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
 
         console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
         for path, verdict in verdicts.items():
-            source = verdict.repaired or sources[path]
             render = render_line if several else render_verdict
-            console.print(render(verdict, source, str(path), markup=True))
+            console.print(render(_on_own_text(verdict, sources[path]), sources[path], str(path), markup=True))
+            if path in mended and (fix or not several):
+                console.print(_what_became_of(path, verdict, fix), markup=False)
+            elif fix and not several:
+                console.print(f"{path}: nothing in it has a sure repair, so it is left as it is", markup=False)
     if not all(verdict.accepted for verdict in verdicts.values()):
         sys.exit(REJECTED)
+
+
+def _written(path: Path, verdict: Verdict) -> bool:
+    """Write a mended reward into its file, unless it is rejected: its findings would name other lines then."""
+    from eureka_agent.critic.repair import standalone
+
+    if verdict.repaired is None or not verdict.accepted:
+        return False
+    write_reward_file(path, standalone(verdict.repaired))
+    return True
+
+
+def _what_became_of(path: Path, verdict: Verdict, fix: bool) -> str:
+    """`reward.py: written, with 2 repairs`."""
+    from eureka_agent.report.wording import plural
+
+    repairs = plural(sum(finding.code == MENDED for finding in verdict.findings), "repair")
+    if not fix:
+        return f"{path}: judged with {repairs}, which --fix writes into the file"
+    if not verdict.accepted:
+        return f"{path}: not written: {repairs} would not make it accepted; mend the errors, then --fix again"
+    return f"{path}: written, with {repairs}"
+
+
+def _on_own_text(verdict: Verdict, source: str) -> Verdict:
+    """The verdict on a mended source for the source as it was: lines are the same, columns are not where a line was mended."""
+    if verdict.repaired is None:
+        return verdict
+    pairs = zip_longest(source.splitlines(), verdict.repaired.splitlines())
+    changed = {number for number, (own, mended) in enumerate(pairs, 1) if own != mended}
+    findings = tuple(
+        finding.model_copy(update={"column": None}) if finding.code != MENDED and finding.line in changed else finding
+        for finding in verdict.findings
+    )
+    return verdict.model_copy(update={"findings": findings})
 
 
 async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:

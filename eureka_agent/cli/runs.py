@@ -25,7 +25,7 @@ def runs(output_format: str) -> None:
     eureka runs
     eureka runs --format json
     """
-    from eureka_agent.archive.run_folder import list_runs, runs_folder
+    from eureka_agent.archive.run_folder import WHERE_RUNS_LIE, list_runs, shown_runs_folder
     from eureka_agent.report.as_json import to_json
     from eureka_agent.report.console import list_console
     from eureka_agent.report.tables import render_runs
@@ -44,7 +44,8 @@ def runs(output_format: str) -> None:
     elif reports:
         list_console().print(render_runs(reports))
     else:
-        say(f"no run in {str(runs_folder())!r} yet; start one: {command(FIRST_SEARCH)}")
+        say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
+        say(WHERE_RUNS_LIE)
 
 
 @click.command(cls=Command)

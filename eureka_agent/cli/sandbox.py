@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,7 +12,21 @@ from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.invocation import command
 
 
-@click.group(cls=Group)
+class DockerGroup(Group):
+    """Commands that are about the Docker wall alone, so no hint of theirs offers another one."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Call the command. Raises WallError."""
+        from eureka_agent.errors import OTHER_WALL, WallError
+
+        try:
+            return super().invoke(context)
+        except WallError as error:
+            error.hint = error.hint.removesuffix(OTHER_WALL)
+            raise
+
+
+@click.group(cls=DockerGroup)
 def sandbox() -> None:
     """Build the image of the Docker wall, list what there is, clean up.
 

@@ -93,14 +93,37 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
                 yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
 
 
+def standalone(source: str) -> str:
+    """A mended source as a file: no blank lines at its head, and an import of `math` where it uses that, which rewards have without one."""
+    source = source.lstrip("\n")
+    tree = ast.parse(source)
+    used = any(isinstance(node, ast.Name) and node.id == "math" for node in ast.walk(tree))
+    if not used or _imports_math(tree):
+        return source
+    first = tree.body[ast.get_docstring(tree) is not None]
+    blank = "" if isinstance(first, ast.Import | ast.ImportFrom) else "\n\n"
+    lines = source.splitlines(keepends=True)
+    lines.insert(first.lineno - 1, f"import math\n{blank}")
+    return "".join(lines)
+
+
+def _imports_math(tree: ast.Module) -> bool:
+    return ("math", "math") in imports(tree)
+
+
 def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
-    """Imports of numpy that nothing is left to use."""
+    """Imports of numpy that nothing is left to use; the first one gives its line to an import of `math`, where the edits need that."""
     mended = {part for edit in edits for part in ast.walk(edit.node)}
     arrays = _arrays(tree)
+    needs_math = any(edit.text.startswith("math") for edit in edits) and not _imports_math(tree)
     if not any(isinstance(node, ast.Name) and node.id in arrays and node not in mended for node in ast.walk(tree)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import) and all((alias.asname or alias.name) in arrays for alias in node.names):
-                yield _Edit(node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used")
+                if needs_math and node in tree.body:
+                    needs_math = False
+                    yield _Edit(node, "import math", f"`{ast.unparse(node)}` is `import math`: nothing else is used")
+                else:
+                    yield _Edit(node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used")
 
 
 def _arrays(tree: ast.Module) -> set[str]:

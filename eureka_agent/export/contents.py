@@ -52,8 +52,8 @@ class Exported:
         return name.removeprefix(_GYMNASIUM_PREFIX) if name.startswith(_GYMNASIUM_PREFIX) else None
 
 
-def text_files(exported: Exported, policy: Mapping[str, Any], why_no_onnx: str | None) -> dict[str, str]:
-    """The README and the Python files, by name. `policy`: see `policy_description`; `why_no_onnx`: None where the policy is written as ONNX too.
+def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> dict[str, str]:
+    """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: whether the policy is written as ONNX too.
 
     Raises RewardLoadError for a reward that is not valid Python.
     """
@@ -71,7 +71,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], why_no_onnx: str |
         "fitness": fitness_text(exported),
         "description": description,
         "gymnasium_id": gymnasium_id,
-        "onnx": why_no_onnx is None,
+        "onnx": onnx,
         "helpers": helpers,
     }
     info_keys = [variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN]
@@ -80,7 +80,6 @@ def text_files(exported: Exported, policy: Mapping[str, Any], why_no_onnx: str |
         README,
         **values,
         marker=MARKER,
-        why_no_onnx=why_no_onnx or "",
         arguments=list(_argument_rows(arguments, variables)),
         constants=constants,
         reads_previous=any(name.startswith(PREVIOUS_PREFIX) for name in arguments),

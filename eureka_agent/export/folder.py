@@ -52,7 +52,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     _check_folder(folder)
     described = _described(exported, policy)
     policies, missing = _policies(policy, as_json(described))
-    texts = text_files(exported, described, missing.get(ONNX))
+    texts = text_files(exported, described, onnx=ONNX not in missing)
     # the README first: by it a folder half written is known as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
     for name in (*missing, *{HELPERS_FILE}.difference(texts)):

@@ -144,10 +144,20 @@ class Service:
     timeout_s: float
     key: str | None = None
 
+    def trouble(self, failure: RequestFailedError) -> str:
+        """`<model>: HTTP 429`; of a server that is not reached, its address and the cause too."""
+        if failure.trouble is not Trouble.UNREACHABLE:
+            return f"{self.name}: {failure.short}"
+        words = self._clean(failure.words)
+        return f"{self._where} is {failure.short}{f' ({words})' if words else ''}"
+
+    @property
+    def _where(self) -> str:
+        return f"{self.name} at {self.address}" if self.address else self.name
+
     def explain(self, failure: RequestFailedError, tries: int, asked_wait_s: float | None) -> LanguageModelError:
         """The failure of the last of so many tries, as one line with the next step. `asked_wait_s`: a wait that is too long for us."""
-        where = f"{self.name} at {self.address}" if self.address else self.name
-        words = self._clean(failure.words)
+        where, words = self._where, self._clean(failure.words)
         told = f": {words}" if words else ""
         again = f" ({tries} tries)" if tries > 1 else ""
         wait = "" if asked_wait_s is None else f" and asks to wait {duration(asked_wait_s)}"
@@ -185,7 +195,7 @@ class Service:
             case Trouble.STATUS, _:
                 message = f"{where} answers with HTTP {status}{wait}{told}{again}"
         kept = f"the run is kept: `{command('resume RUN')}` goes on with it"
-        return LanguageModelError(message, f"{advice}; {kept}" if advice else kept)
+        return LanguageModelError(message, advice, kept)
 
     def _clean(self, words: str) -> str:
         """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""

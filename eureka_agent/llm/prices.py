@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cache
@@ -100,13 +101,24 @@ def _from_table(model: str) -> Price | None:
 
 
 def known_models() -> list[str]:
-    """Models in the table that answer in words, as `<provider>/<model>`."""
+    """Models in the table that answer in words at a known price, as `<provider>/<model>`."""
     found = (
         (str(entry.get("litellm_provider")), name)
         for name, entry in _table().items()
-        if isinstance(entry, dict) and entry.get("mode") in ("chat", "responses") and not name.startswith("ft:")
+        if isinstance(entry, dict) and _writes(name, entry)
     )
     return sorted({name if name.startswith(f"{provider}/") else f"{provider}/{name}" for provider, name in found})
+
+
+def _writes(name: str, entry: Mapping[str, Any]) -> bool:
+    """True for a model whose replies are text alone, and that neither searches the web nor works a computer for them."""
+    replies = entry.get("supported_output_modalities") or ["text"]
+    return (
+        entry.get("mode") in ("chat", "responses")
+        and all(_number(entry.get(key)) is not None for key in ("input_cost_per_token", "output_cost_per_token"))
+        and replies == ["text"]
+        and re.search(r"^ft:|audio|-search-|deep-research|computer-use", name) is None
+    )
 
 
 def _number(value: object) -> Decimal | None:

@@ -22,6 +22,8 @@ from eureka_agent.llm.interface import (
 )
 from eureka_agent.records import Message
 
+REPLAY = "replay:"
+"""Begins what stands in a model's place, before the name of a recording."""
 SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
 """Settings that decide who is asked and how: a replay takes them from the recording."""
 _MOST_BYTES = 256 << 20

@@ -31,6 +31,8 @@ class Patience:
         self._tell = access.on_retry
         self._reached = False
         """Whether this server ever answered."""
+        self._told_tries = 0
+        """Tries of which it has been told, since the server answered last, that it was not reached."""
 
     async def complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
         """The reply. `attempt` makes the request once and raises RequestFailedError. Raises LanguageModelError when no further try is due."""
@@ -49,9 +51,10 @@ class Patience:
                 raise RequestFailedError(Trouble.TIMEOUT) from None
             except RequestFailedError as failure:
                 timeouts += failure.trouble is Trouble.TIMEOUT
-                self._reached |= failure.trouble in (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED)
+                if failure.trouble in (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED):
+                    self._answered()
                 raise
-            self._reached = True
+            self._answered()
             return replace(completion, seconds=time.monotonic() - started)
 
         def is_due(state: RetryCallState) -> bool:
@@ -81,6 +84,9 @@ class Patience:
             too_long = wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
             raise self._service.explain(failure, tries, too_long) from None
 
+    def _answered(self) -> None:
+        self._reached, self._told_tries = True, 0
+
     def _wait(self, state: RetryCallState) -> float:
         """Seconds until the next try."""
         failure = _failure(state)
@@ -99,8 +105,13 @@ class Patience:
 
     def _say(self, state: RetryCallState) -> None:
         failure = _failure(state)
-        if failure is not None:
-            self._tell(f"{self._service.name}: {failure.short}, tried again in {duration(state.upcoming_sleep)}")
+        if failure is None:
+            return
+        if failure.trouble is Trouble.UNREACHABLE:
+            if state.attempt_number <= self._told_tries:  # all that wait for one server would say the same
+                return
+            self._told_tries = state.attempt_number if self._reached else self._policy.first_contact_tries
+        self._tell(f"{self._service.trouble(failure)}, tried again in {duration(state.upcoming_sleep)}")
 
 
 def _failure(state: RetryCallState) -> RequestFailedError | None:

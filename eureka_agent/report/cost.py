@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eureka_agent.llm.replay import REPLAY
 from eureka_agent.report import wording
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
@@ -27,10 +28,12 @@ def remarks(report: RunReport) -> list[str]:
 
 
 def model_cost(report: RunReport) -> str:
-    """Requests, tokens and money; `"no LLM"` for the offline designer."""
+    """Requests, tokens and money; of a replay, which asks nobody, the replies."""
     cost = report.cost
     if cost.requests == 0:
         return "no LLM was asked"
+    if report.settings.model[0].startswith(REPLAY):
+        return f"{wording.plural(cost.requests, 'recorded reply was', 'recorded replies were')} played back"
     money = "at a cost that is not known" if cost.money is None else f"for {format_money(cost.money)}"
     tokens = f"{wording.count(cost.prompt_tokens + cost.completion_tokens)} tokens"
     if cost.uncounted:

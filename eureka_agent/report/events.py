@@ -121,6 +121,8 @@ class TrainingEnded:
     """Fitness of the evaluated policy; None when it failed."""
     failure: str = ""
     """Why it failed, in one sentence; empty when it did not."""
+    taken_from: str = ""
+    """Where a result that was there already comes from, in words; empty where it was trained now."""
 
 
 @dataclass(frozen=True, kw_only=True)

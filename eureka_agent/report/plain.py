@@ -156,7 +156,7 @@ def event_line(event: Event, view: SearchView) -> str:
             again = f", round {event.round + 1}" if event.round else ""
             return f"iteration {event.iteration + 1} of {total}{again}: {wording.plural(event.samples, 'proposal')} to make"
         case RequestEnded():
-            return _answered(event)
+            return "" if event.cost is None and view.requests.repeats_first_failure else _answered(event)
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
@@ -172,7 +172,7 @@ def event_line(event: Event, view: SearchView) -> str:
             what = (
                 f"final training of {event.label}" if event.kind == "final" else f"training of the {event.label} reward"
             )
-            return f"{what} ended: {result}"
+            return f"{what} {f'is taken from {event.taken_from}' if event.taken_from else 'ended'}: {result}"
         case TrainingRetried():
             return view.notices[-1].text
         case TrainingResumed():

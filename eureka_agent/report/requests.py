@@ -42,7 +42,7 @@ class Requests:
     def __init__(self) -> None:
         self._pending: dict[int, tuple[RequestStarted, float]] = {}
         """With when they were sent, in seconds on the view's clock."""
-        self._replies = self._tokens = self._uncounted = 0
+        self._replies = self._tokens = self._uncounted = self._failures = 0
         self._money: Decimal | None = Decimal(0)
 
     def take_over(self, asked: LedgerLine) -> None:
@@ -59,6 +59,7 @@ class Requests:
         """Count the reply, where there is one."""
         self._pending.pop(event.request.number, None)
         cost = event.cost
+        self._failures += cost is None
         if cost is not None:
             self._replies += 1
             self._tokens += (cost.prompt_tokens or 0) + (cost.completion_tokens or 0)
@@ -69,6 +70,11 @@ class Requests:
     def pending(self) -> int:
         """Requests whose replies are awaited."""
         return len(self._pending)
+
+    @property
+    def repeats_first_failure(self) -> bool:
+        """True from the second request without a reply on, where none had one: no model answers, which the first has said."""
+        return self._failures > 1 and not self._replies
 
     def account(self) -> str:
         """`12 replies · 45.2k tokens · $0.1234`; empty before anything was asked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 
+from eureka_agent.archive.artefacts import MESSAGES
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.llm.replay import write_recording
@@ -17,8 +18,6 @@ from eureka_agent.search.summary import run_report
 WORKERS_FOLDER = ".workers"
 """Scratch of a run's workers; emptied when the run ends."""
 REPORT_FILE = "report.md"
-MESSAGES_FILE = "messages.jsonl"
-"""Every request to a model with its reply, as text that can be played back."""
 
 
 class Stopwatch:
@@ -53,7 +52,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
     run.archive.set_facts({"status": status.value, "message": message})
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     if run.archive.account():
-        write_file(run.folder / MESSAGES_FILE, lambda draft: write_recording(draft, recording_of(run)))
+        write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
     observer.add()  # a resumed run's clock goes on from what is shown now

@@ -120,10 +120,11 @@ class SearchEngine:
         lives: list[list[Life]] = []
         ends: list[asyncio.Task[None]] = []
         for iteration in range(self._run.settings.iterations):
-            await self._until_known(iteration, lives, ends)
-            if self._why_ended is not None:
+            # asked before the wait as well: an end that is certain does not wait for baselines
+            if self._is_over(iteration):
                 return
-            if self._spent() and not self._run.archive.attempts(iteration):
+            await self._until_known(iteration, lives, ends)
+            if self._is_over(iteration):
                 return
             if self._deadline is not None and not self._deadline.allows(iteration):
                 return
@@ -132,7 +133,13 @@ class SearchEngine:
             except EurekaError as error:
                 self._end_with(iteration, error)
                 return  # the group sees to what is in training
+            if not self._run.archive.attempts(iteration):  # not one proposal could be made
+                return
             ends.append(group.create_task(self._end(iteration, lives[iteration], ends[-1:])))
+
+    def _is_over(self, iteration: int) -> bool:
+        """True where this generation cannot be designed, nor was in an earlier process."""
+        return self._why_ended is not None or (self._spent() and not self._run.archive.attempts(iteration))
 
     async def _until_known(
         self, iteration: int, lives: Sequence[Sequence[Life]], ends: Sequence[asyncio.Task[None]]

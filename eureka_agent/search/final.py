@@ -92,7 +92,16 @@ class FinalTrainings:
             if (training.name, training.seed) == (name, seed):
                 fitness = None if training.outcome is None else training.outcome.fitness
                 job = f"{name}@{seed}"
-                self._observer(TrainingEnded(job=job, label=name, kind=kind, fitness=fitness, failure=training.failure))
+                self._observer(
+                    TrainingEnded(
+                        job=job,
+                        label=name,
+                        kind=kind,
+                        fitness=fitness,
+                        failure=training.failure,
+                        taken_from="an earlier run" if training.cached else "what this run had trained before",
+                    )
+                )
                 return True
         return False
 

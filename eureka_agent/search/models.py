@@ -14,12 +14,11 @@ from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
-from eureka_agent.llm.replay import SETTINGS, Recording, ReplayModel, read_recording
+from eureka_agent.llm.replay import REPLAY, SETTINGS, Recording, ReplayModel, read_recording
 from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import SearchSettings, parse_settings
 
-REPLAY = "replay:"
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
 """Folder of the recordings that ship with the package, beside the prompts that they answer."""

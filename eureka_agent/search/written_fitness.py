@@ -21,7 +21,7 @@ from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.desk import Desk
-from eureka_agent.llm.interface import MessageStore
+from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.report.events import Notice, Observer
 from eureka_agent.report.requests import request_observer
@@ -106,6 +106,9 @@ async def accepted_fitness(
         )
         observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
+    except LanguageModelError as error:  # there is no run yet that could be kept
+        begun = "no run was begun, and the same command asks again for what is missing"
+        raise LanguageModelError(error.message, error.advice, begun) from None
     finally:
         if desk.under_way:  # after Ctrl-C
             observer(Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without"))

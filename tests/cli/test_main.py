@@ -118,6 +118,8 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         for attempt in ("1-01", "2-03"):
             (tmp_path / "runs" / name / "attempts" / attempt).mkdir(parents=True)
         (tmp_path / "runs" / name / "archive.sqlite").touch()
+    (tmp_path / "runs" / name / "messages.jsonl").touch()  # the other run asked no model
+    assert complete("eureka", "search", "--model", "replay:2") == ["replay:20261122-100000_ant_run"]
     assert complete("eureka", "show", "") == ["latest", "20261122-100000_ant_run", "20261121-100000_ant_run"]
     assert complete("eureka", "resume", "20261121") == ["20261121-100000_ant_run"]
     for command in ("show", "evaluate", "export"):

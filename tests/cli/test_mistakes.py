@@ -87,9 +87,12 @@ MISTAKES = {
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
     "show one two three": ("show has no use for 'three'", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
-    "show 20261121-115500_jmup": ("no run '20261121-115500_jmup' in 'runs'", "did you mean '20261121-115500_jump'?"),
-    "show 2-03": ("no run '2-03' in 'runs'", "an attempt is named behind its run: eureka show latest 2-03"),
-    "show nothing": ("no run 'nothing' in 'runs'", "`eureka runs` lists the runs there are"),
+    "show 20261121-115500_jmup": (
+        "no run '20261121-115500_jmup' in 'FOLDER/runs'",
+        "did you mean '20261121-115500_jump'?",
+    ),
+    "show 2-03": ("no run '2-03' in 'FOLDER/runs'", "an attempt is named behind its run: eureka show latest 2-03"),
+    "show nothing": ("no run 'nothing' in 'FOLDER/runs'", "`eureka runs` lists the runs there are"),
     "show folder": ("'folder' is not a run: it has no settings.yaml", "`eureka runs` lists the runs there are"),
     "runs extra": ("runs has no use for 'extra'", "it is called as: eureka runs [OPTIONS]"),
     "evaluate latest --episodes 0": (
@@ -162,9 +165,32 @@ def test_a_mistake_is_named_in_the_program_s_own_words(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     assert typed(line.split(), monkeypatch) == 2
-    message, hint = MISTAKES[line]
+    message, hint = (words.replace("FOLDER", str(folder)) for words in MISTAKES[line])
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", f"error: {message}\n hint: {hint}\n")
+
+
+def test_without_a_run_it_is_said_where_runs_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EUREKA_RUNS", raising=False)
+    assert typed(["show", "latest"], monkeypatch) == 2
+    shown = capsys.readouterr().err
+    assert f"error: no run 'latest': there is none in '{tmp_path}/runs' yet\n" in shown
+    assert "in the folder that the search was started in" in shown
+    assert "EUREKA_RUNS" in shown
+
+
+@pytest.mark.parametrize("command", ["build", "list", "clean"])
+def test_a_command_about_docker_offers_no_other_wall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    assert typed(["sandbox", command], monkeypatch) == 2
+    shown = capsys.readouterr().err
+    assert "error: no Docker engine runs here" in shown
+    assert shown.endswith(" hint: install or start Docker, or name its socket in DOCKER_HOST=unix:///path\n")
 
 
 def test_a_task_without_its_command_is_one_for_a_search(

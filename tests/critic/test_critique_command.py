@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -80,7 +82,7 @@ def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:
     result = CliRunner().invoke(critique, [str(reward), "--env", "cartpole", "--task", "swingup", "--format", "json"])
     assert result.exit_code == 0
     document = json.loads(result.output)
-    assert (document.pop("schema_version"), document.pop("file")) == (1, str(reward))
+    assert [document.pop(key) for key in ("schema_version", "file", "written")] == [1, str(reward), False]
     assert Verdict.model_validate(document).accepted
     assert document["findings"] == []
 
@@ -108,8 +110,48 @@ def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_pa
     records = json.loads(result.output)["verdicts"]
     assert [Path(record["file"]).name for record in records] == ["a_good.py", "b_other_name.py", "bad.py"]
     assert [[finding["code"] for finding in record["findings"]] for record in records] == [[], ["M401"], ["A201"]]
+    assert [record["written"] for record in records] == [False, True, False]
     assert (folder / "b_other_name.py").read_text() == GOOD
     assert bad.read_text() == "import os\n" + GOOD
+
+
+WITH_NUMPY = """import numpy as np
+
+def compute_reward(pole_upright):
+    print(pole_upright)
+    return np.pi * pole_upright, {'upright': pole_upright}
+"""
+
+
+def test_mended_on_request_it_says_so_and_the_file_runs_by_itself(tmp_path: Path) -> None:
+    reward = tmp_path / "reward.py"
+    reward.write_text(WITH_NUMPY)
+    words = [str(reward), "--env", "cartpole"]
+    result = CliRunner().invoke(critique, words)
+    assert "        return np.pi * pole_upright" in result.output  # as the person wrote it
+    assert result.output.splitlines()[-1] == f"{reward}: judged with 3 repairs, which --fix writes into the file"
+    assert reward.read_text() == WITH_NUMPY
+    result = CliRunner().invoke(critique, [*words, "--fix"])
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == f"{reward}: written, with 3 repairs"
+    assert reward.read_text() == WITH_NUMPY.replace("numpy as np", "math").replace("np.pi", "math.pi").replace(
+        "print(pole_upright)", "pass"
+    )
+    names: dict[str, Any] = {}
+    exec(reward.read_text(), names)
+    assert names["compute_reward"](2.0)[0] == 2.0 * math.pi
+    result = CliRunner().invoke(critique, [*words, "--fix"])
+    assert result.output.splitlines()[-1] == f"{reward}: nothing in it has a sure repair, so it is left as it is"
+
+
+def test_a_rejected_reward_is_not_written(tmp_path: Path) -> None:
+    reward = tmp_path / "reward.py"
+    source = WITH_NUMPY.replace("pole_upright)", "pole_uprigth)")
+    reward.write_text(source)
+    result = CliRunner().invoke(critique, [str(reward), "--env", "cartpole", "--fix"])
+    assert result.exit_code == 1
+    assert f"{reward}: not written: 3 repairs would not make it accepted" in result.output
+    assert reward.read_text() == source
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])

@@ -7,7 +7,7 @@ import ast
 import pytest
 from test_static_steps import DESCRIPTION
 
-from eureka_agent.critic.repair import repair
+from eureka_agent.critic.repair import repair, standalone
 from eureka_agent.records import ConstantSpec, TaskDescription
 
 WITH_STEP = DESCRIPTION.model_copy(update={"constants": (ConstantSpec(name="dt", value=0.02, unit="s"),)})
@@ -24,7 +24,8 @@ def mended(source: str, description: TaskDescription = WITH_STEP) -> tuple[str, 
     ("before", "after"),
     [
         ("x = np.pi * 2", "x = math.pi * 2"),
-        ("import numpy as np\nx = é(-np.inf)", "\nx = é(-math.inf)"),
+        ("import numpy as np\nx = é(-np.inf)", "import math\nx = é(-math.inf)"),
+        ("import math\nimport numpy as np\nx = np.pi", "import math\n\nx = math.pi"),
         ("import numpy as np\nx = np.pi + np.clip(1)", "import numpy as np\nx = math.pi + np.clip(1)"),
         ("from isaacgym.torch_utils import *\nx = 1", "\nx = 1"),
         ("from isaacgymenvs.utils.torch_jit_utils import (\n    quat_mul,\n)", "\n\n"),
@@ -62,3 +63,17 @@ def test_the_only_function_that_returns_a_reward_is_the_reward(source: str, name
     result, lines = mended(source)
     assert result == (source if name is None else source.replace(f"def {name}(", "def compute_reward("))
     assert len(lines) == (name is not None)
+
+
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        ("\n\nx = 1\n", "x = 1\n"),
+        ("import math\nx = math.pi\n", "import math\nx = math.pi\n"),
+        ("import torch\nx = math.pi\n", "import math\nimport torch\nx = math.pi\n"),
+        ('"""Words."""\nx = math.pi\n', '"""Words."""\nimport math\n\n\nx = math.pi\n'),
+        ("# words\n\nx = math.pi\n", "# words\n\nimport math\n\n\nx = math.pi\n"),
+    ],
+)
+def test_as_a_file_it_imports_what_it_uses(source: str, file: str) -> None:
+    assert standalone(source) == file

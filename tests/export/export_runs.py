@@ -57,6 +57,6 @@ def write_texts(run: Run, folder: Path) -> Path:
     description = report.description
     count = description.num_observations
     policy = policy_description(description, Statistics([0.5] * count, [2.0] * count), {})
-    for name, text in text_files(exported, policy, None).items():
+    for name, text in text_files(exported, policy, onnx=True).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder

@@ -403,6 +403,18 @@ async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, wait
     assert waits.seconds == [0.5, 1]
 
 
+async def test_of_a_server_where_nobody_listens_it_is_told_once_with_its_address(wire: Wire, waits: Waits) -> None:
+    server = ModelServer()
+    server.close()
+    model = wire.open(server, waits)
+    await asyncio.gather(*(refused_by(model) for _ in range(4)))
+    assert len(waits.seconds) == 4 * 2
+    (line,) = waits.told
+    assert line.startswith(f"{wire.model} at {server.root}")
+    assert line.endswith("tried again in 0.5 s")
+    assert "not reached (" in line
+
+
 async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Waits) -> None:
     server = ModelServer(["ok"])
     model = wire.open(server, waits)
@@ -411,6 +423,9 @@ async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Wa
     error = await refused_by(model)
     assert "cannot reach" in error.message
     assert waits.seconds == OWN_WAITS_S
+    assert len(waits.told) == len(OWN_WAITS_S)
+    await refused_by(model)
+    assert len(waits.told) == len(OWN_WAITS_S)  # of the same outage
 
 
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])

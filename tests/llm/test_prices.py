@@ -8,7 +8,7 @@ import litellm_table
 import pytest
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.prices import Price, find_prices
+from eureka_agent.llm.prices import Price, find_prices, known_models
 from eureka_agent.records import Cost
 
 
@@ -25,6 +25,14 @@ def test_a_known_model_has_the_tables_price() -> None:
 def test_a_model_is_found_under_its_provider_only() -> None:
     assert not find_prices(["openai/of-my-own", "mistral/gpt-4o"], [])
     assert "gemini/gemini-2.5-pro" in find_prices(["gemini/gemini-2.5-pro"], [])
+
+
+def test_known_models_write_at_a_price_that_is_known() -> None:
+    known = known_models()
+    assert {"openai/gpt-4o", "openai/o3", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"} <= set(known)
+    others = {"openai/container", "openai/gpt-audio-mini", "openai/gpt-4o-search-preview", "openai/o3-deep-research"}
+    assert not others.intersection(known)
+    assert set(find_prices(known, [])) == set(known)
 
 
 def test_what_a_person_says_counts_before_the_table() -> None:

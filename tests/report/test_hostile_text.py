@@ -199,7 +199,9 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(report: RunRepor
     )
     count = description.num_observations
     policy = policy_description(description, Statistics([0.0] * count, [1.0] * count), {})
-    readme = text_files(exported, policy, None)["README.md"].partition("\n")[2]  # without the comment that marks it
+    readme = text_files(exported, policy, onnx=True)["README.md"].partition("\n")[
+        2
+    ]  # without the comment that marks it
     assert live_in_commonmark(readme) == []
     assert live_in_the_first_markdown(readme) == []
     assert headings(readme) == ["A reward and its policy", "What the reward reads", "The policy", "Versions"]

@@ -197,6 +197,13 @@ def test_unknown_cost_is_not_called_zero(report: RunReport, money: Decimal | Non
     )
 
 
+def test_a_replay_asks_nobody(report: RunReport) -> None:
+    cost = RunCost(requests=4, money=Decimal(0))
+    settings = report.settings.model_copy(update={"model": ("replay:recorded",)})
+    sentence = cost_sentence(replace(report, settings=settings, cost=cost))
+    assert sentence.endswith("; 4 recorded replies were played back.")
+
+
 def test_what_a_run_took(report: RunReport) -> None:
     assert cost_sentence(report) == (
         "It took 13 trainings (4 in the search, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s of wall time; no LLM was asked."

@@ -168,6 +168,17 @@ def test_the_log_has_a_line_for_every_reply(started: RunStarted) -> None:
     ]
 
 
+def test_where_no_model_answers_the_log_says_so_once(started: RunStarted) -> None:
+    output = io.StringIO()
+    log = PlainLog(Console(file=output, width=160), lambda: 0.0)
+    for number in range(3):
+        log(answered(number, f"design of 1-0{number + 1}", None))
+    assert output.getvalue() == "[    0.0 s] no reply from openai/tiny: design of 1-01\n"
+    log(answered(3, "design of 1-04"))
+    log(answered(4, "design of 1-05", None))  # this one alone
+    assert output.getvalue().endswith("] no reply from openai/tiny: design of 1-05\n")
+
+
 def test_how_a_stopped_run_goes_on_is_not_said_twice(started: RunStarted) -> None:
     """Ctrl-C ends with a line that says it."""
     output = io.StringIO()

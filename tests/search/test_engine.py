@@ -332,6 +332,28 @@ async def test_a_designer_that_never_could_fails_the_search_with_its_own_words(
         await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.search()
 
 
+class EndlessTrials(TableTrials):
+    """Trainings that nobody sees the end of."""
+
+    async def run(self, request: TrialRequest) -> Trial:
+        self.requests.append(request)
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets the event")
+
+
+async def test_where_the_first_generation_cannot_be_designed_no_baseline_is_waited_for(make_run: MakeRun) -> None:
+    trials, told = EndlessTrials({}), list[Any]()
+    search = ScriptedSearch(make_run(samples=2), Unreachable([], 0, concurrent=True), trials, observer=told.append)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with asyncio.timeout(20):
+            await search.see_through()
+    (error,) = caught.value.exceptions
+    assert isinstance(error, EurekaError)
+    assert error.message == "the model is gone"
+    assert set(trials.labels) <= {"human", "sparse"}  # which were under way, and end with the search
+    assert not [event for event in told if isinstance(event, IterationEnded)]
+
+
 @pytest.mark.parametrize("concurrent", [False, True])
 async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, concurrent: bool

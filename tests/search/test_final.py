@@ -11,6 +11,8 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, Tabl
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
+from eureka_agent.report.plain import event_line
+from eureka_agent.report.state import SearchView
 from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best
 from eureka_agent.search.seeds import final_seeds
@@ -94,9 +96,20 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     }
     assert (run.folder / f"baselines/human/seed-{FIRST}/policy.safetensors").read_text() == "an earlier policy"
     # what this run has trained, the next one need not
-    third = four_proposals(make_run(**settings), {})
+    told: list[Any] = []
+    third = four_proposals(make_run(**settings), {}, observer=told.append)
     await third.finals.baselines()
     assert third.trials.requests == []
+    view = SearchView()
+    assert Counter(event_line(event, view) for event in told) == {
+        "training of the human reward is taken from an earlier run: fitness 6.50": 1,
+        "training of the human reward is taken from an earlier run: fitness 6.00": 1,
+        "training of the sparse reward is taken from an earlier run: fitness 1.00": 2,
+    }
+    # a resumed run tells again of what it had trained itself
+    told.clear()
+    await four_proposals(open_run(run.folder), {}, observer=told.append).finals.baselines()
+    assert Counter(event.taken_from for event in told) == {"an earlier run": 1, "what this run had trained before": 3}
 
 
 async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run(make_run: MakeRun) -> None:

@@ -232,6 +232,15 @@ def test_without_a_terminal_it_is_kept_for_who_adds_yes(searcher: Searcher) -> N
     assert "no run in" in searcher.eureka("runs")  # the hidden folder is none
 
 
+def test_without_a_server_nothing_is_said_of_a_run_that_there_is_not(searcher: Searcher) -> None:
+    searcher.server.close()
+    errors = searcher.eureka(*searcher.search("--yes"), status=2)
+    assert f"cannot reach openai/tiny at {searcher.server.base_url}" in errors
+    assert "check the address and the network; no run was begun" in errors
+    assert "resume" not in errors
+    assert searcher.runs() == []
+
+
 # ── at a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 

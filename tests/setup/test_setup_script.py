@@ -24,7 +24,7 @@ case "$1 $2" in
     "-c import ensurepip"*) exit {ensurepip} ;;
     "-c "*) echo {new_enough} ;;
     "-m venv") rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; touch "$4/has-pip" ;;
-    "-m pip") [[ -e "$venv/has-pip" ]] ;;
+    "-m pip") [[ $3 != install ]] || cat "{said}" 2>/dev/null; [[ -e "$venv/has-pip" ]] ;;
 esac
 """
 
@@ -39,13 +39,14 @@ class Checkout:
             shutil.copy(ROOT / name, self.folder / name)
         os.utime(self.folder / "pyproject.toml", (0, 0))
         self.log = folder / "calls.log"
+        self.said = folder / "said by pip"
         self.programs = folder / "my programs"
 
     def python(self, name: str = "python3", *, new_enough: bool = True, ensurepip: int = 0) -> Path:
         """Put a stand-in into the search path; `ensurepip` is the exit status of importing it."""
         self.programs.mkdir(exist_ok=True)
         path = self.programs / name
-        path.write_text(STAND_IN.format(log=self.log, new_enough=new_enough, ensurepip=ensurepip))
+        path.write_text(STAND_IN.format(log=self.log, said=self.said, new_enough=new_enough, ensurepip=ensurepip))
         path.chmod(0o755)
         return path
 
@@ -72,6 +73,48 @@ def test_the_first_start_installs_and_the_second_does_nothing(checkout: Checkout
     assert checkout.calls("-m pip install")[0].endswith(f"-e {checkout.folder}")
     assert checkout().returncode == 0
     assert checkout.log.read_text() == ""
+
+
+PIP = """Collecting torch>=2.9
+  Downloading torch-2.9.0-cp311-cp311-manylinux_2_28_x86_64.whl.metadata (30 kB)
+  Downloading https://an.index/torch-2.9.0-cp311-cp311-manylinux_2_28_x86_64.whl (184.5 MB)
+  Downloading numpy-2.3.4-cp311-cp311-manylinux_2_28_x86_64.whl (9.8 MB)
+Downloading nvidia_cudnn-9-py3-none-manylinux_2_28_x86_64.whl (1.2 GB)
+Installing collected packages: numpy, nvidia-cudnn, torch
+"""
+
+
+def test_the_first_start_says_what_it_does_step_by_step(checkout: Checkout) -> None:
+    checkout.python()
+    checkout.said.write_text(PIP)
+    head, *steps = checkout().stderr.splitlines()
+    assert head.startswith("Setting up .venv, once: about 100 packages")
+    assert steps[1:] == [
+        "  making the virtual environment",
+        "  finding out which packages are needed",
+        "  downloading torch (184.5 MB)",
+        "  downloading nvidia_cudnn (1.2 GB)",
+        "  installing, packages: 3",
+    ]
+    assert (checkout.folder / ".venv" / "install.log").read_text() == PIP
+
+
+def test_a_pip_that_fails_is_an_error_with_the_end_of_what_it_said(checkout: Checkout) -> None:
+    stand_in = checkout.python()
+    stand_in.write_text(stand_in.read_text().replace('[[ -e "$venv/has-pip" ]] ;;', "exit 1 ;;"))
+    checkout.said.write_text(PIP)
+    result = checkout()
+    assert result.returncode == 2
+    assert "Installing collected packages: numpy, nvidia-cudnn, torch\nerror: pip could not install" in result.stderr
+
+
+def test_what_is_added_later_is_no_first_use(checkout: Checkout) -> None:
+    checkout.python()
+    checkout()
+    assert checkout("export").stderr.startswith("Adding to .venv what 'export' needs\n")
+    os.utime(checkout.folder / "pyproject.toml")  # a newer version of the checkout
+    os.utime(checkout.folder / ".venv" / ".installed", (0, 0))
+    assert checkout().stderr.startswith("Bringing .venv up to date with pyproject.toml\n")
 
 
 def test_extras_are_installed_into_the_same_environment(checkout: Checkout) -> None:

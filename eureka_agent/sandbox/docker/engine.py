@@ -17,7 +17,7 @@ import requests
 from docker.errors import APIError, DockerException
 from urllib3.exceptions import HTTPError  # where the SDK reads an answer line by line, it passes these on
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.invocation import command
 
 HOST_VARIABLE = "DOCKER_HOST"
@@ -27,7 +27,7 @@ _OLDEST_API = (1, 40)
 """Docker 19.03: GPUs by device request, and bind mounts without what is mounted below them."""
 _THREADS = 8
 _SYSTEM_SOCKET = "/var/run/docker.sock"
-_START_HINT = "start Docker (sudo systemctl start docker), or use --sandbox auto"
+_START_HINT = "start Docker (sudo systemctl start docker)" + OTHER_WALL
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_
                 wanted = ".".join(map(str, _OLDEST_API))
                 raise WallError(
                     f"the Docker engine at {host!r} speaks API {version}, expected {wanted} or newer",
-                    "update Docker to 19.03 or newer, or use --sandbox auto",
+                    "update Docker to 19.03 or newer" + OTHER_WALL,
                 )
             info = client.info()
             _check(info, host)
@@ -106,13 +106,11 @@ def engine_errors(host: str) -> Iterator[None]:
         words = " ".join(str(error.explanation or error).split())
         raise WallError(f"the Docker engine refused: {words}", _refusal_hint(words)) from None
     except (requests.exceptions.Timeout, TimeoutError):
-        raise WallError(f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox auto") from None
+        raise WallError(f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL) from None
     except (requests.exceptions.RequestException, HTTPError, DockerException, OSError) as error:
         # a timeout in the middle of an answer has the type of a broken connection
         if "timed out" in str(error).lower():
-            raise WallError(
-                f"the Docker engine at {host!r} gives no answer", "restart it, or use --sandbox auto"
-            ) from None
+            raise WallError(f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL) from None
         words = " ".join(str(error).split())[:300]
         raise WallError(f"the Docker engine at {host!r} went away: {words}", _START_HINT) from None
 
@@ -155,18 +153,18 @@ def _knock(path: str, timeout_s: float) -> None:
         except FileNotFoundError:
             raise WallError(
                 f"no Docker engine runs here: there is no socket {path!r}",
-                f"install or start Docker, name its socket in {HOST_VARIABLE}=unix:///path, or use --sandbox auto",
+                f"install or start Docker, or name its socket in {HOST_VARIABLE}=unix:///path" + OTHER_WALL,
             ) from None
         except PermissionError:
             raise WallError(
                 f"you may not use the Docker engine at {path!r}",
-                "add yourself to its group (sudo usermod -aG docker $USER, then log in again), or use --sandbox auto",
+                "add yourself to its group (sudo usermod -aG docker $USER, then log in again)" + OTHER_WALL,
             ) from None
         except OSError as error:
             own = "" if path == _SYSTEM_SOCKET else "; one without root: systemctl --user start docker"
             raise WallError(
                 f"no Docker engine answers at {path!r}: {error.strerror or error}",
-                f"start Docker (sudo systemctl start docker{own}), or use --sandbox auto",
+                f"start Docker (sudo systemctl start docker{own})" + OTHER_WALL,
             ) from None
 
 
@@ -180,14 +178,14 @@ def _check(info: Mapping[str, Any], host: str) -> None:
     if missing:
         raise WallError(
             f"the Docker engine at {host!r} cannot limit {' and '.join(missing)}",
-            "give it control groups (rootless Docker: cgroup v2 with delegation), or use --sandbox auto",
+            "give it control groups (rootless Docker: cgroup v2 with delegation)" + OTHER_WALL,
         )
 
 
 def _refusal_hint(words: str) -> str:
     lowered = words.lower()
     if "no space left" in lowered:
-        return "free disk space where Docker keeps its data (docker system prune), or use --sandbox auto"
+        return "free disk space where Docker keeps its data (docker system prune)" + OTHER_WALL
     if "device driver" in lowered or "nvidia" in lowered:
         return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
     if "bind source path does not exist" in lowered:
@@ -196,4 +194,4 @@ def _refusal_hint(words: str) -> str:
         return f"expected NAME or NAME:TAG, in lower case: {command('sandbox build --base-image NAME')}"
     if "no such image" in lowered:
         return f"build it again: {command('sandbox build')}"
-    return "see the engine's log (journalctl -u docker), or use --sandbox auto"
+    return "see the engine's log (journalctl -u docker)" + OTHER_WALL

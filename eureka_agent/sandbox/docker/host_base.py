@@ -17,7 +17,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from eureka_agent.errors import WallError, system_reason
+from eureka_agent.errors import OTHER_WALL, WallError, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.sandbox.docker.archive import Entry
 from eureka_agent.sandbox.docker.packages import shared_objects
@@ -62,7 +62,7 @@ def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
     if not sys.platform.startswith("linux"):
         raise WallError(
             f"the Docker wall makes its image from this machine's packages, which are for {sys.platform!r}",
-            "use it on Linux, or use --sandbox auto",
+            "use it on Linux" + OTHER_WALL,
         )
     executable, stdlib = _executable(), Path(sysconfig.get_path("stdlib"))
     if not (executable.is_file() and (stdlib / "os.py").is_file()):
