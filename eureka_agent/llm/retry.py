@@ -15,6 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.failures import RequestFailedError, Service, Trouble, duration
 from eureka_agent.llm.interface import Completion
+from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.replies import refused
 
 TRUSTED_WAITS = 2
@@ -68,7 +69,7 @@ class Patience:
             retry=is_due,
             wait=self._wait,
             stop=stop_after_attempt(self._policy.tries),
-            sleep=self._policy.sleep,
+            sleep=self._sleep,
             before_sleep=self._say,
             reraise=True,
         )
@@ -80,6 +81,9 @@ class Patience:
             wait = failure.asked_wait_s(self._policy.now())
             too_long = wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
             raise self._service.explain(failure, tries, too_long) from None
+
+    async def _sleep(self, seconds: float) -> None:
+        await (PAUSES.get(None) or Pauses()).sleep(seconds, self._policy.sleep)
 
     def _wait(self, state: RetryCallState) -> float:
         """Seconds until the next try."""

@@ -109,8 +109,8 @@ async def accepted_fitness(
     finally:
         if desk.under_way:  # after Ctrl-C
             observer(Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without"))
-            with suppress(asyncio.CancelledError):
-                await desk.finish()
+        with suppress(asyncio.CancelledError):
+            await desk.finish()
         archive.close()
     kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
     write_fitness(kept, fitness)
