@@ -54,6 +54,9 @@ def storage_errors(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _storage_error(folder, _reason(error), "full" in str(error)) from error
+    except IsADirectoryError as error:
+        path = str(error.filename2 or error.filename)  # of a rename the target
+        raise RunFolderError(f"cannot write {path!r}: it is a folder, expected a file", "name a file") from error
     except OSError as error:
         raise _storage_error(folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
 

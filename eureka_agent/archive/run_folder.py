@@ -49,8 +49,8 @@ _LOCK_CHARACTERS = 20
 
 
 def runs_folder() -> Path:
-    """Folder that new runs are made in."""
-    return Path(os.environ.get(RUNS_VARIABLE, "runs"))
+    """Folder that new runs are made in. A variable that is empty counts as not set."""
+    return Path(os.environ.get(RUNS_VARIABLE) or "runs")
 
 
 def now() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.archive.files import write_file, write_text
-from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run
+from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run, runs_folder
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.settings import SearchSettings
@@ -155,3 +155,16 @@ def test_an_edited_environment_is_told_in_words(
     with pytest.raises(RunFolderError) as caught:
         open_run(folder, reading=True)
     assert caught.value.message == f"{str(path)!r} does not describe an environment: {reason}"
+
+
+def test_an_empty_variable_for_the_runs_folder_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EUREKA_RUNS", "")
+    assert runs_folder() == Path("runs")
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    with pytest.raises(RunFolderError) as caught:
+        write_text(tmp_path / "docs", "text")
+    assert caught.value.message == f"cannot write {str(tmp_path / 'docs')!r}: it is a folder, expected a file"
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
