@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_file
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ REJECTED = 1
 def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any) -> None:
     """Check the reward functions in the files REWARD before a second of training is spent on them.
 
-    A folder stands for all Python files in it. Several are judged by one worker, with a line each. Exit status: 0 all accepted, 1 one was rejected, 2
-    one could not be checked.
+    A folder stands for all Python files in it. Several are judged by one worker, with a line each, also for one that cannot be read. Exit status: 0
+    all accepted, 1 one was rejected, 2 nothing could be checked.
 
     \b
     eureka critique reward.py --env ant
@@ -42,13 +44,14 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     import asyncio
 
     settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
-    sources = {path: read_reward_file(path) for path in reward_files(rewards)}
-    verdicts = asyncio.run(_judge(sources, settings, private))
+    several = len(rewards) > 1 or rewards[0].is_dir()
+    sources, unreadable = _read(reward_files(rewards), several)
+    verdicts = asyncio.run(_judge(sources, settings, private)) if sources else {}
+    verdicts = {path: unreadable.get(path) or verdicts[path] for path in (*sources, *unreadable)}
     if fix:
         for path, verdict in verdicts.items():
             if verdict.repaired is not None:
                 write_reward_file(path, verdict.repaired)
-    several = len(rewards) > 1 or rewards[0].is_dir()
     if output_format == "json":
         records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
         print_json({"verdicts": records} if several else records[0])
@@ -58,11 +61,29 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
 
         console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
         for path, verdict in verdicts.items():
-            source = verdict.repaired or sources[path]
+            source = verdict.repaired or sources.get(path, "")
             render = render_line if several else render_verdict
             console.print(render(verdict, source, str(path), markup=True))
     if not all(verdict.accepted for verdict in verdicts.values()):
         sys.exit(REJECTED)
+
+
+def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
+    """Sources by file, and a verdict on each file that cannot be read. Raises EnvironmentLoadError where it is the only one."""
+    from eureka_agent.critic.parse import unreadable_file
+    from eureka_agent.records import Verdict
+
+    sources: dict[Path, str] = {}
+    unreadable: dict[Path, Verdict] = {}
+    for path in paths:
+        try:
+            sources[path] = read_reward_file(path)
+        except EnvironmentLoadError as error:
+            if not several:
+                raise
+            reason = error.message.rpartition(f"{str(path)!r}: ")[2]
+            unreadable[path] = Verdict(findings=(unreadable_file(reason, error.hint),))
+    return sources, unreadable
 
 
 async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:

@@ -21,6 +21,10 @@ class LanguageModelError(EurekaError):
     """A request that cannot be answered: a wrong key, an unknown model, an address that refuses. Never holds a key."""
 
 
+class MissingReplyError(LanguageModelError):
+    """A request that a recording has no reply to."""
+
+
 class Role(StrEnum):
     """Who asks. It decides nothing about the reply; the ledger counts by it."""
 
