@@ -279,7 +279,11 @@ def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
     """Put into the hint what has become of the run. What a recording does not have it will not have later."""
     if isinstance(error, MissingReplyError):
         return
-    then = f"the run is kept: `{resume_command(run.folder)}` goes on with it" if kept else "no run was made of it"
+    then = (
+        f"the run is kept: `{resume_command(run.folder)}` goes on with it"
+        if kept
+        else "nothing came of this run, so it was removed"
+    )
     error.hint = f"{error.hint}; {then}" if error.hint else then
 
 

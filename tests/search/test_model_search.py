@@ -299,7 +299,7 @@ def test_nothing_stays_of_a_search_whose_first_request_fails(
 ) -> None:
     server.answers = [HttpFailure(401)]
     errors = eureka(*command("--no-baselines", iterations=1, samples=1), status=2)
-    assert " hint: check OPENAI_API_KEY; no run was made of it\n" in errors
+    assert " hint: check OPENAI_API_KEY; nothing came of this run, so it was removed\n" in errors
     assert list((eureka.folder / "runs").glob("2*")) == []
 
 
