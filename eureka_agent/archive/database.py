@@ -44,6 +44,15 @@ def run_of(path: Path) -> Path | None:
     return next((folder for folder in (path, *path.parents) if (folder / FILE_NAME).is_file()), None)
 
 
+def rest_of_run(run: Path) -> str:
+    """What can still be done with a run whose archive is lost, as a hint; empty for a folder that is no run's."""
+    if not (run / "settings.yaml").is_file():
+        return ""
+    readable = [str(path) for name in ("report.md", "best", "attempts") if (path := run / name).exists()]
+    rest = f"what can still be read: {', '.join(readable)}" if readable else "nothing else is left to read"
+    return f"put a copy of it back if you have one: nothing else restores the run; {rest}"
+
+
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -54,6 +63,9 @@ def storage_errors(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _storage_error(folder, _reason(error), "full" in str(error)) from error
+    except IsADirectoryError as error:
+        path = str(error.filename2 or error.filename)  # of a rename the target
+        raise RunFolderError(f"cannot write {path!r}: it is a folder, expected a file", "name a file") from error
     except OSError as error:
         raise _storage_error(folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
 
@@ -126,7 +138,7 @@ class Archive:
         except sqlite3.DatabaseError as error:
             raise RunFolderError(
                 f"{str(path)!r} cannot be read as a run's archive: {_reason(error)}",
-                f"is this a run folder? see `{command('runs')}`",
+                rest_of_run(folder) or f"is this a run folder? see `{command('runs')}`",
             ) from None
 
     def close(self) -> None:
@@ -152,7 +164,10 @@ class Archive:
 
     def _damaged(self, reason: str) -> RunFolderError:
         path = self.folder / FILE_NAME
-        return RunFolderError(f"the archive {str(path)!r} is damaged: {reason}", "restore it, or start a new search")
+        return RunFolderError(
+            f"the archive {str(path)!r} is damaged: {reason}",
+            rest_of_run(self.folder) or "restore it, or start a new search",
+        )
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with storage_errors(self.folder):

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ import yaml
 from pydantic import ValidationError
 
 from eureka_agent import __version__
-from eureka_agent.archive.database import FILE_NAME, Archive, resume_command, storage_errors
+from eureka_agent.archive.database import FILE_NAME, Archive, rest_of_run, resume_command, storage_errors
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
 from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, new_run_id, user_signer
@@ -52,8 +53,8 @@ _LOCK_CHARACTERS = 20
 
 
 def runs_folder() -> Path:
-    """Folder that new runs are made in."""
-    return Path(os.environ.get(RUNS_VARIABLE, "runs"))
+    """Folder that new runs are made in. A variable that is empty counts as not set."""
+    return Path(os.environ.get(RUNS_VARIABLE) or "runs")
 
 
 def shown_runs_folder() -> str:
@@ -172,6 +173,23 @@ def create_run(
             f"cannot make a run in {str(parent)!r}: {system_reason(error)}",
             f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
         ) from None
+    try:
+        return _fill_run(folder, settings, description, command, facts or {})
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, RunFolderError):
+            raise
+        reason = error.message.rpartition(": ")[2]
+        raise RunFolderError(
+            f"cannot make a run in {str(parent)!r}: {reason}",
+            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
+        ) from None
+
+
+def _fill_run(
+    folder: Path, settings: SearchSettings, description: TaskDescription, command: list[str], facts: Mapping[str, Any]
+) -> Run:
+    """Write the files of a new run and open it."""
     commit, changes = git_state()
     dumped = settings.model_dump(mode="json")
     write_text(folder / ENVIRONMENT_FILE, description.model_dump_json(indent=2))
@@ -187,7 +205,7 @@ def create_run(
             "versions": versions(),
             "git_commit": commit + ("+changes" if changes else "") if commit else None,
             "status": RunStatus.RUNNING.value,
-            **(facts or {}),
+            **facts,
         }
     )
     run = Run(folder, settings, description, archive)
@@ -211,8 +229,11 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
     """Open an existing run. `reading`: nothing in it is changed. Raises RunFolderError where the folder is not one."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
+            hint = rest_of_run(folder) if name == FILE_NAME else ""
             raise RunFolderError(
-                f"{str(folder)!r} is not a run: it has no {name}", f"`{command('runs')}` lists the runs there are"
+                f"{str(folder)!r} is not a run: it has no {name}"
+                + (", in which its attempts and scores are kept" if hint else ""),
+                hint or f"`{command('runs')}` lists the runs there are",
             )
     settings = _read_settings(folder)
     try:
@@ -256,6 +277,8 @@ def find_run(word: str) -> Path:
     matching = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
     if len(matching) == 1:
         return runs_folder() / matching[0]
+    if not matching and _is_name(word) and (runs_folder() / word).is_dir():
+        return runs_folder() / word  # whoever opens it says what it lacks
     if matching:
         raise RunFolderError(
             f"{word!r} is the beginning of {len(matching)} runs", f"name one of: {', '.join(matching)}"
@@ -270,6 +293,10 @@ def find_run(word: str) -> Path:
     if re.fullmatch(r"\d+-\d+(-r\d+)?", word):
         hint = f"an attempt is named behind its run: {command(f'show latest {word}')}"
     raise RunFolderError(f"no run {word!r} in {shown_runs_folder()}", hint)
+
+
+def _is_name(word: str) -> bool:
+    return word.isprintable() and "/" not in word and not word.startswith(".") and len(word) < 256
 
 
 def list_runs(parent: Path | None = None) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_file
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ MENDED = "M401"
 def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any) -> None:
     """Check the reward functions in the files REWARD before a second of training is spent on them.
 
-    A folder stands for all Python files in it. Several are judged by one worker, with a line each. Exit status: 0 all accepted, 1 one was rejected, 2
-    one could not be checked.
+    A folder stands for all Python files in it. Several are judged by one worker, with a line each, also for one that cannot be read. Exit status: 0
+    all accepted, 1 one was rejected, 2 nothing could be checked.
 
     \b
     eureka critique reward.py --env ant
@@ -47,11 +49,12 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     import asyncio
 
     settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
-    sources = {path: read_reward_file(path) for path in reward_files(rewards)}
-    verdicts = asyncio.run(_judge(sources, settings, private))
+    several = len(rewards) > 1 or rewards[0].is_dir()
+    sources, unreadable = _read(reward_files(rewards), several)
+    verdicts = asyncio.run(_judge(sources, settings, private)) if sources else {}
+    verdicts = {path: unreadable.get(path) or verdicts[path] for path in (*sources, *unreadable)}
     mended = [path for path, verdict in verdicts.items() if verdict.repaired is not None]
     written = [path for path in mended if fix and _written(path, verdicts[path])]
-    several = len(rewards) > 1 or rewards[0].is_dir()
     if output_format == "json":
         records = [
             {"file": str(path), **verdict.model_dump(mode="json"), "written": path in written}
@@ -64,8 +67,9 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
 
         console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
         for path, verdict in verdicts.items():
+            source = sources.get(path, "")
             render = render_line if several else render_verdict
-            console.print(render(_on_own_text(verdict, sources[path]), sources[path], str(path), markup=True))
+            console.print(render(_on_own_text(verdict, source), source, str(path), markup=True))
             if path in mended and (fix or not several):
                 console.print(_what_became_of(path, verdict, fix), markup=False)
             elif fix and not several:
@@ -107,6 +111,24 @@ def _on_own_text(verdict: Verdict, source: str) -> Verdict:
         for finding in verdict.findings
     )
     return verdict.model_copy(update={"findings": findings})
+
+
+def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
+    """Sources by file, and a verdict on each file that cannot be read. Raises EnvironmentLoadError where it is the only one."""
+    from eureka_agent.critic.parse import unreadable_file
+    from eureka_agent.records import Verdict
+
+    sources: dict[Path, str] = {}
+    unreadable: dict[Path, Verdict] = {}
+    for path in paths:
+        try:
+            sources[path] = read_reward_file(path)
+        except EnvironmentLoadError as error:
+            if not several:
+                raise
+            reason = error.message.rpartition(f"{str(path)!r}: ")[2]
+            unreadable[path] = Verdict(findings=(unreadable_file(reason, error.hint),))
+    return sources, unreadable
 
 
 async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:

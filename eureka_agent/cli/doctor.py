@@ -8,6 +8,7 @@ import click
 
 from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.wrapping import wrapped
 
 if TYPE_CHECKING:
     from eureka_agent.cli.health import Check
@@ -44,7 +45,8 @@ def doctor(output_format: str) -> None:
 
 
 def check_lines(check: Check) -> str:
-    """A check as one line, with its hint below."""
+    """A check as one line, broken at words on a terminal, with its hint below."""
     word, colour = MARKS[check.status]
-    line = f"{click.style(f'{word:>4}', fg=colour)}  {check.name}: {check.detail}"
-    return f"{line}\n      {check.hint}" if check.hint else line
+    parts = [f"{check.name}: {check.detail}", check.hint]
+    text = "\n      ".join(wrapped(part, 6) for part in parts if part)
+    return f"{click.style(f'{word:>4}', fg=colour)}  {text}"

@@ -14,6 +14,7 @@ from eureka_agent.cli import completing
 from eureka_agent.cli.command import Choice, Command, Number, UsageError
 from eureka_agent.cli.new_environment import KINDS, new_environment
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.wrapping import is_dumb, wrapped
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, pasteable
 from eureka_agent.report.wording import plural
@@ -147,7 +148,7 @@ def _progress(silent: bool) -> Observer:
     from eureka_agent.llm.text import printable
     from eureka_agent.simulation.conformance import CheckResult, Observer
 
-    out, on_terminal = sys.stdout, sys.stderr.isatty()
+    out, on_terminal = sys.stdout, sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 
     class Lines(Observer):
@@ -160,24 +161,23 @@ def _progress(silent: bool) -> Observer:
                 click.secho(f"task {task}", bold=True, file=out)
                 self.task = task
             if on_terminal:
-                click.echo(f"\r\x1b[K   … {name}", nl=False, err=True)
+                click.echo(f"\r\x1b[K   … {name}", nl=False, err=True, color=True)
             elif seconds:
                 click.echo(f"   … {name} (about {seconds:g} s)", err=True)
 
         def ends(self, result: CheckResult) -> None:
             if on_terminal:
-                click.echo("\r\x1b[K", nl=False, err=True)
+                click.echo("\r\x1b[K", nl=False, err=True, color=True)
             if silent:
                 return
             said = "" if result.severity == "ok" and result.actual == "as expected" else f": {printable(result.actual)}"
-            click.echo(
-                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])} {result.name}{said}", file=out
-            )
+            lines = [
+                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])} {wrapped(f'{result.name}{said}', 8, out)}"
+            ]
             if result.severity != "ok":
-                click.echo(
-                    f"        expected: {printable(result.expected)}\n        hint:     {printable(pasteable(result.hint))}",
-                    file=out,
-                )
+                for title, text in (("expected:", result.expected), ("hint:    ", pasteable(result.hint))):
+                    lines.append(f"        {title} {wrapped(printable(text), 18, out)}")
+            click.echo("\n".join(lines), file=out)
             out.flush()
 
     return Lines()

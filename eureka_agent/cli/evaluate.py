@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Number
+from eureka_agent.cli.command import FILE, Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.invocation import command
@@ -42,6 +42,10 @@ def evaluate(
     from eureka_agent.report.wording import plural, plus_minus
     from eureka_agent.search.rescore import evaluation_summary, rescore
 
+    if trajectories is not None and trajectories.is_dir():
+        raise UsageError(
+            f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file", "name an npz file"
+        )
     opened = open_run(find_run(run), reading=True)
     folder = inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
     policy = inside(folder, POLICY)

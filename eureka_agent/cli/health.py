@@ -49,6 +49,8 @@ REQUIRED_PACKAGES = (
 )
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
+RUN_BYTES = 100 << 20
+"""That the run of an ordinary search takes at most."""
 LITTLE_MEMORY_BYTES = 2 << 30
 
 
@@ -87,7 +89,7 @@ def packages() -> Iterator[Check]:
         try:
             found.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            yield Check(f"package {name}", "error", "not installed", install_packages(name))
+            yield Check(f"package {name}", "error", "not installed", f"`{install_packages(name)}`")
     yield Check("packages", "ok", ", ".join(found))
 
 
@@ -141,8 +143,13 @@ def disk(runs: Path) -> Check:
             "runs folder", "error", f"{folder} cannot be written to", "change to a folder of yours, or set EUREKA_RUNS"
         )
     if free < LITTLE_DISK_BYTES:
+        if free < RUN_BYTES:
+            detail = f"{free / 2**20:.1f} MiB free for {runs}, expected {RUN_BYTES >> 20} MiB or more"
         return Check(
-            "runs folder", "warning", detail, "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS"
+            "runs folder",
+            "error" if free < RUN_BYTES else "warning",
+            detail,
+            "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS",
         )
     return Check("runs folder", "ok", detail)
 

@@ -13,6 +13,7 @@ import click
 
 from eureka_agent import __version__
 from eureka_agent.cli.command import Group, reworded
+from eureka_agent.cli.wrapping import color, wrapped
 from eureka_agent.errors import EurekaError, system_reason
 from eureka_agent.invocation import pasteable
 
@@ -75,7 +76,7 @@ def main() -> None:
     try:
         _clean_up_after_the_killed()
         # without standalone mode click hands back what a command passed to `context.exit`
-        sys.exit(cli.main(prog_name="eureka", standalone_mode=False))
+        sys.exit(cli.main(prog_name="eureka", standalone_mode=False, color=color()))
     except click.exceptions.NoArgsIsHelpError as error:  # a group alone: its help
         error.show()
         sys.exit(error.exit_code)
@@ -106,9 +107,11 @@ def _fail(error: EurekaError) -> NoReturn:
     """Show an error and end with its exit status."""
     from eureka_agent.llm.text import printable
 
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(error.message)}", err=True)
-    if error.hint:
-        click.echo(f"{click.style(' hint:', fg='cyan', bold=True)} {printable(pasteable(error.hint))}", err=True)
+    parts = [("error:", "red", error.message), (" hint:", "cyan", pasteable(error.hint))]
+    for title, colour, text in parts:
+        if text:
+            said = wrapped(printable(text), len(title) + 1, sys.stderr)
+            click.echo(f"{click.style(title, fg=colour, bold=True)} {said}", err=True, color=color())
     sys.exit(error.exit_status)
 
 

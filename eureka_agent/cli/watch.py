@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TICK_S = 1.0
 """Seconds after which a log looks whether it has to tell of what is under way."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LONGEST_HOLD_UP_S = 2.0
+"""That a stop waits for one step of the search, such as the designs of a large generation."""
 
 
 class LastingConsole(CleanConsole):
@@ -148,6 +150,39 @@ async def _tick(log: _Log, view: _View) -> None:
         view.tick()
 
 
+@contextmanager
+def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
+    """Have `STOP_SIGNALS` cancel the task. Where its event loop is held up for `LONGEST_HOLD_UP_S` after one, interrupt what holds it up."""
+    loop = asyncio.get_running_loop()
+    interrupted = False
+    """The task was, and cleans up: to cancel it once more would keep it from that."""
+
+    def cancel() -> None:
+        nonlocal interrupted
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if not interrupted:
+            task.cancel()
+        interrupted = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal interrupted
+        if number == signal.SIGALRM:
+            interrupted = asyncio.current_task(loop) is task
+            raise asyncio.CancelledError
+        signal.setitimer(signal.ITIMER_REAL, LONGEST_HOLD_UP_S)
+        loop.call_soon_threadsafe(cancel)
+
+    # `nohup` has a closed terminal ignored
+    numbers = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in (*numbers, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
     """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
     from eureka_agent.report.tables import render_end
@@ -159,11 +194,7 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     async def run() -> Run:
         main = asyncio.current_task()
         assert main is not None  # this is a coroutine of asyncio.run
-        loop = asyncio.get_running_loop()
-        for number in STOP_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has a closed terminal ignored
-                loop.add_signal_handler(number, main.cancel)
-        with _View(console) as view:
+        with _cancelled_by_signals(main), _View(console) as view:
             ticking = asyncio.create_task(_tick(log, view))
             try:
                 return await work(Screen((log, folder), view))

@@ -18,6 +18,11 @@ MAX_BITS = 1024
 """Of a whole number: no float holds a larger one, and Python refuses to write very long ones as text."""
 
 
+def unreadable_file(reason: str, hint: str) -> Finding:
+    """The finding of a file, among others, that cannot be read."""
+    return finding("P100", f"cannot be read: {reason}", hint=hint)
+
+
 def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     """The syntax tree, or None with the finding that says why there is none."""
     if not source.strip():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +56,16 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     texts = text_files(exported, described, onnx=ONNX not in missing)
     # the README first: by it a folder half written is known as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
-    for name in (*missing, *{HELPERS_FILE}.difference(texts)):
-        _delete(folder / name)
-    for name, content in files.items():
-        _write(folder / name, content)
+    made = not folder.exists()
+    try:
+        for name in (*missing, *{HELPERS_FILE}.difference(texts)):
+            _delete(folder / name)
+        for name, content in files.items():
+            _write(folder / name, content)
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return WrittenExport(exported.attempt.id, folder, tuple(folder / name for name in files), missing)
 
 
@@ -118,11 +125,12 @@ def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[st
 
 
 def _check_folder(folder: Path) -> None:
-    """Make the folder. Raises RunFolderError where it cannot be, or where it holds what is no export."""
+    """Raise RunFolderError where the folder is a file, cannot be read, or holds what is no export. It is made only once there is something to write."""
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out")
     entries: list[Path] = []
-    _storing(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+    if not folder.exists():
+        return
     _storing(folder, lambda: entries.extend(folder.iterdir()))
     if not (_is_export(folder) or all(_is_export(entry) for entry in entries)):
         raise RunFolderError(

@@ -18,6 +18,7 @@ from eureka_agent.llm.interface import (
     message_key,
     transcript,
 )
+from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.secrets import redact
 from eureka_agent.records import Cost, Message
 
@@ -43,7 +44,8 @@ class Desk:
         self._places = asyncio.Semaphore(concurrency)
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
-        self._under_way: set[asyncio.Task[Message]] = set()
+        self._tasks: set[asyncio.Task[Message]] = set()
+        self._pauses = Pauses()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """The stored reply to a request; one that was made before, in this process or an earlier one, is not made again.
@@ -63,18 +65,19 @@ class Desk:
                 raise
             # from here on it is paid for: its reply is stored even if whoever asks goes away
             task = asyncio.create_task(self._make(model, request, key, reservation))
-            self._under_way.add(task)
+            self._tasks.add(task)
             task.add_done_callback(self._ended)
             return await asyncio.shield(task)
 
     @property
     def under_way(self) -> int:
-        """Requests that have been sent and not been answered."""
-        return len(self._under_way)
+        """Requests that have been sent and not been answered; not those that failed and pause before their next try."""
+        return len(self._tasks - self._pauses.tasks)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for the replies to what has been sent, so that they are stored; give up those that take longer."""
-        pending = set(self._under_way)
+        """Wait for the replies to what has been sent, so that they are stored; give up those that take longer. No request is tried again."""
+        self._pauses.end()
+        pending = set(self._tasks)
         try:
             if pending:
                 _, pending = await asyncio.wait(pending, timeout=timeout_s)
@@ -87,6 +90,7 @@ class Desk:
     ) -> Message:
         message: Message | None = None
         ended = self._on_request(model.name, request)
+        PAUSES.set(self._pauses)  # in this task's own context
         try:
             completion = await model.complete(request)
             message = self._message(model.name, request, completion)
@@ -99,7 +103,7 @@ class Desk:
         return message
 
     def _ended(self, task: asyncio.Task[Message]) -> None:
-        self._under_way.discard(task)
+        self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it was told to whoever asked, or nobody asks any more
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from eureka_agent.invocation import command
 from eureka_agent.llm.access import shown_address
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.secrets import PLACEHOLDER, redact
@@ -194,8 +193,7 @@ class Service:
                 advice = "check the quota or wait"
             case Trouble.STATUS, _:
                 message = f"{where} answers with HTTP {status}{wait}{told}{again}"
-        kept = f"the run is kept: `{command('resume RUN')}` goes on with it"
-        return LanguageModelError(message, advice, kept)
+        return LanguageModelError(message, advice)
 
     def _clean(self, words: str) -> str:
         """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""

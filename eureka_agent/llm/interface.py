@@ -20,11 +20,9 @@ reasoning needs about a tenth."""
 class LanguageModelError(EurekaError):
     """A request that cannot be answered: a wrong key, an unknown model, an address that refuses. Never holds a key."""
 
-    def __init__(self, message: str, hint: str = "", kept: str = "") -> None:
-        """`kept`: what is said of the run behind the hint, where there is a run."""
-        super().__init__(message, "; ".join(filter(None, (hint, kept))))
-        self.advice = hint
-        """The hint without what is said of the run."""
+
+class MissingReplyError(LanguageModelError):
+    """A request that a recording has no reply to."""
 
 
 class Role(StrEnum):

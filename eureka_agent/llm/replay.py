@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from eureka_agent.llm.interface import (
     Completion,
     CompletionRequest,
     FinishReason,
-    LanguageModelError,
+    MissingReplyError,
     message_key,
     transcript,
 )
@@ -26,6 +26,8 @@ REPLAY = "replay:"
 """Begins what stands in a model's place, before the name of a recording."""
 SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
 """Settings that decide who is asked and how: a replay takes them from the recording."""
+SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
+"""Settings that decide what is asked: a replay has to be given the same."""
 _MOST_BYTES = 256 << 20
 """Largest recording."""
 _LINES_SHOWN = 12
@@ -39,11 +41,14 @@ class Recording:
     name: str
     messages: Mapping[str, Message]
     settings: Mapping[str, Any]
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `SEARCH_SETTINGS` that are known of the search that was recorded."""
 
 
 def write_recording(path: Path, recording: Recording) -> None:
     """One JSON object a line: the settings, then the messages in the order in which they were stored."""
-    lines = [json.dumps({"settings": dict(recording.settings)}, ensure_ascii=False)]
+    head = {"settings": dict(recording.settings), "search": dict(recording.search)}
+    lines = [json.dumps(head, ensure_ascii=False)]
     for key, message in recording.messages.items():
         lines.append(json.dumps({"key": key, **message.model_dump(mode="json")}, ensure_ascii=False))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -58,7 +63,8 @@ def read_recording(path: Path) -> Recording:
         if len(content) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES} bytes")
         head, *lines = content.decode().rstrip("\n").split("\n")
-        settings = dict(json.loads(head)["settings"].items())
+        about = json.loads(head)
+        settings, search = dict(about["settings"].items()), dict(about.get("search", {}).items())
         records = [json.loads(line) for line in lines]
         messages = {record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records}
         for message in messages.values():
@@ -68,22 +74,28 @@ def read_recording(path: Path) -> Recording:
             f"{str(path)!r} is no recording of a search: {' '.join(str(error).split())[:200]}",
             "name a run, or the messages.jsonl of one",
         ) from None
-    return Recording(path.stem, messages, {name: settings[name] for name in SETTINGS if name in settings})
+    return Recording(
+        path.stem,
+        messages,
+        {name: settings[name] for name in SETTINGS if name in settings},
+        {name: search[name] for name in SEARCH_SETTINGS if isinstance(search.get(name), str | int)},
+    )
 
 
 class ReplayModel:
     """A model whose replies were recorded. It answers what it was asked then, and nothing else."""
 
-    def __init__(self, name: str, recording: Recording) -> None:
-        """`name`: that of the model that was recorded, so that requests have the same keys."""
+    def __init__(self, name: str, recording: Recording, flags: str = "") -> None:
+        """`name`: that of the model that was recorded, so that requests have the same keys; `flags`: those that would make this search the recorded one."""
         self.name = name
         self._recording = recording
+        self._flags = flags
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The recorded reply, which costs nothing. Raises LanguageModelError, with the difference, where there is none."""
+        """The recorded reply, which costs nothing. Raises MissingReplyError, with the difference, where there is none."""
         message = self._recording.messages.get(message_key(self.name, request))
         if message is None:
-            raise LanguageModelError(*self._missing(request))
+            raise MissingReplyError(*self._missing(request))
         return Completion(
             text=message.reply,
             finish_reason=FinishReason(message.finish_reason),
@@ -99,6 +111,11 @@ class ReplayModel:
         whom = f"the {request.role.value}{f' for attempt {request.attempt}' if request.attempt else ''}"
         what = f"the recording {self._recording.name!r} has no reply to what {whom} asks"
         nearest = self._nearest(request, asked)
+        if self._flags:
+            hint = f"give the settings of the recorded search: {self._flags}"
+            if nearest is None or nearest.request == asked:
+                return f"{what}: it is one of another search", hint
+            return f"{what}, but one to this (- recorded, + asked now):\n{_difference(nearest.request, asked)}", hint
         if nearest is None:
             return f"{what}: it has none of that role from {self.name}", "ask a model, with --model <provider>/<name>"
         if nearest.request == asked:

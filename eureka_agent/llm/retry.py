@@ -15,6 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.failures import RequestFailedError, Service, Trouble, duration
 from eureka_agent.llm.interface import Completion
+from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.replies import refused
 
 TRUSTED_WAITS = 2
@@ -71,7 +72,7 @@ class Patience:
             retry=is_due,
             wait=self._wait,
             stop=stop_after_attempt(self._policy.tries),
-            sleep=self._policy.sleep,
+            sleep=self._sleep,
             before_sleep=self._say,
             reraise=True,
         )
@@ -86,6 +87,9 @@ class Patience:
 
     def _answered(self) -> None:
         self._reached, self._told_tries = True, 0
+
+    async def _sleep(self, seconds: float) -> None:
+        await (PAUSES.get(None) or Pauses()).sleep(seconds, self._policy.sleep)
 
     def _wait(self, state: RetryCallState) -> float:
         """Seconds until the next try."""

@@ -27,6 +27,7 @@ from eureka_agent.worker.messages import (
     MAX_FILE_BYTES,
     MAX_LINE_BYTES,
     Command,
+    Evaluated,
     Event,
     Fault,
     FileHeader,
@@ -48,6 +49,7 @@ _QUEUED_EVENTS = 1024
 _QUEUED_BYTES = MAX_LINE_BYTES
 """Of events that nobody has received yet; one that is larger waits alone. Parsed they take many times as much."""
 _READ_BYTES = 1 << 18
+_MOST_SOURCES = 100
 _WALL_FOLDER = "wall"
 """Of a worker's folder the part that is for the wall."""
 _INBOX_FOLDER = "inbox"
@@ -79,11 +81,15 @@ class WorkerClient:
 
     def __init__(self, wall: Wall, handle: WorkerHandle, folder: Path) -> None:
         """See `start`."""
+        self.environment = ""
+        """The one that was opened last, as a person calls it."""
         self._wall = wall
         self._handle = handle
         self._folder = folder
         self.inbox = Inbox(folder / _INBOX_FOLDER)
         """Files that the worker sent. Those that an event names are there when it comes."""
+        self._sources: dict[str, Path] = {}
+        """Where the latest files that it was sent come from, by the names that it has them under."""
         self._given: set[str] = set()
         """Files that it was sent once and for all, as far as it is to have them still."""
         self._unread = bytearray()
@@ -139,6 +145,9 @@ class WorkerClient:
             raise EurekaError(
                 f"cannot give a worker the file {str(path)!r}: {system_reason(error)}", "restore it, or train again"
             ) from None
+        self._sources[name] = path
+        if len(self._sources) > _MOST_SOURCES:
+            del self._sources[next(iter(self._sources))]
         header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)
         if once:
@@ -194,7 +203,24 @@ class WorkerClient:
         event, size = entry
         self._queued_bytes -= size
         self._received.set()
+        return self._with_own_paths(event)
+
+    def _with_own_paths(self, event: Event) -> Event:
+        """The event, its faults speaking of the files where they are here: the worker's folder is nowhere that a person can look."""
+        if isinstance(event, Fault):
+            return event.model_copy(update={"message": self._own_paths(event.message)})
+        if isinstance(event, Evaluated):
+            scores = (score.model_copy(update={"fault": self._own_paths(score.fault)}) for score in event.scores)
+            return event.model_copy(update={"scores": tuple(scores)})
         return event
+
+    def _own_paths(self, text: str) -> str:
+        for name, path in self._sources.items():
+            *before, rest = text.split(f"/{name}'")
+            if before:
+                quote = "'"
+                text = "".join(f"{part.rpartition(quote)[0]}'{path}'" for part in before) + rest
+        return text
 
     async def open(
         self,
@@ -209,6 +235,7 @@ class WorkerClient:
 
         Raises EurekaError with the worker's words when they cannot be loaded.
         """
+        self.environment = environment
         reference = absolute_reference(environment)
         await self.send(Open(environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse))
         try:
@@ -223,7 +250,7 @@ class WorkerClient:
             return event
         await self.kill()
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, opening=True)
+            raise raised_by(event, EurekaError, environment, opening=True)
         raise WorkerDiedError(f"the worker answered 'open' with {event.type!r}", "expected 'opened'")
 
     def ending(self) -> str:

@@ -127,7 +127,7 @@ class TrainingWorker:
         except TimeoutError:
             raise WorkerDiedError(f"the worker did not prepare a training within {START_SECONDS:g} s", "") from None
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError)
+            raise raised_by(event, EurekaError, setup.environment)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
         self._client.last_sign_of_life = time.monotonic()
@@ -186,7 +186,7 @@ class TrainingWorker:
                 client.last_sign_of_life = time.monotonic()
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
-                if (error := stuck(client.last_words(), timeout_s)) is not None:
+                if (error := stuck(client.last_words(), timeout_s, self._setup.environment)) is not None:
                     raise error
                 raise WorkerDiedError(
                     f"the worker gave no sign of life for {timeout_s:g} s and was killed",
@@ -202,7 +202,7 @@ class TrainingWorker:
         if isinstance(event, AllSaved) and self._all_saved is not None and not self._all_saved.done():
             self._all_saved.set_result(None)
         if isinstance(event, Fault) and event.job is None:
-            raise raised_by(event, WorkerDiedError)
+            raise raised_by(event, WorkerDiedError, self._setup.environment)
         if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)):
             return False
         news = event.job in self.jobs
@@ -214,7 +214,7 @@ class TrainingWorker:
             self._finish(event.job, None, failure=(event.code, event.reason))
         elif event.job is not None:
             if event.environment:
-                raise raised_by(event, WorkerDiedError)
+                raise raised_by(event, WorkerDiedError, self._setup.environment)
             self._finish(event.job, None, failure=("fault", event.message))
         on_slot_free()
         return news

@@ -88,7 +88,7 @@ class WarmWorker:
                 if isinstance(event, (DryRunDone, Scored, Evaluated, Measured)) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
-                    raise raised_by(event, WorkerFaultError)
+                    raise raised_by(event, WorkerFaultError, client.environment)
         except TimeoutError:
             await self.drop()
             raise WorkerDiedError(

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.worker.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
 
 
-def raised_by(fault: Fault, otherwise: type[EurekaError], opening: bool = False) -> EurekaError:
+def raised_by(fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False) -> EurekaError:
     """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to blame, else one of the type given.
 
-    `opening`: there is no reward yet.
+    `environment`: what a person calls it; `opening`: there is no reward yet.
     """
     if fault.environment:
-        return _environment_fault(fault.message, fault.hint, opening)
+        return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
 
 
-def stuck(last_words: str, timeout_s: float) -> EnvironmentFaultError | None:
+def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFaultError | None:
     """The error for a worker that gave no sign of life, where it wrote the stack of an environment's call that did not come back; else None."""
     _, found, stack = plain_text(last_words).rpartition("Timeout (")
     calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
@@ -25,14 +27,14 @@ def stuck(last_words: str, timeout_s: float) -> EnvironmentFaultError | None:
         return None
     message = f"it gave no sign of life for {timeout_s:g} s and was killed, in {calls[0]}"
     hint = "look for a call into a library that does not end; an environment that is only slow needs a larger --training-timeout"
-    return _environment_fault(message, hint, opening=False)
+    return _environment_fault(message, hint, environment, opening=False)
 
 
-def _environment_fault(message: str, hint: str, opening: bool) -> EnvironmentFaultError:
+def _environment_fault(message: str, hint: str, environment: str, opening: bool) -> EnvironmentFaultError:
     whose = (
         "the environment fails before any reward is called" if opening else "the environment is at fault, no reward is"
     )
-    check = command("envs --check PATH")
+    check = command(shlex.join(["envs", "--check", environment]))
     return EnvironmentFaultError(
         f"{whose}: {one_line(message, LONGEST_FAULT)}",
         f"{one_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",

@@ -49,11 +49,12 @@ class Counsel:
 
     async def leave(self, observer: Observer) -> None:
         """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C leaves them."""
-        if self.desk is None or not self.desk.under_way:
+        if self.desk is None:
             return
         waiting = self.desk.under_way
-        text = f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so that {'it is' if waiting == 1 else 'they are'} not paid twice"
-        observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
+        if waiting:
+            text = f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so that {'it is' if waiting == 1 else 'they are'} not paid twice"
+            observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
         with suppress(asyncio.CancelledError):
             await self.desk.finish()
 

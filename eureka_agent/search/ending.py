@@ -61,3 +61,16 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
             status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message
         )
     )
+
+
+def has_results(run: Run) -> bool:
+    """True where a run has anything that took time or money: a proposal, a reply, a training of its own."""
+    archive = run.archive
+    return bool(archive.attempts() or archive.account() or any(not each.cached for each in archive.trainings()))
+
+
+def remove_run(run: Run, message: str, observer: Observer) -> None:
+    """Remove the folder of a run that failed before it had any result, so that `latest` is not a run of nothing."""
+    observer(RunEnded(status=RunStatus.FAILED, message=message))
+    run.archive.close()
+    shutil.rmtree(run.folder, ignore_errors=True)

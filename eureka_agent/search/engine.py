@@ -18,7 +18,7 @@ from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report import wording
@@ -110,8 +110,10 @@ class SearchEngine:
             self._run.archive.set_fact(ENDED_EARLY_FACT, text)
 
     def _end_with(self, iteration: int, error: EurekaError) -> None:
-        """Let nothing follow this generation. Raises the error again where nothing could be kept of what is there, or the environment is at fault."""
-        if isinstance(error, RunFolderError | EnvironmentFaultError):
+        """Let nothing follow this generation. Raises the error again where nothing could be kept of what is there, the environment is at fault, or the
+        first generation is not the recorded one."""
+        other_search = isinstance(error, MissingReplyError) and iteration == 0
+        if other_search or isinstance(error, RunFolderError | EnvironmentFaultError):
             raise error
         self._why_ended = self._why_ended or (iteration, error)
 

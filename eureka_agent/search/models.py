@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,9 +15,10 @@ from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
-from eureka_agent.llm.replay import REPLAY, SETTINGS, Recording, ReplayModel, read_recording
+from eureka_agent.llm.replay import REPLAY, SEARCH_SETTINGS, SETTINGS, Recording, ReplayModel, read_recording
 from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
+from eureka_agent.search.typed_settings import flag_text
 from eureka_agent.settings import SearchSettings, parse_settings
 
 OFF, AUTO = "off", "auto"
@@ -126,13 +128,14 @@ def _replayed(settings: SearchSettings) -> Models:
     """Models that answer from a recording, asked as they were then. They cost nothing, so no limit is asked for."""
     recording = find_recording(settings.model[0].removeprefix(REPLAY))
     asked = parse_settings(SearchSettings, dict(recording.settings), f"the recording {recording.name!r}")
+    flags = _flags_of(recording, settings)
 
     def role(now: str, then: str) -> LanguageModel | None:
         name = OFF if now == OFF else then
-        return None if name == OFF else ReplayModel(asked.model[0] if name == AUTO else name, recording)
+        return None if name == OFF else ReplayModel(asked.model[0] if name == AUTO else name, recording, flags)
 
     return Models(
-        tuple(ReplayModel(name, recording) for name in asked.model),
+        tuple(ReplayModel(name, recording, flags) for name in asked.model),
         role(settings.reviewer, asked.reviewer),
         role(settings.analyst, asked.analyst),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
@@ -143,6 +146,18 @@ def _replayed(settings: SearchSettings) -> Models:
         replayed=recording.name,
         recorded_settings=recording.settings,
     )
+
+
+def _flags_of(recording: Recording, settings: SearchSettings) -> str:
+    """Flags, as they are typed, for what a search has otherwise than the recorded one; a beginning of that one has fewer generations."""
+    differing = {
+        name: value
+        for name, value in recording.search.items()
+        if (now := getattr(settings, name)) is not None and now != value and not (name == "iterations" and now < value)
+    }
+    sentence = differing.pop("sentence", None)
+    flags = [flag_text(name, value) for name, value in differing.items()]
+    return " ".join(flags if sentence is None else [shlex.quote(sentence), *flags])
 
 
 def find_recording(word: str) -> Recording:
@@ -176,7 +191,9 @@ def recording_of(run: Run) -> Recording:
         raise RunFolderError(
             f"the run {run.name!r} has no replies to play back: no model was asked", "name another run"
         )
-    return Recording(run.name, messages, settings)
+    known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
+    search = {**known, "sentence": run.sentence}
+    return Recording(run.name, messages, settings, {name: value for name, value in search.items() if value is not None})
 
 
 RECORDED_SETTINGS_FACT = "recorded_settings"

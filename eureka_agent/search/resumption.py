@@ -17,6 +17,7 @@ from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, now
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.search.summary import CHANGES_FACT, change_text
+from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import FREE_SETTINGS, THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
 
 _PREFIX = "eureka-driver-"
@@ -33,7 +34,7 @@ def check_resumable(run: Run) -> None:
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
-                f"the setting {name!r} of {run.name!r} was {began[name]!r} when the run began and is {value!r} now",
+                f"the setting {name!r} of {run.name!r} was {value_text(began[name])} when the run began and is {value_text(value)} now",
                 f"put the old value back into {run.folder / 'settings.yaml'}, or start a new search",
             )
 
@@ -46,7 +47,7 @@ def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
         before, value = getattr(run.settings, name), getattr(changed, name)
         if name not in FREE_SETTINGS and before != value:
             raise SettingsError(
-                f"--{name.replace('_', '-')} is {before!r} in {run.name!r} and cannot become {value!r}: {_why_fixed(name)}",
+                f"--{name.replace('_', '-')} is {value_text(before)} in {run.name!r} and cannot become {value_text(value)}: {_why_fixed(name)}",
                 f"start a new search for it; `{command('resume --help')}` lists what may change",
             )
     return changed

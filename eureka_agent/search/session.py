@@ -14,7 +14,7 @@ from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, r
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.llm.interface import RetryObserver
+from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.report.events import (
     AttemptEnded,
@@ -34,7 +34,7 @@ from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.counsel import counsel_of, designer_name, facts_of, notes_on
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import Stopwatch, end_run
+from eureka_agent.search.ending import Stopwatch, end_run, has_results, remove_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
@@ -246,7 +246,7 @@ async def _work(
         for attempt in run.archive.attempts():
             if attempt.stage in ENDED:
                 observer(AttemptEnded(attempt=attempt))
-        status, message = RunStatus.FAILED, ""
+        status, message, kept = RunStatus.FAILED, "", True
         try:
             async with AsyncExitStack() as workers:
                 limit = time_limit(run.settings)
@@ -263,10 +263,28 @@ async def _work(
             status, message = RunStatus.STOPPED, f"go on with: {resume_command(run.folder)}"
             raise
         except EurekaError as error:
+            if isinstance(error, LanguageModelError):
+                kept = resumed or has_results(run)
+                _say_how_to_go_on(error, run, kept)
             message = str(error)
             raise
         finally:
-            end_run(run, status, message, stopwatch)
+            if kept:
+                end_run(run, status, message, stopwatch)
+            else:
+                remove_run(run, message, stopwatch)
+
+
+def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
+    """Put into the hint what has become of the run. What a recording does not have it will not have later."""
+    if isinstance(error, MissingReplyError):
+        return
+    then = (
+        f"the run is kept: `{resume_command(run.folder)}` goes on with it"
+        if kept
+        else "nothing came of this run, so it was removed"
+    )
+    error.hint = f"{error.hint}; {then}" if error.hint else then
 
 
 def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:

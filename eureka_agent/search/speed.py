@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ async def measure_speed(
     try:
         await asyncio.wait({done, *trainings}, return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
-            _raise_for(next(training for training in trainings if training.done()).result())
+            _raise_for(next(training for training in trainings if training.done()).result(), description.environment)
     finally:
         for task in (done, *trainings):
             task.cancel()
@@ -67,10 +68,10 @@ async def measure_speed(
     return Speed(capacity.workers, watch.steps_per_second() / capacity.workers, watch.first_steps_at() - began)
 
 
-def _raise_for(result: TrainingResult) -> None:
+def _raise_for(result: TrainingResult, environment: str) -> None:
     raise EurekaError(
         f"the speed of trainings could not be measured: {result.failure_reason or 'a training ended at once'}",
-        f"`{command('envs --check PATH')}` looks for defects of an environment; a --budget in env steps needs no measurement",
+        f"`{command(shlex.join(['envs', '--check', environment]))}` looks for defects of an environment; a --budget in env steps needs no measurement",
     )
 
 

@@ -108,12 +108,13 @@ async def accepted_fitness(
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
     except LanguageModelError as error:  # there is no run yet that could be kept
         begun = "no run was begun, and the same command asks again for what is missing"
-        raise LanguageModelError(error.message, error.advice, begun) from None
+        error.hint = "; ".join(filter(None, (error.hint, begun)))
+        raise
     finally:
         if desk.under_way:  # after Ctrl-C
             observer(Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without"))
-            with suppress(asyncio.CancelledError):
-                await desk.finish()
+        with suppress(asyncio.CancelledError):
+            await desk.finish()
         archive.close()
     kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
     write_fitness(kept, fitness)

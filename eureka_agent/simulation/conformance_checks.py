@@ -299,7 +299,12 @@ def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtyp
     if dtype is not None and value.dtype != dtype:
         raise Nonconforming(f"{name} of type {dtype}", f"{value.dtype}", f"convert it with .to({dtype})")
     if not bool(torch.isfinite(value).all()):
-        raise Nonconforming(f"{name} finite", f"{_first_odd(value)} in it", "guard divisions, roots and logarithms")
+        rows = int((~torch.isfinite(value)).reshape(len(value), -1).any(dim=1).sum())
+        raise Nonconforming(
+            f"{name} finite in every row",
+            f"{name} is {_first_odd(value)} in {rows} of {len(value)} rows",
+            "guard divisions, roots and logarithms",
+        )
 
 
 def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:

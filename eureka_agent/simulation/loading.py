@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import inspect
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ from eureka_agent.simulation.catalogue import (
     further_paragraphs,
     task_files,
 )
-from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
+from eureka_agent.simulation.user_modules import import_file, import_folder, place_of_function, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
@@ -223,12 +224,24 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
     )
 
 
+def _misspelt(cls: type[VecTask], missing: Sequence[str]) -> str:
+    """A hint on methods of the class that are named almost as those that are missing; empty where there is none."""
+    own = {name: value for each in cls.__mro__ for name, value in vars(each).items() if inspect.isfunction(value)}
+    others = [name for name in own if not hasattr(VecTask, name)]
+    for name in missing:
+        close = difflib.get_close_matches(name, others, n=1, cutoff=0.75)
+        if close:
+            return f"{place_of_function(own[close[0]])}is {close[0]!r} meant for it? rename it to {name!r}"
+    return ""
+
+
 def _check_class(cls: type[VecTask]) -> None:
     """Raises EnvironmentLoadError for a class that cannot work."""
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         raise EnvironmentLoadError(
-            f"{cls.__name__} does not define {', '.join(missing)}", "see the docstrings of VecTask's methods"
+            f"{cls.__name__} does not define {', '.join(missing)}",
+            _misspelt(cls, missing) or "see the docstrings of VecTask's methods",
         )
     for name in (*_WHOLE_NUMBERS, "control_dt"):
         kind = int if name in _WHOLE_NUMBERS else float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -23,20 +24,35 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
     """
     template = resource_folder("envs") / _TEMPLATES / kind
     sources = [path for path in sorted(template.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise EnvironmentLoadError(
                 f"the folder {str(folder)!r} is not empty, so nothing was written to it", "name a new folder"
             )
-        for source in sources:
-            path = folder / source.relative_to(template)
-            path.parent.mkdir(exist_ok=True)
-            with path.open("xb") as file, source.open("rb") as text:
-                shutil.copyfileobj(text, file)
+        try:
+            for source in sources:
+                path = folder / source.relative_to(template)
+                path.parent.mkdir(exist_ok=True)
+                with path.open("xb") as file, source.open("rb") as text:
+                    shutil.copyfileobj(text, file)
+        except BaseException:  # also Ctrl-C: all that is in the folder is from here
+            _remove(folder, itself=made)
+            raise
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise EnvironmentLoadError(
             f"cannot write the environment to {str(folder)!r}: {system_reason(error)}",
-            "name a folder that you may write to",
+            "free some space, then try again" if full else "name a folder that you may write to",
         ) from None
     return tuple(folder / source.relative_to(template) for source in sources)
+
+
+def _remove(folder: Path, *, itself: bool) -> None:
+    """Remove what a folder holds, and perhaps the folder."""
+    for path in [folder] if itself else list(folder.iterdir()):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

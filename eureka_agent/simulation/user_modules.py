@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
+import importlib.util
 import inspect
 import itertools
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -36,9 +39,28 @@ def import_folder(folder: Path) -> str:
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
     """Import one file of a folder that `import_folder` prepared. Raises EnvironmentLoadError naming file and line."""
+    _check_encoding(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
         return importlib.import_module(name)
+
+
+def _check_encoding(path: Path) -> None:
+    """Raise EnvironmentLoadError for a file that is no text in the encoding that it names, or UTF-8: of such a file Python names neither path nor cause."""
+    try:
+        content = path.read_bytes()
+    except OSError:  # the import says so
+        return
+    try:
+        fault = "it holds null bytes" if "\0" in importlib.util.decode_source(content) else ""
+    except (UnicodeDecodeError, SyntaxError):
+        fault = (
+            "it looks like UTF-16"
+            if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            else "some of its bytes are no characters"
+        )
+    if fault:
+        raise EnvironmentLoadError(f"{path} is not UTF-8: {fault}", "save it in UTF-8")
 
 
 @contextmanager
@@ -50,11 +72,14 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
             raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
-        missing = isinstance(error, ModuleNotFoundError)
-        raise EnvironmentLoadError(
-            f"{place}{describe_error(error)} (while {doing})",
-            missing_module_hint() if missing else f"correct the file; `{command('envs --check PATH')}` tests all of it",
-        ) from None
+        if isinstance(error, ModuleNotFoundError):
+            hint = missing_module_hint()
+        else:
+            check = (
+                "" if folder is None else f"; `{command(shlex.join(['envs', '--check', str(folder)]))}` tests all of it"
+            )
+            hint = f"correct the file{check}"
+        raise EnvironmentLoadError(f"{place}{describe_error(error)} (while {doing})", hint) from None
 
 
 def missing_module_hint() -> str:

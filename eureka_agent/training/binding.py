@@ -36,9 +36,12 @@ class FitnessFunction:
             fitness = self._function(**{name: values[name] for name in self.arguments}, **self._constants)
         batch = values[self.arguments[0]].shape[0] if self.arguments else None
         if not isinstance(fitness, Tensor) or fitness.dim() != 1 or (batch is not None and len(fitness) != batch):
-            found = tuple(fitness.shape) if isinstance(fitness, Tensor) else type(fitness).__name__
+            is_tensor = isinstance(fitness, Tensor)
+            found = tuple(fitness.shape) if is_tensor else type(fitness).__name__
             raise EnvironmentLoadError(
                 f"the task's fitness gave {found}, expected a tensor of shape ({batch},)",
-                "return one number per environment, such as `variable[:, 0]`",
+                "return one number per environment, such as `variable[:, 0]`"
+                if is_tensor
+                else "return a torch tensor: compute with torch's functions in place of numpy's, such as torch.exp for np.exp",
             )
         return fitness.detach().to(torch.float32)

@@ -28,9 +28,6 @@ OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
 _VALUE_HINT = "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
-_ENDLESS_HINT = (
-    "look for a loop whose condition never comes true; an environment that is only slow needs a longer limit"
-)
 _OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
@@ -40,11 +37,13 @@ _FOREIGN = (eureka_agent.__name__, "abc", "builtins")
 
 
 @contextmanager
-def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: str = "") -> Iterator[None]:
+def environment_code(
+    cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
+) -> Iterator[None]:
     """Turn what an environment's own code raises in the block into an EnvironmentFaultError with its file and line.
 
-    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long then, in words. What this program raises
-    passes as it is, and so does a lack of memory, which may be the machine's.
+    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long then, in words; `setting`: the flag that
+    the limit follows from, empty where none does. What this program raises passes as it is, and so does a lack of memory, which may be the machine's.
     """
     try:
         if limit_s is None:
@@ -54,7 +53,11 @@ def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: st
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
-        raise EnvironmentFaultError(f"{_place(error, cls)}{what}", _ENDLESS_HINT) from None
+        slow = f"needs a larger {setting}" if setting else "has to be made faster, as no setting raises this limit"
+        raise EnvironmentFaultError(
+            f"{_place(error, cls)}{what}",
+            f"look for a loop whose condition never comes true; an environment that is only slow {slow}",
+        ) from None
     except EnvironmentLoadError as error:
         raise EnvironmentFaultError(f"{_place(error, cls)}{error.message}", error.hint) from None
     except (EnvironmentFaultError, MemoryError):

@@ -436,7 +436,9 @@ class Trainer:
 
     def _environment_code(self) -> AbstractContextManager[None]:
         """Around what the environment's own code does in an iteration."""
-        return environment_code(type(self._environment), self._iteration_limit, "an iteration of the environment")
+        return environment_code(
+            type(self._environment), self._iteration_limit, "an iteration of the environment", "--training-timeout"
+        )
 
     def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:
         began = time.perf_counter()

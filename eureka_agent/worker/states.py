@@ -147,8 +147,14 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
     for name in (*expected, *found):
         if expected.get(name) != found.get(name):
             place = place_of_value(cls, name, 0)
+            if name not in expected:
+                what = "is given, but not declared in the class's `variables`"
+            elif name not in found:
+                what = "is declared, but not given"
+            else:
+                what = f"has the shape {found[name]}, expected {expected[name]}"
             raise EnvironmentFaultError(
-                f"{place}{name!r} has the shape {found.get(name)}, expected {expected.get(name)} (None: not there)",
+                f"{place}{name!r} {what}",
                 "compute_variables gives exactly the declared variables; the batch is the first dimension",
             )
 

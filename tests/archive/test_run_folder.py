@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import errno
+import resource
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.archive.files import write_file, write_text
-from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run
+from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run, runs_folder
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.settings import SearchSettings
@@ -155,3 +157,51 @@ def test_an_edited_environment_is_told_in_words(
     with pytest.raises(RunFolderError) as caught:
         open_run(folder, reading=True)
     assert caught.value.message == f"{str(path)!r} does not describe an environment: {reason}"
+
+
+def test_an_empty_variable_for_the_runs_folder_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EUREKA_RUNS", "")
+    assert runs_folder() == Path("runs")
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    with pytest.raises(RunFolderError) as caught:
+        write_text(tmp_path / "docs", "text")
+    assert caught.value.message == f"cannot write {str(tmp_path / 'docs')!r}: it is a folder, expected a file"
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"SQLite format 3\0" + bytes(50), b"no database" * 50])
+def test_a_lost_archive_says_what_is_left_of_the_run(
+    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path))
+    run = create_run(SearchSettings(), description, [])
+    run.archive.close()
+    (run.folder / "report.md").write_text("# A report\n")
+    (run.folder / "best").mkdir()
+    (run.folder / "archive.sqlite").unlink()
+    if content is not None:
+        (run.folder / "archive.sqlite").write_bytes(content)
+    with pytest.raises(RunFolderError) as caught:
+        open_run(find_run(run.name), reading=True)
+    assert "archive.sqlite" in caught.value.message
+    assert caught.value.hint == (
+        "put a copy of it back if you have one: nothing else restores the run; "
+        f"what can still be read: {run.folder / 'report.md'}, {run.folder / 'best'}"
+    )
+
+
+def test_no_folder_stays_of_a_run_that_could_not_be_made(tmp_path: Path, description: TaskDescription) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))  # a write beyond it fails, as on a full disk
+    try:
+        with pytest.raises(RunFolderError) as caught:
+            create_run(SearchSettings(), description, [], parent=tmp_path / "runs")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert caught.value.message.startswith(f"cannot make a run in {str(tmp_path / 'runs')!r}: ")
+    assert list((tmp_path / "runs").iterdir()) == []

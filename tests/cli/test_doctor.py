@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -138,3 +139,9 @@ def test_a_wall_that_the_variable_names_and_that_is_not_there(monkeypatch: pytes
     assert chosen.status == "warning"
     assert chosen.detail == "--sandbox auto takes docker, as EUREKA_SANDBOX says, which cannot be had"
     assert "process" in chosen.hint
+
+
+def test_a_disk_without_room_for_a_run_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, status in ((0, "error"), ((100 << 20) - 1, "error"), (100 << 20, "warning"), (2 << 30, "ok")):
+        monkeypatch.setattr(health.shutil, "disk_usage", lambda folder, free=free: shutil._ntuple_diskusage(9, 9, free))
+        assert health.disk(tmp_path).status == status

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +66,21 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "--kind" in result.stderr
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_stays_of_a_folder_that_the_disk_had_no_room_for(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path / "mine"
+    if there:
+        folder.mkdir()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))  # a longer file fails, as on a full disk
+    try:
+        with pytest.raises(EnvironmentLoadError, match="cannot write the environment"):
+            write_new_environment(folder, "torch")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert folder.exists() == there
+    assert not there or list(folder.iterdir()) == []

@@ -175,3 +175,18 @@ def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_a_file_that_cannot_be_read_is_one_line_among_others(tmp_path: Path) -> None:
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "misspelt.py").write_text(GOOD.replace("pole_upright)", "pole_uprigth)", 1))
+    arguments = [str(tmp_path), str(tmp_path / "nowhere.py"), "--env", "cartpole", "--sandbox", "process"]
+    result = CliRunner().invoke(critique, arguments)
+    assert result.exit_code == 1
+    lines = {line.split()[1].rpartition("/")[2]: line for line in result.output.splitlines()}
+    assert lines["good.py"].startswith("accepted ")
+    assert " C303 " in lines["misspelt.py:1"]
+    assert lines["binary.py"].endswith("binary.py P100 cannot be read: it is not UTF-8 (invalid start byte at byte 0)")
+    assert lines["nowhere.py"].endswith("nowhere.py P100 cannot be read: there is no such file or folder")
+    assert len(lines) == 4

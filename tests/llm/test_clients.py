@@ -160,19 +160,19 @@ async def test_replies_go_to_those_who_asked(wire: Wire, model_server: ModelServ
 @pytest.mark.parametrize(
     ("status", "message", "hint", "tries"),
     [
-        (400, "answers with HTTP 400: no, {key}", "eureka resume", 1),
+        (400, "answers with HTTP 400: no, {key}", "", 1),
         (401, "does not accept the key (HTTP 401)", "_API_KEY", 1),
         (402, "asks to be paid first (HTTP 402): no", "the account", 1),
         (403, "does not accept the key (HTTP 403): no", "_API_KEY", 1),
         (404, "was not found (HTTP 404): no", "the model's name; --base-url must end where", 1),
-        (413, "answers with HTTP 413: no", "eureka resume", 1),
-        (422, "answers with HTTP 422: no", "eureka resume", 1),
-        (408, "answers with HTTP 408: no", "eureka resume", TRIES),
-        (409, "answers with HTTP 409: no", "eureka resume", TRIES),
+        (413, "answers with HTTP 413: no", "", 1),
+        (422, "answers with HTTP 422: no", "", 1),
+        (408, "answers with HTTP 408: no", "", TRIES),
+        (409, "answers with HTTP 409: no", "", TRIES),
         (429, "refuses more requests (HTTP 429): no", "quota", TRIES),
-        (500, "answers with HTTP 500: no", "eureka resume", TRIES),
-        (503, "answers with HTTP 503: no", "eureka resume", TRIES),
-        (529, "answers with HTTP 529: no", "eureka resume", TRIES),
+        (500, "answers with HTTP 500: no", "", TRIES),
+        (503, "answers with HTTP 503: no", "", TRIES),
+        (529, "answers with HTTP 529: no", "", TRIES),
     ],
 )
 async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(

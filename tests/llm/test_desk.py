@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import ChatMessage, Completion, CompletionRequest, LanguageModelError, Role
 from eureka_agent.llm.prices import Price
+from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Message
 
 REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01")
@@ -159,3 +162,35 @@ async def test_a_request_without_a_reply_has_ended_too() -> None:
     with pytest.raises(LanguageModelError):
         await shared.ask(ScriptedModel(reply=fails), REQUEST)
     assert told == [None]
+
+
+async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(model_server: ModelServer) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def fails_late(request: Asked) -> HttpFailure:
+        asked.set()
+        answer.wait(10)
+        return HttpFailure(500)
+
+    told: list[str] = []
+    model = language_model("openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append))
+    shared, late = desk(DictionaryStore()), desk(DictionaryStore())
+    # one pauses for 2 to 6 s by now, the other is under way when the desk is left, and fails then
+    model_server.answers = [HttpFailure(500), fails_late]
+    pausing = asyncio.create_task(shared.ask(model, REQUEST))
+    async with asyncio.timeout(10):
+        while not told:
+            await asyncio.sleep(0.01)
+    assert shared.under_way == 0
+    under_way = asyncio.create_task(late.ask(model, REQUEST))
+    await asyncio.to_thread(asked.wait, 10)
+    assert late.under_way == 1
+    asyncio.get_running_loop().call_later(0.1, answer.set)
+    async with asyncio.timeout(1.5):  # less than the shortest pause
+        await shared.finish()
+        await late.finish()
+    assert len(model_server.requests) == 2
+    for task in (pausing, under_way):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await model.close()

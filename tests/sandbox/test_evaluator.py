@@ -219,3 +219,21 @@ async def test_an_environment_that_does_not_open_reaches_everyone_who_waits(
         await evaluator.close()
     assert all(isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results)
     assert processes_of(tmp_path) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_damaged_policy_is_named_where_it_lies(tmp_path: Path) -> None:
+    damaged = tmp_path / "of mine" / "policy.safetensors"
+    damaged.parent.mkdir()
+    damaged.write_bytes(bytes(range(256)))
+    empty = damaged.with_name("empty.safetensors")
+    empty.touch()
+    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    try:
+        for policy in (damaged, empty):
+            with pytest.raises(WorkerFaultError) as caught:
+                await evaluator.evaluate(policy, 0, 4)
+            assert caught.value.message.startswith(f"cannot read the policy '{policy}': ")
+            assert "scratch" not in caught.value.message
+    finally:
+        await evaluator.close()

@@ -35,7 +35,7 @@ async def test_a_dry_runner_that_is_started_says_what_is_wrong(tmp_path: Path) -
         "the environment fails before any reward is called: "
         f"{folder / 'env.py'}, line {line}, in simulate: OSError: no cable"
     )
-    assert "eureka envs --check PATH" in caught.value.hint
+    assert f"eureka envs --check {folder}`" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,16 @@ async def test_an_evaluator_does_not_put_an_environment_s_fault_on_the_policy(tm
 def test_what_a_worker_says_of_a_fault_is_bounded_and_printable() -> None:
     """Nothing that a worker sends is trusted: not that its words are few, nor that they are text."""
     error = raised_by(
-        Fault(job=None, message="\x1b[2J\n" + "x" * 10_000, hint="y" * 10_000, environment=True), WorkerFaultError
+        Fault(job=None, message="\x1b[2J\n" + "x" * 10_000, hint="y" * 10_000, environment=True),
+        WorkerFaultError,
+        "my lift",
     )
     assert isinstance(error, EnvironmentFaultError)
     assert error.message.isprintable()
     assert len(error.message) < LONGEST_FAULT + 100
     assert re.search("at fault, no reward is: .*x…", error.message)
     assert len(error.hint) < 600
-    other = raised_by(Fault(job=None, message="busy", hint="wait"), WorkerFaultError)
+    other = raised_by(Fault(job=None, message="busy", hint="wait"), WorkerFaultError, "lift")
     assert (type(other), other.message, other.hint) == (WorkerFaultError, "busy", "wait")
-    silent = raised_by(Fault(job=None, message="\n"), WorkerFaultError)
+    silent = raised_by(Fault(job=None, message="\n"), WorkerFaultError, "lift")
     assert silent.message == "the worker gave no reason"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -291,3 +292,22 @@ def test_a_model_that_writes_no_usable_code_leaves_recorded_attempts(
     assert all(each["reason"] for each in attempts)
     assert not Path("/tmp/eureka-was-here").exists()
     eureka("show", "latest", "1-01")
+
+
+def test_nothing_stays_of_a_search_whose_first_request_fails(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    server.answers = [HttpFailure(401)]
+    errors = eureka(*command("--no-baselines", iterations=1, samples=1), status=2)
+    assert " hint: check OPENAI_API_KEY; nothing came of this run, so it was removed\n" in errors
+    assert list((eureka.folder / "runs").glob("2*")) == []
+
+
+def test_a_run_with_replies_is_kept_and_named(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    server.answers = ["no code", HttpFailure(401)]
+    errors = eureka(*command("--no-baselines", iterations=1, samples=1), status=2)
+    found = re.search(r"hint: check OPENAI_API_KEY; the run is kept: `eureka resume (\S+)` goes on with it\n", errors)
+    assert found is not None, errors
+    assert Path(found[1]) == eureka.run_folder()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')} is .* and cannot become .*: ") as caught:
         with_changes(run, {name: values[name]})
     assert "resume --help" in caught.value.hint
+    assert not re.search(r"\('|,\)|None|True|False", caught.value.message)  # as it is typed, not as Python has it
 
 
 def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(

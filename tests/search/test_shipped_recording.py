@@ -54,3 +54,12 @@ def test_nothing_to_replay_names_what_there_is(eureka: CommandLine) -> None:
     errors = eureka("search", "balance the pole", "--model", "replay:nothing", status=2)
     assert "there is nothing to replay at 'nothing'" in errors
     assert "or one of these: cartpole" in errors
+
+
+def test_other_sizes_are_told_apart_before_anything_is_trained_with_the_flags_to_give(eureka: CommandLine) -> None:
+    arguments = ("search", "balance the pole", "--env", "cartpole", "--model", "replay:cartpole", "--no-baselines")
+    errors = eureka(*arguments, status=2)
+    assert "the recording 'cartpole' has no reply to what the designer for attempt 1-0" in errors
+    flags = "--strategy best-of-n --iterations 1 --samples 4"
+    assert f" hint: give the settings of the recorded search: {flags}\n" in errors
+    assert all(attempt["fitness"] is None for attempt in eureka.json("show", "latest")["attempts"])

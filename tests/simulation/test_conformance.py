@@ -179,6 +179,54 @@ def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
     assert failed[check].hint
 
 
+RETURNED = "return position - previous_position"
+
+
+@pytest.mark.parametrize(
+    ("change", "actual", "hint"),
+    [
+        ((TASK, "fitness(position,", "fitness(positon,"), "reads 'positon', which is no variable", "'position'"),
+        (
+            (TASK, RETURNED, f"{RETURNED} + position.new_full((), float('nan'))"),
+            "fitness is nan in 8 of 8 rows",
+            "guard",
+        ),
+        (
+            (TASK, RETURNED, f"{RETURNED[:6]} (position - previous_position).numpy()"),
+            "gave ndarray",
+            "return a torch tensor",
+        ),
+    ],
+    ids=["misspelt", "NaN", "numpy"],
+)
+def test_a_mistake_in_the_fitness_is_one_finding(
+    write_folder: WriteFolder, change: tuple[str, str, str], actual: str, hint: str
+) -> None:
+    failed = failures(check_environment(str(write_folder(change))))
+    assert list(failed) == ["fitness"]
+    assert actual in failed["fitness"].actual
+    assert hint in failed["fitness"].hint
+
+
+def test_a_misspelt_method_is_pointed_at(write_folder: WriteFolder) -> None:
+    folder = write_folder((ENV, "def reset_idx", "def reset_index"))
+    (result,) = check_environment(str(folder))
+    lines = (folder / "env.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "def reset_index" in text)
+    assert "does not define reset_idx" in result.actual
+    assert result.hint == f"{folder / 'env.py'}, line {line}: is 'reset_index' meant for it? rename it to 'reset_idx'"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1"])
+def test_a_file_that_is_no_utf_8_is_named(write_folder: WriteFolder, encoding: str) -> None:
+    folder = write_folder((ENV, "import torch\n", "import torch  # für alle\n"))
+    (folder / "env.py").write_bytes((folder / "env.py").read_text().encode(encoding))
+    (result,) = check_environment(str(folder))
+    assert result.actual.startswith(f"{folder / 'env.py'} is not UTF-8: ")
+    assert ("UTF-16" in result.actual) == (encoding == "utf-16")
+    assert result.hint == "save it in UTF-8"
+
+
 def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: WriteFolder) -> None:
     said = (ENV, "control_dt = 0.1", "control_dt = 0.1\n    restorable = False")
     assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}

@@ -130,6 +130,7 @@ def test_code_that_raises_or_never_ends_is_named_with_its_line(
         train(folder, small_settings, iteration_limit=0.4)
     line = line_of((folder / "env.py").read_text(), code)
     assert caught.value.message == f"{folder / 'env.py'}, line {line}, {said}"
+    assert ("--training-timeout" in caught.value.hint) == ("did not end" in said)
 
 
 def test_an_undeclared_cause_is_named_with_the_method_that_gives_it(

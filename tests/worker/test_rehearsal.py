@@ -38,7 +38,7 @@ def test_a_whole_environment_passes(tmp_path: Path) -> None:
         (((RESET, RESET + "        while True: pass\n"),), "while True", "a reset of 8 environments did not end within 0.3 s"),
         (((PHYSICS, "        while True: pass\n"),), "while True", "a step of 8 environments did not end within 0.3 s"),
         ((("dim=1)", "dim=0)"),), '"motion": torch', "'motion' has the shape (2, 8), expected (8, 2)"),
-        ((('            "height": self.height,\n', ""),), "def compute_variables", "'height' has the shape None"),
+        ((('            "height": self.height,\n', ""),), "def compute_variables", "'height' is declared, but not given"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_with_file_and_line(
@@ -51,6 +51,7 @@ def test_a_fault_is_named_with_file_and_line(
     line = line_of((folder / "env.py").read_text(), part)
     assert re.match(rf"{re.escape(str(folder / 'env.py'))}, line {line}[:,]", caught.value.message)
     assert caught.value.hint
+    assert ("no setting raises this limit" in caught.value.hint) == ("did not end" in said)
 
 
 @pytest.mark.parametrize(
