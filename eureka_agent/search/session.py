@@ -48,7 +48,7 @@ from eureka_agent.search.written_fitness import (
     check_fitness_setting,
     keep_in_run,
 )
-from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings
+from eureka_agent.settings import SearchSettings, check_training, parse_settings
 
 GIVEN_FACT = "given_source"
 """Where the archive keeps the reward of a run that trains a person's own."""
@@ -63,7 +63,7 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
-    check_minibatches(settings)
+    check_training(settings)
     return settings
 
 

@@ -139,7 +139,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (
             ["critique", "x.py", "--dry-run-timeout", "1e30"],
             2,
-            "--dry-run-timeout is 1e+30, expected 86400 or less",
+            "--dry-run-timeout is 1e+30, expected at most 86400",
             "",
         ),
         (["search", "x", "--hidden-sizes", "0,-3"], 2, "--hidden-sizes holds 0, expected more than 0", ""),

@@ -23,11 +23,11 @@ MISTAKES = {
     "search x --samples 1.5": ("--samples is '1.5', expected a whole number", "see `eureka search --help`"),
     "search x --samples=": ("--samples is '', expected a whole number", "see `eureka search --help`"),
     "search x --samples -1": ("--samples is -1, expected more than 0", "see `eureka search --help` for what it takes"),
-    "search x --revisions 9": ("--revisions is 9, expected 3 or less", "see `eureka search --help` for what it takes"),
+    "search x --revisions 9": ("--revisions is 9, expected at most 3", "see `eureka search --help` for what it takes"),
     "search x --seed -1": ("--seed is -1, expected 0 or more", "see `eureka search --help` for what it takes"),
     "search x --discount fast": ("--discount is 'fast', expected a number", "see `eureka search --help`"),
     "search x --discount 1.5": (
-        "--discount is 1.5, expected 1 or less",
+        "--discount is 1.5, expected at most 1",
         "see `eureka search --help` for what it takes",
     ),
     "search x --max-cost lots": (
@@ -97,7 +97,7 @@ MISTAKES = {
         "see `eureka evaluate --help`",
     ),
     "evaluate latest --seed few": (
-        "--seed is 'few', expected a whole number, 0 or more",
+        "--seed is 'few', expected a whole number from 0 to 9223372036854775807",
         "see `eureka evaluate --help`",
     ),
     "envs --kind torhc --new mine": ("--kind is 'torhc', expected torch, mujoco or gymnasium", "did you mean 'torch'?"),
