@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,15 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
         for path, verdict in verdicts.items():
             if verdict.repaired is not None:
                 write_reward_file(path, verdict.repaired)
-    several = len(rewards) > 1 or rewards[0].is_dir()
+    print_verdicts(verdicts, sources, output_format, several=len(rewards) > 1 or rewards[0].is_dir())
+    if not all(verdict.accepted for verdict in verdicts.values()):
+        sys.exit(REJECTED)
+
+
+def print_verdicts(
+    verdicts: Mapping[Path, Verdict], sources: Mapping[Path, str], output_format: str, *, several: bool
+) -> None:
+    """Print what the critic says of the rewards in some files; of `several` a line each."""
     if output_format == "json":
         records = [{"file": str(path), **verdict.model_dump(mode="json")} for path, verdict in verdicts.items()]
         print_json({"verdicts": records} if several else records[0])
@@ -61,8 +70,6 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
             source = verdict.repaired or sources[path]
             render = render_line if several else render_verdict
             console.print(render(verdict, source, str(path), markup=True))
-    if not all(verdict.accepted for verdict in verdicts.values()):
-        sys.exit(REJECTED)
 
 
 async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:
