@@ -92,7 +92,9 @@ def close_match(word: str, known: Iterable[str]) -> str | None:
     names = {_core(name): name for name in sorted(known)}
     core = _core(word)
     close = difflib.get_close_matches(core, names, n=1, cutoff=_LEAST_RESEMBLANCE)
-    forms = [name for name in names if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)]
+    forms = [
+        name for name in names if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)
+    ]
     found = close or sorted(forms, key=lambda name: abs(len(name) - len(core)))[:1]
     return names[found[0]] if found else None
 
