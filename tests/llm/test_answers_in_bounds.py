@@ -67,7 +67,7 @@ async def test_a_redirect_is_not_followed(
     model_server.answers = [Raw(b"", status=status, headers={"Location": f"{elsewhere.base_url}/chat/completions?k=1"})]
     error = await refused_by(opened(wire, model_server, waits))
     assert f"sends us on to {elsewhere.base_url}/chat/completions (HTTP {status})" in error.message
-    assert error.hint == f"if that is the server that you mean: --base-url {elsewhere.base_url}"
+    assert error.hint.startswith(f"if that is the server that you mean: --base-url {elsewhere.base_url}; ")
     assert elsewhere.requests == []
     assert len(model_server.requests) == 1
 
@@ -85,9 +85,12 @@ async def test_a_redirect_within_the_same_server_is_not_followed(
 async def test_a_redirect_in_a_circle_is_called_that(
     wire: tuple[str, Any], model_server: ModelServer, waits: Waits
 ) -> None:
-    model_server.answers = [Raw(b"", status=307, headers={"Location": f"{model_server.base_url}/chat/completions"})]
+    def back(asked: Asked) -> Raw:
+        return Raw(b"", status=307, headers={"Location": asked.path})
+
+    model_server.answers = [back]
     error = await refused_by(opened(wire, model_server, waits))
-    assert error.hint == "it sends every request back to where it came: mend the server, or name another --base-url"
+    assert error.hint.startswith("it sends every request back to where it came: mend the server")
 
 
 async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(
