@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import signal
 from collections.abc import Iterable
 
@@ -88,10 +89,31 @@ _MOST_LISTED = 20
 
 
 def close_match(word: str, known: Iterable[str]) -> str | None:
-    """The known word that differs least from `word`, capitals aside; None where all differ much."""
-    names = {name.lower(): name for name in sorted(known)}
-    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
-    return names[close[0]] if close else None
+    """The known word that `word` is a slip of, capitals aside, or a longer or shorter form of; None where all differ much.
+
+    Dashes in front and a version behind are left out of the comparison: with them short words would resemble each other.
+    """
+    names = {_core(name): name for name in sorted(known)}
+    core = _core(word)
+    close = difflib.get_close_matches(core, names, n=1, cutoff=_LEAST_RESEMBLANCE)
+    forms = [
+        name for name in names if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)
+    ]
+    found = close or sorted(forms, key=lambda name: abs(len(name) - len(core)))[:1]
+    return names[found[0]] if found else None
+
+
+_LEAST_RESEMBLANCE = 0.74
+"""Ratio of `difflib` from which a word is taken for another one: one letter in four may be wrong, or two of them swapped in a word of four."""
+_SHORTEST_FORM = 3
+
+
+def _core(name: str) -> str:
+    return re.sub(r"-v\d+$", "", name.lower().lstrip("-"))
+
+
+def _one_begins_the_other(name: str, other: str) -> bool:
+    return name.startswith(other) or other.startswith(name)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -7,22 +7,39 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from eureka_agent.errors import SettingsError, close_match, system_reason
-from eureka_agent.invocation import command
+from eureka_agent.invocation import FIRST_SEARCH, command
 
 DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
+MOST_SEED = 2**63 - 1
+"""Largest whole number that a database, a file of settings and a random generator all take."""
+MOST_ENV_STEPS = 10**15
+MOST_ITERATIONS = 1_000_000
+MOST_PROPOSALS = 1000
+"""Proposals of one generation, which are all in memory."""
+MOST_EPISODES = 100_000
+"""Episodes whose scores have room in one message of a worker."""
+MOST_SENTENCE_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 60
 """Longest part of a line at fault that an error shows."""
 MOST_SETTINGS_BYTES = 64 << 10
 """Longest file of settings: parsing YAML takes a second for half a megabyte."""
+
+
+def _scalar_type(annotation: Any) -> Any:
+    """Type of a field's value, or of each member of it: `int` of `int | None` and of `tuple[int, ...]`."""
+    arguments = get_args(annotation)
+    if annotation is None or not arguments or get_origin(annotation) is Literal:
+        return annotation
+    return _scalar_type(next(part for part in arguments if part is not type(None)))
 
 
 class TrainingSettings(BaseModel):
@@ -30,33 +47,55 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    env_steps: int = Field(200_000, gt=0, description="environment steps of one training")
-    num_envs: int = Field(16, gt=0, description="parallel environments of one training")
-    horizon: int = Field(32, gt=0, description="control steps between two updates")
-    hidden_sizes: tuple[PositiveInt, ...] = Field(
-        (64, 64), min_length=1, description="hidden layers of the policy and of the value network"
+    env_steps: int = Field(200_000, gt=0, le=MOST_ENV_STEPS, description="environment steps of one training")
+    num_envs: int = Field(16, gt=0, le=1_000_000, description="parallel environments of one training")
+    horizon: int = Field(32, gt=0, le=1_000_000, description="control steps between two updates")
+    hidden_sizes: tuple[Annotated[int, Field(gt=0, le=100_000)], ...] = Field(
+        (64, 64), min_length=1, max_length=100, description="hidden layers of the policy and of the value network"
     )
     activation: Literal["elu", "tanh"] = Field("tanh", description="activation of the hidden layers")
-    learning_rate: float = Field(1e-3, gt=0, description="Adam's first learning rate")
+    learning_rate: float = Field(1e-3, gt=0, le=10, description="Adam's first learning rate")
     desired_kl: float = Field(
-        0.01, ge=0, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"
+        0.01, ge=0, le=100, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"
     )
-    epochs: int = Field(3, gt=0, description="passes over an iteration's samples")
-    minibatches: int = Field(4, gt=0, description="minibatches of one pass")
+    epochs: int = Field(3, gt=0, le=1000, description="passes over an iteration's samples")
+    minibatches: int = Field(4, gt=0, le=1_000_000, description="minibatches of one pass")
     discount: float = Field(0.99, gt=0, le=1, description="discount factor")
     gae_lambda: float = Field(0.95, ge=0, le=1, description="lambda of generalised advantage estimation")
-    clip: float = Field(0.2, gt=0, description="PPO's clip range of the probability ratio")
-    entropy_coefficient: float = Field(0.0, ge=0, description="weight of the entropy bonus")
-    value_coefficient: float = Field(1.0, ge=0, description="weight of the value loss")
+    clip: float = Field(0.2, gt=0, le=100, description="PPO's clip range of the probability ratio")
+    entropy_coefficient: float = Field(0.0, ge=0, le=1e6, description="weight of the entropy bonus")
+    value_coefficient: float = Field(1.0, ge=0, le=1e6, description="weight of the value loss")
     clip_value_loss: bool = Field(True, description="clip the value function's change like the policy's")
-    max_gradient_norm: float = Field(1.0, gt=0, description="gradient norm is clipped to this, per member")
-    initial_action_std: float = Field(1.0, gt=0, description="standard deviation of the first policy's actions")
+    max_gradient_norm: float = Field(1.0, gt=0, le=1e9, description="gradient norm is clipped to this, per member")
+    initial_action_std: float = Field(
+        1.0, gt=0, le=1000, description="standard deviation of the first policy's actions"
+    )
     checkpoints: int = Field(
-        10, ge=1, description="points of a training at which the policy may be kept and the curves are summed up"
+        10,
+        ge=1,
+        le=1000,
+        description="points of a training at which the policy may be kept and the curves are summed up",
     )
     kept_policies: int = Field(
-        3, ge=1, description="checkpoints with the best curve, of which the one that scores best is a training's result"
+        3,
+        ge=1,
+        le=1000,
+        description="checkpoints with the best curve, of which the one that scores best is a training's result",
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
+        """No text for a number or a boolean, and no boolean for a number: pydantic would take `yes` for 1 and "no" for false."""
+        kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
+        members = value if isinstance(value, list | tuple) else (value,)
+        if kind is bool and not isinstance(value, bool | None):
+            raise PydanticCustomError("bool_type", "expected true or false")
+        if kind in (int, float, Decimal):
+            for each in members:
+                if isinstance(each, bool) or (isinstance(each, str) and kind is not Decimal):
+                    raise PydanticCustomError(f"{kind.__name__.lower()}_type", "expected a number")
+        return value
 
     @property
     def updates(self) -> int:
@@ -85,10 +124,11 @@ class SearchSettings(TrainingSettings):
     reply_tokens: int | None = Field(
         None,
         gt=0,
+        le=100_000_000,
         description="bound on a reply, the model's reasoning included; default: the model's own, 16000 for anthropic/",
     )
     request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS, description="seconds to wait for a model's reply")
-    concurrency: int = Field(8, gt=0, description="requests to models at a time")
+    concurrency: int = Field(8, gt=0, le=1000, description="requests to models at a time")
     reviewer: str = Field(
         "auto",
         description="model that reviews rewards against the task: off, <provider>/<model> for every reward, or auto for the first --model, "
@@ -99,8 +139,12 @@ class SearchSettings(TrainingSettings):
         description="model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the first --model",
     )
     blind: bool = Field(False, description="the designer is not told what the human reward scores")
-    max_cost: Decimal | None = Field(None, gt=0, description="US dollars that may be spent on models, such as 5.00")
-    max_tokens: int | None = Field(None, gt=0, description="tokens that may be spent on models, prompts and replies")
+    max_cost: Decimal | None = Field(
+        None, gt=0, le=1_000_000_000, description="US dollars that may be spent on models, such as 5.00"
+    )
+    max_tokens: int | None = Field(
+        None, gt=0, le=10**15, description="tokens that may be spent on models, prompts and replies"
+    )
     max_time: str | None = Field(
         None, description="wall time of the search, such as 8h: nothing new begins that would not end in it"
     )
@@ -123,22 +167,25 @@ class SearchSettings(TrainingSettings):
         description="what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m is ten minutes, "
         "10M ten million env steps. Iterations and samples follow from it, and in need fewer baselines, final seeds, finalists and env steps",
     )
-    iterations: int = Field(2, gt=0, description="generations of the search")
-    samples: int = Field(8, gt=0, description="proposals of one generation")
+    iterations: int = Field(2, gt=0, le=MOST_ITERATIONS, description="generations of the search")
+    samples: int = Field(8, gt=0, le=MOST_PROPOSALS, description="proposals of one generation")
     revisions: int = Field(3, ge=0, le=3, description="times a rejected proposal goes back to the designer")
-    retry_rounds: int = Field(2, ge=0, description="times a generation in which all proposals failed is tried again")
-    seed: int = Field(0, ge=0, description="seed of the search; equal seeds give equal attempts")
+    retry_rounds: int = Field(
+        2, ge=0, le=100, description="times a generation in which all proposals failed is tried again"
+    )
+    seed: int = Field(0, ge=0, le=MOST_SEED, description="seed of the search; equal seeds give equal attempts")
     novelty: bool = Field(True, description="send back rewards that this run has tried before, renamed or rescaled")
     gate: bool = Field(
         True, description="send back rewards that give recorded episodes of higher fitness the lower returns"
     )
     racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        (0.7,), description="parts of a training after which candidates are compared"
+        (0.7,), max_length=100, description="parts of a training after which candidates are compared"
     )
     scoring_episodes: int = Field(
         16,
         gt=0,
+        le=MOST_EPISODES,
         description="episodes that score a policy at a rung, and each of the policies kept at a training's end",
     )
     work_ahead: bool = Field(
@@ -147,24 +194,28 @@ class SearchSettings(TrainingSettings):
     confirm: int = Field(
         4,
         ge=0,
+        le=MOST_PROPOSALS,
         description="best attempts so far that are trained from further seeds after every generation; 0: none",
     )
-    confirm_seeds: int = Field(1, gt=0, description="further seeds of each of them")
+    confirm_seeds: int = Field(1, gt=0, le=1000, description="further seeds of each of them")
     finalists: int = Field(
-        3, ge=0, description="best attempts trained again with fresh seeds; 0: none, and no baselines"
+        3,
+        ge=0,
+        le=MOST_PROPOSALS,
+        description="best attempts trained again with fresh seeds; 0: none, and no baselines",
     )
     baselines: bool = Field(True, description="train the human and the sparse reward too, to compare with")
-    final_seeds: int = Field(5, gt=0, description="seeds of every final training")
+    final_seeds: int = Field(5, gt=0, le=1000, description="seeds of every final training")
     baseline_seeds: int | None = Field(
-        None, gt=0, description="seeds of the human and the sparse reward; default: as many as --final-seeds"
+        None, gt=0, le=1000, description="seeds of the human and the sparse reward; default: as many as --final-seeds"
     )
-    evaluation_episodes: int = Field(32, gt=0, description="episodes that score a policy")
-    slots: int = Field(16, gt=0, description="trainings side by side in one worker")
+    evaluation_episodes: int = Field(32, gt=0, le=MOST_EPISODES, description="episodes that score a policy")
+    slots: int = Field(16, gt=0, le=1000, description="trainings side by side in one worker")
     device: str = Field(
         "auto",
         description="where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several with commas between them",
     )
-    workers: int = Field(0, ge=0, description="training workers; 0: one per CPU core, or per GPU")
+    workers: int = Field(0, ge=0, le=1000, description="training workers; 0: one per CPU core, or per GPU")
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
         "auto", description="wall around generated code; auto: the strongest one that is there"
     )
@@ -248,7 +299,9 @@ class SearchSettings(TrainingSettings):
     def _check_sentence(cls, sentence: str | None) -> str | None:
         """The task without spaces around it."""
         if sentence is not None and not sentence.strip():
-            raise ValueError("the task is empty; say in plain words what is wanted, such as 'balance the pole'")
+            raise ValueError("expected the task in plain words, such as 'balance the pole'")
+        if sentence is not None and len(sentence) > MOST_SENTENCE_CHARACTERS:
+            raise ValueError(f"it has {len(sentence):,} characters, expected at most {MOST_SENTENCE_CHARACTERS:,}")
         return sentence if sentence is None else sentence.strip()
 
     @field_validator("env")
@@ -297,22 +350,26 @@ THE_FLAGS = "the flags"
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
-def parse_settings(model: type[SettingsT], values: Mapping[str, Any], origin: str) -> SettingsT:
-    """Validated settings from loose values; `origin` names their place in the error.
+def parse_settings(
+    model: type[SettingsT], values: Mapping[str, Any], origin: str, help_command: str = "search --help"
+) -> SettingsT:
+    """Validated settings from loose values; `origin` names their place in the error, `help_command` lists them.
 
     Raises SettingsError for an unknown key (with a suggestion) or a bad value.
     """
     for key in values:
         if key not in model.model_fields:
             close = close_match(str(key), model.model_fields)
-            hint = f"did you mean {close!r}?" if close else f"`{command('search --help')}` lists the settings"
+            hint = f"did you mean {close!r}?" if close else f"`{command(help_command)}` lists the settings"
             raise SettingsError(f"unknown setting {key!r} in {origin}", hint)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         close = _close_choice(first)
-        hint = f"did you mean {close!r}?" if close else f"see `{command('search --help')}` for what it takes"
+        hint = f"did you mean {close!r}?" if close else f"see `{command(help_command)}` for what it takes"
+        if first["loc"] == ("sentence",) and origin == THE_FLAGS:
+            hint = f"such as: {command(FIRST_SEARCH)}"
         raise SettingsError(_problem(first, origin), hint) from None
 
 
@@ -324,7 +381,12 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     given = error["input"]
     shown = ", ".join(map(repr, given)) if isinstance(given, list | tuple) and given else repr(given)
     found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
-    key = "--" + name.replace("_", "-") if origin == THE_FLAGS else f"setting {name!r} in {origin}"
+    if len(found) > _SHOWN_CHARACTERS:
+        found = f"{found[: _SHOWN_CHARACTERS - 1]}…"
+    if origin != THE_FLAGS:
+        key = f"setting {name!r} in {origin}"
+    else:
+        key = "SENTENCE" if name == "sentence" else "--" + name.replace("_", "-")
     return f"{key} {'holds' if inside else 'is'} {found}{expected}"
 
 
@@ -344,6 +406,11 @@ def validation_fault(error: ValidationError) -> str:
     return f"{place!r} is {repr(first['input'])[:_SHOWN_CHARACTERS]}, {expected}"
 
 
+def _plain_number(number: float | Decimal) -> str:
+    """A bound as a person types it: `86400` for 86400.0."""
+    return str(int(number)) if number == int(number) else str(number)
+
+
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -361,15 +428,17 @@ def _expected(error: ErrorDetails) -> str:
     kind, bound = error["type"], error.get("ctx", {})
     match kind:
         case "greater_than":
-            return f"more than {bound['gt']:g}"
+            return f"more than {bound['gt']}"
         case "greater_than_equal":
-            return f"{bound['ge']:g} or more"
+            return f"{bound['ge']} or more"
         case "less_than":
-            return f"less than {bound['lt']:g}"
+            return f"less than {bound['lt']}"
         case "less_than_equal":
-            return f"{bound['le']:g} or less"
+            return f"at most {_plain_number(bound['le'])}"
         case "too_short":
             return "at least one value"
+        case "too_long":
+            return f"at most {bound['max_length']} values"
         case "literal_error":
             return str(bound["expected"]).replace("'", "")
     return _TYPES.get(kind.partition("_")[0], "another value")
@@ -389,7 +458,7 @@ class _RefusedError(yaml.MarkedYAMLError):
 class _SettingsLoader(yaml.SafeLoader):
     """YAML in which a name that is written twice is an error, plain YAML silently takes the last one; and an alias, of which a few lines make gigabytes.
 
-    What looks like a date is text: no setting is one.
+    What looks like a date is text: no setting is one. Numbers and booleans are those of YAML 1.2.
     """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -411,9 +480,22 @@ class _SettingsLoader(yaml.SafeLoader):
 
 
 _SettingsLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+# of YAML 1.2, where `yes` and `no` are text, 010 is not eight, 1:30 is not ninety and 1e-3 is a number
+_SettingsLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), None
+)
+_SettingsLoader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$"), None)
+_SettingsLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"[-+]?(?:(?:[0-9][0-9_]*)?\.[0-9]+|[0-9][0-9_]*\.)(?:[eE][-+]?[0-9]+)?$"
+        r"|[-+]?[0-9]+[eE][-+]?[0-9]+$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+    ),
+    None,
+)
 
 
 def read_settings_file(path: Path, read: Callable[[Path, int], bytes] | None = None) -> dict[str, Any]:
@@ -456,6 +538,8 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
         if isinstance(error, _RefusedError):
             return f"{error.problem}, line {number + 1}"
         lines = content.decode().splitlines()
+        if number < len(lines) and "\t" in lines[number]:
+            return f"a tab in line {number + 1}: indent with spaces"
         shown = lines[number].strip()[:_SHOWN_CHARACTERS] if number < len(lines) else ""
         return (
             f"line {number + 1} is not YAML: {shown!r}"
@@ -471,8 +555,13 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
     return " ".join(str(error).split())
 
 
-def check_minibatches(settings: TrainingSettings) -> None:
-    """Every minibatch needs a sample. Raises SettingsError where an update has fewer; ask once all settings are known."""
+def check_training(settings: TrainingSettings) -> None:
+    """A training is at least one update long, and every minibatch has a sample. Raises SettingsError; ask once all settings are known."""
+    if settings.horizon > settings.env_steps:
+        raise SettingsError(
+            f"horizon is {settings.horizon}, expected at most the {settings.env_steps} env steps of a training",
+            "take a shorter --horizon or more --env-steps",
+        )
     samples = settings.horizon * settings.num_envs
     if settings.minibatches > samples:
         raise SettingsError(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from eureka_agent.search.session import effective_settings
 from eureka_agent.settings import (
     SearchSettings,
     TrainingSettings,
-    check_minibatches,
+    check_training,
     parse_settings,
     read_settings_file,
     training_part,
@@ -74,9 +76,9 @@ def test_a_file_that_holds_no_mapping_is_a_clear_error(tmp_path: Path, content: 
 
 def test_more_minibatches_than_samples_are_refused() -> None:
     with pytest.raises(SettingsError) as caught:
-        check_minibatches(TrainingSettings(num_envs=1, horizon=3))
+        check_training(TrainingSettings(num_envs=1, horizon=3))
     assert caught.value.message == "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
-    check_minibatches(TrainingSettings(num_envs=1, horizon=4))
+    check_training(TrainingSettings(num_envs=1, horizon=4))
 
 
 def test_what_a_task_brings_decides_whether_the_minibatches_fit(description: TaskDescription) -> None:
@@ -98,6 +100,8 @@ def test_the_sentence_loses_the_spaces_around_it() -> None:
         (b"sentence: d\xe9placer\n", "it is not UTF-8"),
         (b"sentence: [1\n", "it ends in the middle of a value, line 2"),
         (b"seed: 1\nsamples: 4: 5\n", "line 2 is not YAML: 'samples: 4: 5'"),
+        (b"seed: 1\niterations:\t3: 4\n", "a tab in line 2: indent with spaces"),
+        (b"seed: 1\n\titerations: 3\n", "a tab in line 2: indent with spaces"),
         (b"samples: &many 4\nseed: *many\n", "settings have no aliases, line 2"),
         (b"sentence: hop\x07\n", "it is not a text: it has control characters"),
     ],
@@ -143,3 +147,95 @@ def test_the_training_part_keeps_every_training_field() -> None:
     part = training_part(settings)
     assert (part.env_steps, part.learning_rate) == (123, 0.5)
     assert not hasattr(part, "iterations")
+
+
+def _bound(name: str) -> tuple[type, float | Decimal, float | Decimal]:
+    """Type, least and largest value of a setting that is a number, by the schema that pydantic gives to anybody."""
+    schema = SearchSettings.model_json_schema()["properties"][name]
+    kinds = [schema, *schema.get("anyOf", []), *([schema["items"]] if "items" in schema else [])]
+    number = next(kind for kind in kinds if kind.get("type") in ("integer", "number"))
+    return (
+        int if number["type"] == "integer" else float,
+        number.get("minimum", number.get("exclusiveMinimum")),
+        number.get("maximum", number.get("exclusiveMaximum")),
+    )
+
+
+NUMBERS = [
+    name
+    for name, field in SearchSettings.model_fields.items()
+    if re.search(r"\b(int|float|Decimal)\b", str(field.annotation))
+]
+
+
+def test_the_numbers_among_the_settings_are_found() -> None:
+    assert {"seed", "env_steps", "max_cost", "rungs", "hidden_sizes", "temperature", "learning_rate"} <= {*NUMBERS}
+    assert len(NUMBERS) >= 40
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_number_has_bounds_and_what_is_beyond_them_is_refused_before_anything_is_made(name: str) -> None:
+    kind, least, most = _bound(name)
+    flag = f"--{name.replace('_', '-')}"
+    several = isinstance(SearchSettings.model_fields[name].default, tuple)
+    beyond = [10**23, 99999999999999999999, most + 1, least - 1]
+    beyond += [] if kind is int else [float("nan"), float("inf"), float("-inf"), 1e30]
+    for value in beyond:
+        with pytest.raises(SettingsError, match=rf"^{flag} (is|holds) .*, expected ") as caught:
+            given_settings(None, {name: (value,) if several else value})
+        assert len(caught.value.message) < 160
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_in_a_file_is_written_as_a_number(tmp_path: Path, name: str) -> None:
+    config = tmp_path / "search.yaml"
+    several = isinstance(SearchSettings.model_fields[name].default, tuple)
+    quoted = [] if name == "max_cost" else ['"3"', "'0.5'", "010"]  # a run's own record has dollars as text
+    for text in ("yes", "true", "1:30", *quoted):
+        config.write_text(f"{name}: {f'[{text}]' if several else text}\n")
+        with pytest.raises(SettingsError, match=rf"^setting '{name}' in .*, expected a (whole )?number\n"):
+            given_settings(config, {})
+
+
+@pytest.mark.parametrize("text", ['"no"', "no", "off", "1", "0", "y"])
+def test_a_boolean_in_a_file_is_true_or_false(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "search.yaml"
+    config.write_text(f"baselines: {text}\n")
+    with pytest.raises(SettingsError, match=r"^setting 'baselines' in .*, expected true or false\n"):
+        given_settings(config, {})
+
+
+def test_numbers_and_booleans_of_a_file_are_those_that_are_written(tmp_path: Path) -> None:
+    config = tmp_path / "search.yaml"
+    config.write_text(
+        "learning_rate: 1e-3\nenv_steps: 200_000\ndiscount: .99\nbaselines: false\ntuning: true\nmax_cost: 2.5\nseed: 7\nbudget: 5000000\n"
+    )
+    settings = parse_settings(SearchSettings, given_settings(config, {}), "test")
+    assert (settings.learning_rate, settings.env_steps, settings.discount, settings.seed) == (0.001, 200_000, 0.99, 7)
+    assert (settings.baselines, settings.tuning, str(settings.max_cost), settings.budget) == (
+        False,
+        True,
+        "2.5",
+        "5000000",
+    )
+
+
+def test_a_horizon_beyond_the_training_is_refused() -> None:
+    with pytest.raises(SettingsError) as caught:
+        check_training(TrainingSettings(env_steps=8000, horizon=8001))
+    assert caught.value.message == "horizon is 8001, expected at most the 8000 env steps of a training"
+    check_training(TrainingSettings(env_steps=8000, horizon=8000))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [("x" * 2001, "it has 2,001 characters, expected at most 2,000"), ("  ", "expected the task in plain words")],
+)
+def test_a_sentence_is_refused_by_the_name_that_help_has_for_it(sentence: str, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        given_settings(None, {"sentence": sentence})
+    assert caught.value.message.startswith("SENTENCE is '")
+    assert said in caught.value.message
+    assert len(caught.value.message) < 160
+    assert "search" in caught.value.hint
+    parse_settings(SearchSettings, {"sentence": "x" * 2000}, "test")

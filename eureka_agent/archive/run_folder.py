@@ -140,7 +140,7 @@ class Run:
         try:
             signer = user_signer(make=True)
         except NoSecretError as error:
-            return error.message
+            return f"{error.message}; {error.hint}"
         run_id = self.archive.fact(ID_FACT) or new_run_id()
         self.archive.seal_all(partial(signer.attempt, run_id))
         self.archive.set_facts({ID_FACT: run_id, SIGNATURE_FACT: self._signature(signer, run_id)})

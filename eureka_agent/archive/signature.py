@@ -99,7 +99,20 @@ def user_signer(*, make: bool) -> Signer:
         return Signer(_read(path))
     except (OSError, RuntimeError) as error:
         reason = system_reason(error) if isinstance(error, OSError) else str(error)
-        raise NoSecretError(f"no secret to sign runs with: {reason}", f"see {STATE_VARIABLE}") from None
+        place = f"{error.filename!r}: " if isinstance(error, OSError) and error.filename is not None else ""
+        raise NoSecretError(
+            f"no secret to sign runs with can be kept, {place}{reason}",
+            f"set HOME or {STATE_VARIABLE} to a folder that you may write to",
+        ) from None
+
+
+def why_no_secret() -> str:
+    """Why this user can have no secret, so that no run is known as the user's own; "" where there is one or it can be made."""
+    try:
+        user_signer(make=True)
+    except NoSecretError as error:
+        return f"{error.message}; {error.hint}"
+    return ""
 
 
 def _read(path: Path) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from eureka_agent.cli.interruption import raise_from_now_on
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command, pasteable
 
@@ -31,6 +32,11 @@ class Command(click.Command):
     def get_help(self, context: click.Context) -> str:
         """The help, with commands as they are typed here."""
         return pasteable(super().get_help(context))
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command, which Ctrl-C interrupts from here on."""
+        raise_from_now_on()
+        return super().invoke(context)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """The words of the command line. Raises UsageError for those that the command has no use for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,8 +53,22 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
     sources, unreadable = _read(reward_files(rewards), several)
     verdicts = asyncio.run(_judge(sources, settings, private)) if sources else {}
     verdicts = {path: unreadable.get(path) or verdicts[path] for path in (*sources, *unreadable)}
-    mended = [path for path, verdict in verdicts.items() if verdict.repaired is not None]
-    written = [path for path in mended if fix and _written(path, verdicts[path])]
+    written = [path for path, verdict in verdicts.items() if fix and _written(path, verdict)]
+    print_verdicts(verdicts, sources, output_format, several=several, fix=fix, written=written)
+    if not all(verdict.accepted for verdict in verdicts.values()):
+        sys.exit(REJECTED)
+
+
+def print_verdicts(
+    verdicts: Mapping[Path, Verdict],
+    sources: Mapping[Path, str],
+    output_format: str,
+    *,
+    several: bool = False,
+    fix: bool | None = None,
+    written: Collection[Path] = (),
+) -> None:
+    """Print what the critic says of the rewards in some files; of `several` a line each. `fix`: whether repairs go into the files; None where they never do."""
     if output_format == "json":
         records = [
             {"file": str(path), **verdict.model_dump(mode="json"), "written": path in written}
@@ -70,12 +84,10 @@ def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format:
             source = sources.get(path, "")
             render = render_line if several else render_verdict
             console.print(render(_on_own_text(verdict, source), source, str(path), markup=True))
-            if path in mended and (fix or not several):
+            if fix is not None and verdict.repaired is not None and (fix or not several):
                 console.print(_what_became_of(path, verdict, fix), markup=False)
             elif fix and not several:
                 console.print(f"{path}: nothing in it has a sure repair, so it is left as it is", markup=False)
-    if not all(verdict.accepted for verdict in verdicts.values()):
-        sys.exit(REJECTED)
 
 
 def _written(path: Path, verdict: Verdict) -> bool:

@@ -64,8 +64,12 @@ def envs(
     eureka envs --check path/to/my_env
     eureka envs --new path/to/my_env --kind torch
     """
-    if sum(given is not None for given in (environment, check, new)) > 1:
-        raise UsageError("ENVIRONMENT, --check and --new were given together", "give one of them")
+    given = [
+        name for name, value in (("ENVIRONMENT", environment), ("--check", check), ("--new", new)) if value is not None
+    ]
+    if len(given) > 1:
+        *first, last = given
+        raise UsageError(f"{', '.join(first)} and {last} were given together", "give one of them")
     if kind is not None and new is None:
         raise UsageError("--kind was given without --new", f"name the folder: --new my_env --kind {kind}")
     if new is not None:
@@ -125,7 +129,10 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
     from eureka_agent.simulation.conformance import check_environment
+    from eureka_agent.simulation.loading import GYMNASIUM_PREFIX, find_folder
 
+    if not reference.startswith(GYMNASIUM_PREFIX):
+        find_folder(reference)  # raises for one that is nowhere, of which there is nothing to check
     progress = _progress(output_format == "json")
     with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
         results = check_environment(reference, task, limit_s=limit_s, observer=progress)

@@ -12,13 +12,14 @@ from eureka_agent.cli.command import FILE, Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.invocation import command
+from eureka_agent.settings import MOST_EPISODES, MOST_SEED
 
 
 @click.command(cls=Command)
 @click.argument("run", shell_complete=completing.runs)
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
-@click.option("--episodes", type=Number(int, 1, 100_000), default=64, show_default=True, help="Episodes.")
-@click.option("--seed", type=Number(int, 0), default=0, show_default=True, help="Seed of the episodes.")
+@click.option("--episodes", type=Number(int, 1, MOST_EPISODES), default=64, show_default=True, help="Episodes.")
+@click.option("--seed", type=Number(int, 0, MOST_SEED), default=0, show_default=True, help="Seed of the episodes.")
 @click.option("--trajectories", type=FILE, help="Write the best and the worst episode to this npz file.")
 @TRUST
 @FORMAT

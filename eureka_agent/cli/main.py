@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from eureka_agent.cli.interruption import INTERRUPTED  # first: the others take a while
+
+# isort: split
 import errno
 import importlib
 import io
@@ -33,7 +36,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "install": ("install", "Put `eureka` on your PATH."),
     "completion": ("completion", "Print a completion script for your shell."),
 }
-INTERRUPTED = 130
 
 
 class LazyGroup(Group):

@@ -111,7 +111,7 @@ def given_settings(
     values: dict[str, Any] = {}
     if config is not None:
         values.update(read_settings_file(config))
-        parse_settings(SearchSettings, values, str(config))
+        parse_settings(SearchSettings, values, str(config), _help_command())
         for name in values:
             if name not in takes:
                 raise SettingsError(
@@ -119,5 +119,11 @@ def given_settings(
                     f"take it out; it takes {', '.join(sorted(takes))}",
                 )
     values.update({name: value for name, value in flags.items() if value is not None})
-    parse_settings(SearchSettings, values, THE_FLAGS)
+    parse_settings(SearchSettings, values, THE_FLAGS, _help_command())
     return values
+
+
+def _help_command() -> str:
+    """The help of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return f"{context.info_name if context is not None else 'search'} --help"

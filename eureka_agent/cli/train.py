@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,24 @@ _FLAGS = (
 def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -> None:
     """Train the reward function in the file REWARD and score it against human and sparse.
 
+    One that the critic rejects is not trained: no run is made, and what `eureka critique` says of it is printed, with its exit status.
+
     \b
     eureka train reward.py --env hopper
     eureka train reward.py --env ant --final-seeds 5 --no-baselines
     """
     from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.cli.critique import print_verdicts
     from eureka_agent.cli.watch import watch
     from eureka_agent.designer.given import GivenDesigner
-    from eureka_agent.search.session import start
+    from eureka_agent.search.session import RewardRejectedError, start
 
     values = given_settings(config, flags, takes=_FLAGS)
     source = read_reward_file(reward)
     values.update({"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1, "revisions": 0, "retry_rounds": 0})
-    watch(lambda observer: start(values, GivenDesigner(source, str(reward)), command_line(), observer), output_format)
+    given = GivenDesigner(source, str(reward))
+    try:
+        watch(lambda observer: start(values, given, command_line(), observer), output_format)
+    except RewardRejectedError as rejected:
+        print_verdicts({reward: rejected.verdict}, {reward: source}, output_format, several=False)
+        sys.exit(rejected.exit_status)

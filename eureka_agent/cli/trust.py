@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import click
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.signature import why_no_secret
 from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
@@ -58,7 +59,13 @@ def _is_own(run: Run, *, attempts: bool) -> bool:
 def _ask(run: Run, would: list[str]) -> None:
     if not would:
         return
-    what = f"the run {str(run.folder)!r} is not your own (it was made by somebody else, or before runs were signed, or its settings were edited)"
+    without_secret = why_no_secret()
+    why = (
+        f"none can be known as yours here: {without_secret}"
+        if without_secret
+        else "it was made by somebody else, or before runs were signed, or where it could not be signed, or its settings were edited"
+    )
+    what = f"the run {str(run.folder)!r} is not your own ({why})"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UntrustedRunError(
             f"{what}, and this would {'; '.join(would)}",

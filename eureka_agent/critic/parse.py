@@ -48,7 +48,9 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     except SyntaxError as error:
         message = f"not valid Python: {error.msg}"
         place = Finding(code="P103", severity="error", message=message, line=error.lineno, column=error.offset or None)
-        return None, [place.model_copy(update={"hint": "give Python source alone, without prose or fences"})]
+        fenced = "give Python source alone, without prose or fences"
+        hint = fenced if "```" in source else "mend this line, or what is open above it"
+        return None, [place.model_copy(update={"hint": hint})]
     except ValueError as error:  # a null byte, a lone surrogate
         return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):

@@ -15,11 +15,11 @@ class GivenDesigner:
     def __init__(self, source: str, origin: str) -> None:
         """`origin` says where the source comes from, for the record."""
         self.source = source
-        self._origin = origin
+        self.origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """The given source."""
-        reasoning = f"Taken from {self._origin}."
+        reasoning = f"Taken from {self.origin}."
         return Proposal(
             source=self.source, reasoning=reasoning, operator=Operator.FRESH, designer=self.name, reply=self.source
         )

@@ -127,6 +127,10 @@ class UnusableAnswerError(Exception):
         self.failure = failure
 
 
+_REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
+"""Ends of the addresses that requests go to, behind `--base-url`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Service:
     """Whom a client asks, as far as its errors speak of it."""
@@ -174,8 +178,9 @@ class Service:
                 message = f"{self.address or self.name} answers, but not as {self.protocol} do{told}"
                 advice = self.address_hint
             case Trouble.REDIRECT, _:
-                message = f"{where} sends us on to {self._clean(shown_address(failure.words))} (HTTP {status}), which is not followed"
-                advice = f"if that is the server that you mean, set --base-url to it; {self.address_hint}"
+                target = self._clean(shown_address(failure.words))
+                message = f"{where} sends us on to {target} (HTTP {status}), which is not followed"
+                advice = self._redirect_advice(target)
             case Trouble.TOO_LONG, _:
                 message = f"{where} goes on with its answer beyond what any reply has, so it was not read to its end"
                 advice = self.address_hint
@@ -194,6 +199,15 @@ class Service:
             case Trouble.STATUS, _:
                 message = f"{where} answers with HTTP {status}{wait}{told}{again}"
         return LanguageModelError(message, advice)
+
+    def _redirect_advice(self, target: str) -> str:
+        """The next step after a redirect to `target`."""
+        base = next((target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path)), None)
+        if base is None:
+            return f"it leads to no address of a model's; {self.address_hint}"
+        if self.address is not None and base.rstrip("/") == self.address.rstrip("/"):
+            return "it sends every request back to where it came: mend the server, or name another --base-url"
+        return f"if that is the server that you mean: --base-url {base}"
 
     def _clean(self, words: str) -> str:
         """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""

@@ -35,7 +35,8 @@ def markdown(report: RunReport) -> str:
     """The whole report."""
     description = report.description
     sections = [
-        f"# {escaped(report.sentence)}",
+        f"# {escaped(wording.title(report.sentence))}",
+        escaped(report.sentence) if wording.title(report.sentence) != report.sentence else "",
         " ".join(map(escaped, metric_lines(report))),
         _verdict(report),
         f"Environment {code(description.environment)}, task {code(description.task)}, run {code(report.run_name)}, {report.status.value}.",

@@ -353,7 +353,7 @@ def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
 def _title(report: RunReport) -> Text:
     description = report.description
     return Text.assemble(
-        (report.sentence, "bold"),
+        (wording.title(report.sentence), "bold"),
         f"\n{description.environment} · {description.task} · {report.run_name} · ",
         (report.status.value, STATUS_STYLES[report.status]),
         *((f"\n{line}", "yellow" if report.fitness_origin else "") for line in metric_lines(report)),

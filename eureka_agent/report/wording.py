@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 import re
 
+from eureka_agent.llm.text import one_line
+
+LONGEST_TITLE = 200
+"""Characters of a sentence as a heading."""
 MISSING = "–"
 
 
@@ -85,3 +89,8 @@ def without_trailing_comments(source: str) -> str:
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
         lines.pop()
     return "\n".join(lines)
+
+
+def title(sentence: str) -> str:
+    """A sentence as a heading: a long one in one line and in part."""
+    return sentence if len(sentence) <= LONGEST_TITLE else one_line(sentence, LONGEST_TITLE)

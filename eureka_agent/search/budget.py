@@ -14,7 +14,7 @@ from decimal import Decimal
 from eureka_agent.errors import SettingsError
 from eureka_agent.report import wording
 from eureka_agent.search.standing import rungs_of
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
@@ -35,7 +35,6 @@ LEAST_FINALISTS = 1
 LEAST_PART_OF_ENV_STEPS = 4
 """A training keeps at least one over this of the task's env steps."""
 
-_MOST_ENV_STEPS = 10**15
 _MOST_SECONDS = 10**9
 _EXPECTED = (
     "write wall time such as 90s, 10m, 8h or 1h30m, or env steps such as 500k, 5M, 2G or 5000000; "
@@ -61,23 +60,31 @@ class Budget:
 
 def parse_budget(text: str) -> Budget:
     """`"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises SettingsError for anything else."""
-    word = text.strip()
-    time, steps = _TIME.fullmatch(word), _STEPS.fullmatch(word)
-    if word and time is not None:
-        hours, minutes, seconds = (Decimal(part or 0) for part in time.groups())
-        total = 3600 * hours + 60 * minutes + seconds
-        _check_range(text, total, _MOST_SECONDS, "s")
-        return Budget(word, seconds=float(total))
-    if steps is not None:
+    word, what = text.strip(), f"the budget is {text!r}"
+    seconds = wall_time(text, what, _EXPECTED)
+    if seconds is not None:
+        return Budget(word, seconds=seconds)
+    if (steps := _STEPS.fullmatch(word)) is not None:
         amount = Decimal(steps[1]) * _SUFFIXES[steps[2]]
-        _check_range(text, amount, _MOST_ENV_STEPS, "env steps")
+        _check_range(what, amount, MOST_ENV_STEPS, "env steps", _EXPECTED)
         return Budget(word, env_steps=math.floor(amount))
-    raise SettingsError(f"the budget is {text!r}: expected wall time or env steps", _EXPECTED)
+    raise SettingsError(f"{what}: expected wall time or env steps", _EXPECTED)
 
 
-def _check_range(text: str, amount: Decimal, most: int, unit: str) -> None:
+def wall_time(text: str, what: str, hint: str) -> float | None:
+    """Seconds of `"90s"` or `"1h30m"`; None for what is no wall time. Raises SettingsError with `what` and `hint` for one that is out of range."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not text.strip():
+        return None
+    hours, minutes, seconds = (Decimal(part or 0) for part in found.groups())
+    total = 3600 * hours + 60 * minutes + seconds
+    _check_range(what, total, _MOST_SECONDS, "s", hint)
+    return float(total)
+
+
+def _check_range(what: str, amount: Decimal, most: int, unit: str, hint: str) -> None:
     if not 1 <= amount <= most:
-        raise SettingsError(f"the budget is {text!r}: expected 1 to {most:,} {unit}", _EXPECTED)
+        raise SettingsError(f"{what}: expected 1 to {most:,} {unit}", hint)
 
 
 # ── what a search takes ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,9 +252,9 @@ def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
         if found is not None:
             return Plan(found, _sentence(settings, found, dial))
     least = _smallest(least, given)
-    word = dial.budget.text
+    unit = "" if dial.budget.env_steps is None else " env steps"
     raise SettingsError(
-        f"the budget of {word} is too small: the smallest search here takes {dial.needed(least)} "
+        f"the budget of {dial.budget.text}{unit} is too small: the smallest search here takes {dial.needed(least)}{unit} "
         f"({wording.plural(least.iterations, 'generation')} of {least.samples}, {wording.plural(least.finalists, 'finalist')}, "
         f"{wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a training)",
         f"take --budget {dial.needed(least)} or more, or set by hand what matters less to you (--no-baselines, --finalists 0, --confirm 0)",
@@ -283,27 +290,27 @@ def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> Se
     if not dial.fits(search):
         return None
 
-    def grown(name: str, high: int | None) -> SearchSettings:
+    def grown(name: str, high: int) -> SearchSettings:
         low = getattr(search, name)
-        if name in given or (high is not None and low >= high):
+        if name in given or low >= high:
             return search
         return _sized(search, **{name: _most(lambda value: dial.fits(_sized(search, **{name: value})), low, high)})
 
     search = grown("samples", PREFERRED_SAMPLES)
     if "samples" in given:
-        return grown("iterations", None)
+        return grown("iterations", MOST_ITERATIONS)
     if search.samples == PREFERRED_SAMPLES:
         search = grown("iterations", ENOUGH_ITERATIONS)
         search = grown("samples", MOST_SAMPLES)
-    return grown("iterations", None) if search.samples == MOST_SAMPLES else search
+    return grown("iterations", MOST_ITERATIONS) if search.samples == MOST_SAMPLES else search
 
 
-def _most(fits: Callable[[int], bool], low: int, high: int | None) -> int:
+def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
     """The largest number up to `high` that fits; `low` does, and what is larger than one that does not fit does not either."""
     above = low + 1
-    while (high is None or above <= high) and fits(above):
+    while above <= high and fits(above):
         low, above = above, 2 * above
-    above = above if high is None else min(above, high + 1)
+    above = min(above, high + 1)
     while above - low > 1:
         middle = (low + above) // 2
         low, above = (middle, above) if fits(middle) else (low, middle)

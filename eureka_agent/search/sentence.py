@@ -119,7 +119,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     for word, term in used.items():
         took.setdefault(term, []).append(word)
     if is_unread(sentence, description):
-        text = "the offline designer, which knows some English words, can use none of this sentence: it makes the same search as for an emoji"
+        text = "the offline designer knows some English words and can use no word of the sentence: the search is made from the task alone"
     else:
         uses = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items()) or "nothing"
         text = f"the offline designer uses of the sentence: {uses}" + (

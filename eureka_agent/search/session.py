@@ -12,10 +12,11 @@ from typing import Any
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
-from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
+from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.events import (
     AttemptEnded,
     Notice,
@@ -48,10 +49,22 @@ from eureka_agent.search.written_fitness import (
     check_fitness_setting,
     keep_in_run,
 )
-from eureka_agent.settings import SearchSettings, check_minibatches, parse_settings
+from eureka_agent.settings import SearchSettings, check_training, parse_settings
 
 GIVEN_FACT = "given_source"
 """Where the archive keeps the reward of a run that trains a person's own."""
+
+
+class RewardRejectedError(EurekaError):
+    """A person's own reward that the critic rejects. No run was made."""
+
+    exit_status = 1
+
+    def __init__(self, verdict: Verdict, origin: str) -> None:
+        """`verdict`: the critic's; `origin`: where the reward is from."""
+        first = next(finding for finding in verdict.findings if finding.severity == "error")
+        super().__init__(f"the critic rejects the reward in {origin!r}: {first.code} {first.message}", first.hint)
+        self.verdict = verdict
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
@@ -63,7 +76,7 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
-    check_minibatches(settings)
+    check_training(settings)
     return settings
 
 
@@ -75,7 +88,7 @@ async def start(
     confirm: Confirm | None = None,
 ) -> Run:
     """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search; `confirm`: asked
-    where a fitness is written for it.
+    where a fitness is written for it. Raises RewardRejectedError before a run is made.
     """
     began = time.monotonic()
     asked = parse_settings(SearchSettings, values, "the settings")
@@ -93,6 +106,10 @@ async def start(
                 began += written.shown_seconds
                 dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
             fitness = None if written is None else written.fitness
+            if given is not None:
+                verdict = await Critic(dry_runner.description, dry_runner).judge(given.source)
+                if not verdict.accepted:
+                    raise RewardRejectedError(verdict, given.origin)
             hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
             hardware = await with_kernels(hardware, wall, settings, dry_runner.description, runs_folder(), scratch)
@@ -229,7 +246,7 @@ async def _work(
         )
         if run.why_unsigned:
             text = f"this run is not signed, so later commands take it for a stranger's and ask for --trust: {run.why_unsigned}"
-            observer(Notice(text=text, level="warning"))
+            observer(Notice(text=text, level="warning", stays=True))
         for change in changes:
             observer(Notice(text=change))
         if not resumed and run.settings.budget is not None:

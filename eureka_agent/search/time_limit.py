@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget import parse_budget, wall_time
 from eureka_agent.settings import SearchSettings
 
 
@@ -29,10 +29,8 @@ def time_limit(settings: SearchSettings) -> TimeLimit | None:
 
 
 def _seconds(max_time: str) -> float:
-    try:
-        seconds = parse_budget(max_time).seconds
-    except SettingsError:
-        seconds = None
+    what, hint = f"--max-time is {max_time!r}", "write 90s, 10m, 8h or 1h30m"
+    seconds = wall_time(max_time, what, hint)
     if seconds is None:
-        raise SettingsError(f"--max-time is {max_time!r}: expected a wall time", "write 90s, 10m, 8h or 1h30m")
+        raise SettingsError(f"{what}: expected a wall time", hint)
     return seconds

@@ -48,15 +48,20 @@ def check_observations(label: str, space: spaces.Space) -> None:
                 f"{what} is a {leaf}, whose parts have no names", _WRAP_HINT.format("makes a Dict of it")
             )
         if isinstance(leaf, spaces.Box) and _is_image(leaf):
-            raise EnvironmentLoadError(
-                f"{what} is an image of shape {leaf.shape!r}, expected a vector: policies here have no convolutions",
-                _WRAP_HINT.format("gives the simulator's state or other numbers in place of the image"),
-            )
+            raise image_error(what, f" of shape {leaf.shape!r}")
         if isinstance(leaf, spaces.Text) or not leaf.is_np_flattenable:
             raise EnvironmentLoadError(
                 f"{what} is a {leaf}, expected numbers of a fixed size",
                 _WRAP_HINT.format("leaves it out or turns it into a Box"),
             )
+
+
+def image_error(what: str, shape: str) -> EnvironmentLoadError:
+    """The error for an observation that is an image. `shape`: in words, empty where it is not known."""
+    return EnvironmentLoadError(
+        f"{what} is an image{shape}, expected a vector: policies here have no convolutions",
+        _WRAP_HINT.format("gives the simulator's state or other numbers in place of the image"),
+    )
 
 
 def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]) -> tuple[Entry, ...]:

@@ -33,6 +33,7 @@ from eureka_agent.simulation.gymnasium_spaces import (
     check_observations,
     entry_values,
     flatten,
+    image_error,
     named_entries,
     observation_channels,
 )
@@ -61,6 +62,8 @@ def compute_reward(native_reward):
 _DEFAULT_EPISODE_LENGTH = 1000
 _LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 _SEED_BITS = 24
+_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
+"""Makers of images, which import packages that nobody needs to install for a refusal."""
 
 
 class GymnasiumTask(VecTask):
@@ -273,9 +276,12 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
 def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
     """One copy. Raises EnvironmentLoadError."""
     label = task.label()
+    _refuse_known_images(task)
     try:
         with third_party_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
             environment = task.make_environment(**{**task.gymnasium_options, **options})
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", missing_module_hint()) from None
     except gymnasium.error.Error as error:
         raise _unregistered(task) or EnvironmentLoadError(
             f"Gymnasium cannot make {label}: {error}", _LIST_HINT
@@ -291,6 +297,16 @@ def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.En
             "end it with `return environment`",
         )
     return environment
+
+
+def _refuse_known_images(task: type[GymnasiumTask]) -> None:
+    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its dependencies are asked for."""
+    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
+    if not _is_by_id(task) or registered is None:
+        return
+    seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
+    if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
+        raise image_error(f"the observation of {task.label()}", "")
 
 
 def _is_by_id(task: type[GymnasiumTask]) -> bool:

@@ -98,7 +98,12 @@ def load_environment(reference: str) -> LoadedEnvironment:
     """The environment that `reference` names: a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
     if reference.startswith(GYMNASIUM_PREFIX):
         return _load_gymnasium(reference)
-    folder = _find_folder(reference)
+    folder = find_folder(reference)
+    if not (folder / ENVIRONMENT_FILE).is_file():
+        raise EnvironmentLoadError(
+            f"the folder {reference!r} has no {ENVIRONMENT_FILE}",
+            "an environment folder holds env.py, tasks/ and rewards/",
+        )
     package = import_folder(folder)
     module = import_file(package, folder, folder / ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
@@ -172,12 +177,18 @@ def _read_source(path: Path) -> str:
 # ── folders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _find_folder(reference: str) -> Path:
+def find_folder(reference: str) -> Path:
+    """Folder of a built-in environment or of a person's own. Raises EnvironmentLoadError where there is none."""
     built_in = {path.parent.name: path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")}
     if reference in built_in:
         return built_in[reference]
     folder = Path(os.path.expanduser(reference))
     is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
+    if folder.is_file():
+        raise EnvironmentLoadError(
+            f"{reference!r} is a file, expected an environment's folder",
+            f"name the folder that holds {ENVIRONMENT_FILE}",
+        )
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
@@ -185,11 +196,6 @@ def _find_folder(reference: str) -> Path:
         )
     if not folder.is_dir():
         raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")
-    if not (folder / ENVIRONMENT_FILE).is_file():
-        raise EnvironmentLoadError(
-            f"the folder {reference!r} has no {ENVIRONMENT_FILE}",
-            "an environment folder holds env.py, tasks/ and rewards/",
-        )
     return folder.resolve()
 
 

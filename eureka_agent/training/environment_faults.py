@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import site
 import sysconfig
 import textwrap
@@ -20,6 +19,7 @@ from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
 LARGEST = 1e18
@@ -28,7 +28,6 @@ OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
 _VALUE_HINT = "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
-_OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
 _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
@@ -63,7 +62,7 @@ def environment_code(
     except (EnvironmentFaultError, MemoryError):
         raise
     except Exception as error:
-        if _OUT_OF_MEMORY.search(str(error)) or not _is_to_blame(error, cls):
+        if is_out_of_memory(error) or not _is_to_blame(error, cls):
             raise
         place = _place(error, cls) or f"{cls.__name__}: "
         raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eureka_agent.component_names import changed_names_fault
 from eureka_agent.records import CurvePoint, Outcome
-from eureka_agent.settings import TrainingSettings, check_minibatches
+from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
@@ -165,7 +165,7 @@ class Trainer:
         iteration_limit: float | None = None,
     ) -> None:
         """`make_environment` gets the number of rows and makes them on `device`. `iteration_limit`: seconds that the steps of one iteration may take."""
-        check_minibatches(settings)
+        check_training(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
         if self._environment.device.type != torch.device(device).type:

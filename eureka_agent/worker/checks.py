@@ -14,6 +14,7 @@ from torch import Tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.states import ExtremeStates, extreme_states
 from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
@@ -30,7 +31,6 @@ _TOLERANCE = 1e-3
 _MESSAGE_CHARACTERS = 600
 
 _LINE = re.compile(r"^line (\d+): ")
-_OUT_OF_MEMORY = re.compile(r"can't allocate memory|not enough memory|MemoryError|out of memory", re.IGNORECASE)
 _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
 
 
@@ -283,7 +283,7 @@ def _contract_finding(error: RewardContractError, circumstance: str = "") -> Fin
     if error.code != "raised":
         code = "D304" if "shape" in message or "of type" in message else "D303"
         return _finding(code, message + circumstance, error.hint, line)
-    if _OUT_OF_MEMORY.search(message):
+    if is_out_of_memory(message):
         asked = _ALLOCATION.search(message)
         what = f"allocating {int(asked.group(1)) / 1e9:.3g} GB at once" if asked else message
         return _finding("D311", f"runs out of memory{circumstance}: {what}", "make smaller tensors", line)

@@ -16,6 +16,7 @@ from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.training.environment_faults import RAISED_HINT, environment_code
+from eureka_agent.training.memory import MEMORY_HINT, does_not_fit, is_out_of_memory
 from eureka_agent.training.untrained import measure
 from eureka_agent.training.written_fitness import with_written_fitness
 from eureka_agent.worker.channel import Channel, File, ProtocolError
@@ -52,6 +53,8 @@ from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
 """Time limit for making an environment of few rows."""
+_DOING = {"prepare": "the training", "train": "the training", "evaluate": "the evaluation", "open": "the environment"}
+"""What a command makes, in a person's words."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
 
@@ -107,7 +110,7 @@ class Worker:
         except EurekaError as error:
             return [_fault(None, error)]
         except Exception as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
-            return [self._defect("training", None, error)]
+            return [self._defect("the training", None, error)]
 
     def _answer(self, command: Command) -> Sequence[Event | File]:
         """The events that answer a command. Whatever goes wrong with it, the worker goes on."""
@@ -117,11 +120,13 @@ class Worker:
         except EurekaError as error:
             return [_fault(job, error, opening=isinstance(command, Open))]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
-            return [self._defect(f"the command {command.type!r}", job, error)]
+            return [self._defect(_DOING.get(command.type, f"the command {command.type!r}"), job, error)]
 
     def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
         """A fault for what nobody foresaw, with the place in the environment's folder where it is from there."""
         traceback.print_exc(file=sys.stderr)
+        if is_out_of_memory(error):
+            return Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
         place = error_place(error, None if self._loaded is None else self._loaded.folder)
         hint = RAISED_HINT if place else "this is a defect of the program: please report it"
         return Fault(

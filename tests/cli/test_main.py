@@ -129,7 +129,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "status", "message", "hint"),
     [
-        (["search", "  "], 2, "the task is empty", "search --help"),
+        (["search", "  "], 2, "expected the task in plain words", 'search "hover'),
         (["search", "hop", "--env", "hoper"], 2, "hoper", "hopper"),
         (["search", "hop", "--env", "hopper", "--task", "fly"], 2, "fly", "run"),
         (["search", "x", "--samples", "0"], 2, "--samples is 0, expected more than 0", "search --help"),
@@ -141,7 +141,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (
             ["critique", "x.py", "--dry-run-timeout", "1e30"],
             2,
-            "--dry-run-timeout is 1e+30, expected 86400 or less",
+            "--dry-run-timeout is 1e+30, expected at most 86400",
             "",
         ),
         (["search", "x", "--hidden-sizes", "0,-3"], 2, "--hidden-sizes holds 0, expected more than 0", ""),

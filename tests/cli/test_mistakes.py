@@ -23,11 +23,11 @@ MISTAKES = {
     "search x --samples 1.5": ("--samples is '1.5', expected a whole number", "see `eureka search --help`"),
     "search x --samples=": ("--samples is '', expected a whole number", "see `eureka search --help`"),
     "search x --samples -1": ("--samples is -1, expected more than 0", "see `eureka search --help` for what it takes"),
-    "search x --revisions 9": ("--revisions is 9, expected 3 or less", "see `eureka search --help` for what it takes"),
+    "search x --revisions 9": ("--revisions is 9, expected at most 3", "see `eureka search --help` for what it takes"),
     "search x --seed -1": ("--seed is -1, expected 0 or more", "see `eureka search --help` for what it takes"),
     "search x --discount fast": ("--discount is 'fast', expected a number", "see `eureka search --help`"),
     "search x --discount 1.5": (
-        "--discount is 1.5, expected 1 or less",
+        "--discount is 1.5, expected at most 1",
         "see `eureka search --help` for what it takes",
     ),
     "search x --max-cost lots": (
@@ -100,12 +100,38 @@ MISTAKES = {
         "see `eureka evaluate --help`",
     ),
     "evaluate latest --seed few": (
-        "--seed is 'few', expected a whole number, 0 or more",
+        "--seed is 'few', expected a whole number from 0 to 9223372036854775807",
         "see `eureka evaluate --help`",
     ),
     "envs --kind torhc --new mine": ("--kind is 'torhc', expected torch, mujoco or gymnasium", "did you mean 'torch'?"),
     "envs --kind torch": ("--kind was given without --new", "name the folder: --new my_env --kind torch"),
-    "envs ant --check folder": ("ENVIRONMENT, --check and --new were given together", "give one of them"),
+    "envs ant --check folder": ("ENVIRONMENT and --check were given together", "give one of them"),
+    "envs --new x --check y": ("--check and --new were given together", "give one of them"),
+    "envs --check nowhere/at/all": ("there is no folder 'nowhere/at/all'", "check the path"),
+    "envs --check key.yaml": (
+        "'key.yaml' is a file, expected an environment's folder",
+        "name the folder that holds env.py",
+    ),
+    "envs key.yaml": ("'key.yaml' is a file, expected an environment's folder", "name the folder that holds env.py"),
+    "search x --environment ant": ("there is no option '--environment'", "did you mean '--env'?"),
+    "train good.py --iterations 3": ("there is no option '--iterations'", "see `eureka train --help`"),
+    "train good.py --model offline": ("there is no option '--model'", "see `eureka train --help`"),
+    "train good.py --final-seeds 0": (
+        "--final-seeds is 0, expected more than 0",
+        "see `eureka train --help` for what it takes",
+    ),
+    "resume latest --final-seeds 0": (
+        "--final-seeds is 0, expected more than 0",
+        "see `eureka resume --help` for what it takes",
+    ),
+    "search x --seed 9223372036854775808": (
+        "--seed is 9223372036854775808, expected at most 9223372036854775807",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --samples 1000000": (
+        "--samples is 1000000, expected at most 1000",
+        "see `eureka search --help` for what it takes",
+    ),
     "envs --check folder --time-limit 0": (
         "--time-limit is 0, expected a number from 0.1 to 86400.0",
         "see `eureka envs --help`",

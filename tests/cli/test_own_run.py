@@ -41,3 +41,5 @@ def test_a_search_without_a_place_for_the_secret_says_so_once(tmp_path: Path) ->
     assert result.stdout.count("this run is not signed") == 1
     result = eureka("resume", "latest", cwd=tmp_path, **variables)
     assert (result.returncode, "--trust" in result.stderr) == (2, True)
+    cause = f"'{tmp_path}/read-only/eureka_agent/secret': a part of the path is a file"
+    assert all(each in result.stderr for each in (cause, "set HOME or XDG_STATE_HOME")), result.stderr

@@ -297,3 +297,9 @@ def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
         assert [finding.code for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))] == [
             "A204"
         ], name
+
+
+def test_fences_are_spoken_of_where_there_are_some() -> None:
+    (own,), (reply,) = parse("def compute_reward(:\n")[1], parse("```python\ndef compute_reward(): pass\n```\n")[1]
+    assert (own.code, own.hint) == ("P103", "mend this line, or what is open above it")
+    assert (reply.code, reply.hint) == ("P103", "give Python source alone, without prose or fences")

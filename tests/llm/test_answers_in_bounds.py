@@ -67,7 +67,7 @@ async def test_a_redirect_is_not_followed(
     model_server.answers = [Raw(b"", status=status, headers={"Location": f"{elsewhere.base_url}/chat/completions?k=1"})]
     error = await refused_by(opened(wire, model_server, waits))
     assert f"sends us on to {elsewhere.base_url}/chat/completions (HTTP {status})" in error.message
-    assert "--base-url" in error.hint
+    assert error.hint.startswith(f"if that is the server that you mean: --base-url {elsewhere.base_url}; ")
     assert elsewhere.requests == []
     assert len(model_server.requests) == 1
 
@@ -78,7 +78,19 @@ async def test_a_redirect_within_the_same_server_is_not_followed(
     model_server.answers = [Raw(b"", status=307, headers={"Location": "/other"}), "a reply"]
     error = await refused_by(opened(wire, model_server, waits))
     assert f"sends us on to {model_server.root}/other" in error.message
+    assert error.hint.startswith("it leads to no address of a model's; ")
     assert len(model_server.requests) == 1
+
+
+async def test_a_redirect_in_a_circle_is_called_that(
+    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
+) -> None:
+    def back(asked: Asked) -> Raw:
+        return Raw(b"", status=307, headers={"Location": asked.path})
+
+    model_server.answers = [back]
+    error = await refused_by(opened(wire, model_server, waits))
+    assert error.hint.startswith("it sends every request back to where it came: mend the server")
 
 
 async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(

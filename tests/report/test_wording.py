@@ -62,3 +62,8 @@ def test_clock_time(seconds: float, text: str) -> None:
 )
 def test_duration(seconds: float, text: str) -> None:
     assert wording.duration(seconds) == text
+
+
+def test_a_long_sentence_is_shortened_as_a_title_alone() -> None:
+    assert wording.title("hop\nhigh " + "x" * 191) == "hop\nhigh " + "x" * 191
+    assert wording.title("hop\nhigh " + "x" * 192) == "hop high " + "x" * 190 + "…"

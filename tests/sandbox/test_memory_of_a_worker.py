@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Limits
@@ -48,3 +51,23 @@ async def test_it_stays_under_its_bounds(tmp_path: Path, workers_of: Callable[[P
             assert large > 128 * 1024
     finally:
         await pool.close()
+
+
+@pytest.mark.parametrize("too_large", [{"hidden_sizes": (100_000, 100_000)}, {"horizon": 1_000_000, "num_envs": 1000}])
+async def test_a_training_that_does_not_fit_says_how_much_it_asked_for_and_what_to_lower(
+    tmp_path: Path, too_large: dict[str, Any]
+) -> None:
+    settings = SETTINGS.model_copy(update={"env_steps": 10**12, **too_large})
+    limits = Limits(memory_bytes=2 << 30)
+    pool = TrainingPool(ProcessWall(), "cartpole", "balance", settings, 1, 1, tmp_path, limits=limits)
+    try:
+        with pytest.raises(EurekaError) as caught:
+            await pool.train("large", REWARD, 0)
+    finally:
+        await pool.close()
+    found = re.fullmatch(
+        r"the training does not fit into memory: (\S+) GiB were asked for in one piece", caught.value.message
+    )
+    assert found is not None, caught.value.message
+    assert float(found[1]) > 2
+    assert {"--hidden-sizes", "--num-envs", "--horizon", "--slots"} <= {*re.findall(r"--[a-z-]+", caught.value.hint)}

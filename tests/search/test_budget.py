@@ -328,7 +328,10 @@ def test_too_small_a_budget_says_what_the_smallest_is() -> None:
     # a quarter of 10 updates, rounded up, is 3: 12.86 * 300 = 3858
     with pytest.raises(SettingsError) as caught:
         planned("3.8k", ("baselines",))
-    assert "the budget of 3.8k is too small: the smallest search here takes 3.9k" in caught.value.message
+    assert (
+        "the budget of 3.8k env steps is too small: the smallest search here takes 3.9k env steps"
+        in caught.value.message
+    )
     assert "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)" in caught.value.message
     assert "--budget 3.9k" in caught.value.hint
     made = planned("3.9k", ("baselines",)).settings

@@ -91,6 +91,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "hidden_sizes": (8,),
         "rungs": (0.5,),
         "tuning": True,
+        "blind": True,
         "work_ahead": False,
         "clip_value_loss": False,
     }

@@ -131,10 +131,10 @@ def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("sentence", ["倒立摆保持平衡", "🙂", "tenir la perche"])
-def test_what_it_cannot_read_is_said_to_make_the_same_search(sentence: str) -> None:
+def test_a_sentence_that_it_cannot_read_leaves_the_task_alone(sentence: str) -> None:
     note = words_used(sentence, built_in("cartpole/balance"))
     assert note.level == "warning"
-    assert "can use none of this sentence: it makes the same search as for an emoji" in note.text
+    assert "can use no word of the sentence: the search is made from the task alone" in note.text
     assert "A language model would read them" in note.text
     asked = [
         DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3) for words in (sentence, "🙂")
@@ -149,7 +149,7 @@ def test_counted_things_are_words_and_quantities_are_not() -> None:
 
 
 def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
-    # it knows what to spin is: the search is another one than an emoji's, though nothing there turns
+    # it knows what to spin is: the search is another one than from the task alone, though nothing there turns
     still = built_in("hopper/run").model_copy(update={"variables": ()})
     note = words_used("spin", still)
     assert note.text.startswith("the offline designer uses of the sentence: nothing; not used: 'spin'. A language")

@@ -27,9 +27,15 @@ def test_the_tighter_of_both_counts(budget: str | None, max_time: str | None, li
     assert time_limit(SearchSettings(env="cart", budget=budget, max_time=max_time)) == limit
 
 
-@pytest.mark.parametrize("text", ["soon", "5M", "500k", "", "0s", "-1h"])
+@pytest.mark.parametrize("text", ["soon", "5M", "500k", "", "-1h"])
 def test_what_is_no_wall_time_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="expected a wall time"):
+        time_limit(SearchSettings(env="cart", max_time=text))
+
+
+@pytest.mark.parametrize("text", ["0s", "0.5s", "99999999999h"])
+def test_a_wall_time_out_of_range_says_the_range(text: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^--max-time is '{text}': expected 1 to 1,000,000,000 s\n"):
         time_limit(SearchSettings(env="cart", max_time=text))
 
 

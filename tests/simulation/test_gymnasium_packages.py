@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -354,3 +355,28 @@ def make(size=2, observed=2):
     loaded = load_environment(str(write(tmp_path / "line", env=env)))
     with pytest.raises(EnvironmentLoadError, match=message):
         loaded.environment_class.create(2, "cpu", 0, options).reset()
+
+
+IMAGES_ALONE = """
+import sys
+sys.modules["Box2D"] = None  # as where it is not installed
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.loading import load_environment
+for name in ("CarRacing-v3", "LunarLander-v3", "Nope-v1", "Hoper-v5"):
+    try:
+        load_environment(f"gymnasium:{name}")
+    except EnvironmentLoadError as error:
+        print(error.message, "|", error.hint)
+"""
+
+
+def test_an_environment_of_images_is_refused_as_such_before_what_it_imports() -> None:
+    ended = subprocess.run([sys.executable, "-c", IMAGES_ALONE], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    racing, lander, nothing, slip = ended.stdout.splitlines()
+    assert racing.startswith("the observation of 'CarRacing-v3' is an image, expected a vector")
+    assert "Box2D" not in racing
+    assert lander.startswith("Gymnasium cannot make 'LunarLander-v3': Box2D is not installed")
+    assert "pprint_registry" not in racing + lander
+    assert "did you mean" not in nothing
+    assert slip.endswith("did you mean 'gymnasium:Hopper-v5'?")

@@ -1,0 +1,27 @@
+"""A lack of memory, as Python, torch and numpy say it."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(
+    r"can(?:'t|not) allocate memory|not enough memory|out of memory|unable to allocate|MemoryError|bad_alloc",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(r"(?:tried to|unable to) allocate (\d+(?:\.\d+)?) (bytes|[KMGT]iB)", re.IGNORECASE)
+MEMORY_HINT = "lower --hidden-sizes, --num-envs, --horizon or --slots, or use a machine with more memory"
+
+
+def is_out_of_memory(error: BaseException | str) -> bool:
+    """True for an error, or what one says, of memory that the system or the device did not give."""
+    return isinstance(error, MemoryError) or _WORDS.search(str(error)) is not None
+
+
+def does_not_fit(what: str, error: BaseException) -> str:
+    """Message for a lack of memory, with the amount in one piece that was asked for, where the error names it."""
+    found = _AMOUNT.search(str(error))
+    if found is None:
+        return f"{what} does not fit into memory"
+    amount, unit = float(found[1]), found[2]
+    asked = f"{amount / 2**30:.3g} GiB" if unit == "bytes" else f"{found[1]} {unit}"
+    return f"{what} does not fit into memory: {asked} were asked for in one piece"
