@@ -40,6 +40,7 @@ def evaluate(
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.cli.trust import trust_to_evaluate
     from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
+    from eureka_agent.search.summary import best_attempt
 
     opened = open_run(find_run(run), reading=True)
     folder = inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
@@ -65,7 +66,9 @@ def evaluate(
     if output_format == "json":
         print_json(summary)
         return
-    lines = {"policy": f"attempt {attempt}" if attempt is not None else f"the best of {opened.name}: {policy}"}
+    best = best_attempt(opened) if attempt is None else None
+    name = attempt if best is None else f"{best.id}, the best"
+    lines = {"policy": f"attempt {name}, of {opened.name}"}
     lines |= evaluation_lines(summary, opened.description, opened.fitness_origin)
     if trajectories is not None:
         lines["episodes"] = f"best and worst: {trajectories}"

@@ -11,7 +11,7 @@ def cost_sentence(report: RunReport) -> str:
     """Sentence on trainings, env steps, time and requests to models."""
     cost = report.cost
     again = sum(len(attempt.repeats) for attempt in report.attempts)
-    parts = [f"{cost.search_trainings - again} of proposals"]
+    parts = [f"{cost.search_trainings - again} of {'your reward' if report.of_own_reward else 'proposals'}"]
     if again:
         parts.append(f"{again} to train the best of them again")
     if cost.final_trainings:

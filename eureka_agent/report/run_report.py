@@ -108,10 +108,14 @@ class RunReport:
             return shlex.join(self.command)
         return command(shlex.join(self.arguments()))
 
-    def arguments(self, *more: str) -> list[str]:
-        """Arguments of `eureka` that run the search again, with more behind them, which override those before."""
+    def arguments(self, *flag: str) -> list[str]:
+        """Arguments of `eureka` that run the search again; with a flag and its value in place of what it was, where they are given."""
         if self.command and self.command[0] == "eureka":
-            return [*self.command[1:], *more]
+            first = list(self.command[1:])
+            while flag and flag[0] in first:
+                place = first.index(flag[0])
+                del first[place : place + 2]
+            return [*first, *flag]
         flags = {
             "--env": self.settings.env,
             "--task": self.description.task,
@@ -122,4 +126,4 @@ class RunReport:
             **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
         models = [part for model in self.settings.model for part in ("--model", model)]
-        return ["search", self.sentence, *models, *(part for pair in flags.items() for part in pair), *more]
+        return ["search", self.sentence, *models, *(part for pair in flags.items() for part in pair), *flag]

@@ -168,10 +168,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     if sparse is not None and comparison is not None and not comparison.better and _too_easy(report, score, sparse):
-        advice = (
-            "the task is too easy to tell rewards apart: every training of this reward and of sparse reaches the same; "
-            f"choose a harder task (`{command(shlex.join(['envs', report.settings.env]))}` lists them), or train for less"
-        )
+        tasks = command(shlex.join(["envs", report.settings.env]))
+        advice = f"the task is too easy to tell rewards apart; take a harder one (`{tasks}`), or train for less"
         return advice, report.arguments("--env-steps", str(max(1, report.settings.env_steps // LESS)))
     unsure = comparison is not None and not comparison.better and comparison.difference > 0
     more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)

@@ -12,7 +12,6 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.report import wording
-from eureka_agent.report.metric import metric_sentence
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.search.scoring import episode_statistics
@@ -41,11 +40,11 @@ def evaluation_lines(summary: Mapping[str, Any], description: TaskDescription, f
     spread = "" if summary["std"] is None else " (± is the deviation between episodes, not between seeds)"
     lines = {
         "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}{spread}",
-        "measures": metric_sentence(description, fitness_origin),
+        "measures": f"{fitness_origin}: {description.fitness_doc}" if fitness_origin else description.fitness_doc,
     }
     if summary["success_rate"] is not None:
         threshold = f"{wording.number(description.success_fitness)}{unit}"
-        lines["solved"] = f"{summary['success_rate']:.0%} of the episodes: fitness {threshold} or more"
+        lines["solved"] = f"{summary['success_rate']:.0%} of the episodes (fitness of {threshold} or more)"
     ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
     lines["length"] = (
         f"{summary['mean_length']:.0f} of {description.max_episode_length} steps on average; ended by: {ends}"

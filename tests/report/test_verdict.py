@@ -144,7 +144,11 @@ def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
 def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunReport) -> None:
     def next_of(ours: tuple[float, ...], theirs: tuple[float, ...], solved: float | None = None) -> tuple[str, str]:
         description = report.description.model_copy(update={"success_fitness": solved})
-        given = replace(report, description=description, command=("eureka", "search", "jump high", "--env", "jumper"))
+        given = replace(
+            report,
+            description=description,
+            command=("eureka", "search", "jump high", "--env-steps", "1000", "--env", "jumper"),
+        )
         found = verdict(with_scores(given, score("2-01", *ours), score("sparse", *theirs)))
         return found.advice, found.command
 

@@ -9,7 +9,6 @@ from eureka_agent.search.rescore import evaluation_lines
 def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescription) -> None:
     task = description.model_copy(
         update={
-            "task": "hover",
             "fitness_doc": "seconds of an episode near the goal; hitting the ground ends the episode",
             "fitness_unit": "s",
             "success_fitness": 7.0,
@@ -27,9 +26,8 @@ def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescript
     }
     assert evaluation_lines(summary, task, "") == {
         "fitness": "8.76 ± 0.25 s over 256 episodes (± is the deviation between episodes, not between seeds)",
-        "measures": "fitness is the metric of the environment's own task 'hover': seconds of an episode near the goal; "
-        "hitting the ground ends the episode",
-        "solved": "98% of the episodes: fitness 7.00 s or more",
+        "measures": "seconds of an episode near the goal; hitting the ground ends the episode",
+        "solved": "98% of the episodes (fitness of 7.00 s or more)",
         "length": "500 of 500 steps on average; ended by: time 250, hit_ground 6",
     }
     alone = {**summary, "std": None, "episodes": 1, "unit": "1", "success_rate": None}
