@@ -117,3 +117,11 @@ def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
     unknown = bench("nothing")
     assert unknown.returncode == 2
     assert "no benchmark 'nothing'" in unknown.stderr
+
+
+def test_the_table_of_the_stored_results_is_at_most_100_columns_wide_and_says_what_a_ratio_is() -> None:
+    text = table.render(table.rows())
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[-1].startswith("ratio: ")
+    for each in table.rows():
+        assert " ".join(each.note.split()) in " ".join(text.split())
