@@ -21,6 +21,11 @@ COLUMNS = 100
 
 OF_RAW = {"hopper/run": 0.60, "ant/run": 0.70}
 TIMES_AS_MANY_CANDIDATES = {"hopper/run": 10.0, "ant/run": 6.0}
+RIVALS = {
+    "one_by_one": "16 runs of one member",
+    "rsl_rl": "16 runs of rsl-rl",
+    "stable_baselines3": "16 runs of stable-baselines3",
+}
 RACED = ("cartpole/swingup", "hopper/run", "ant/run")
 MOST_OUTSIDE = 0.05
 OUTSIDE = ("environment", "policy", "reward", "rest", "saved states")
@@ -81,6 +86,7 @@ def rows(since: float = math.inf) -> list[Row]:
     """All lines, in the order of the targets."""
     return [
         *_speed(since),
+        *_population(since),
         *_candidates(since),
         *_racing(since),
         *_two_cores(since),
@@ -127,6 +133,17 @@ def _speed(since: float) -> Iterator[Row]:
             note=note,
             measured=when,
         )
+
+
+def _population(since: float) -> Iterator[Row]:
+    """What 16 members in one process gain; there is no target."""
+    found, when = result("population_gain", since)
+    for task in found.get("tasks", {}) or ("cartpole", "hopper", "ant"):
+        figures = found.get("tasks", {}).get(task, {})
+        for key, rival in RIVALS.items():
+            known = figures.get(f"{key}_ratio")
+            figure = f"{task}: 16 trainings at once, against {rival}"
+            yield Row(figure, "") if known is None else Row(figure, "", f"{known:.1f} x", measured=when)
 
 
 def _candidates(since: float) -> Iterator[Row]:
