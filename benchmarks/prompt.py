@@ -1,6 +1,6 @@
 """A prompt as the designers of a stored run's next generation would be sent it, and its size.
 
-    python benchmarks/prompt.py RUN [--operator improve] [--iteration 2] [--all]
+    python benchmarks/prompt.py RUN [--operator improve] [--iteration 3] [--all]
 
 Asks nobody, and changes nothing. Tokens are characters / 4. With `--all` it counts a whole generation's requests, what is equal in all of them (and may be
 cached) apart.
@@ -22,10 +22,12 @@ from eureka_agent.search.briefing import Briefing
 CHARACTERS_PER_TOKEN = 4
 
 
-def requests_of(name: str, iteration: int) -> list[DesignRequest]:
-    """The requests of a generation, counted from 1, made from all attempts before it as they stand in the archive."""
+def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
+    """The requests of a generation, counted from 1, made from all attempts before it as they stand in the archive; None: of the one after the last."""
     run = open_run(find_run(name), reading=True)
     try:
+        if iteration is None:
+            iteration = max((attempt.iteration for attempt in run.archive.attempts()), default=-1) + 2
         history = [attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1]
         briefing = Briefing(run, strategy_of(run.settings))
         found = asyncio.run(briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0))
@@ -44,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("--operator", default="improve")
-    parser.add_argument("--iteration", type=int, default=2)
+    parser.add_argument(
+        "--iteration", type=int, help="generation, counted from 1; default: the one after the run's last"
+    )
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
     found = requests_of(arguments.run, arguments.iteration)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,16 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 NOT_MEASURED = "not measured"
+COLUMNS = 100
+"""Widest line."""
 
 OF_RAW = {"hopper/run": 0.60, "ant/run": 0.70}
 TIMES_AS_MANY_CANDIDATES = {"hopper/run": 10.0, "ant/run": 6.0}
+RIVALS = {
+    "one_by_one": "16 runs of one member",
+    "rsl_rl": "16 runs of rsl-rl",
+    "stable_baselines3": "16 runs of stable-baselines3",
+}
 RACED = ("cartpole/swingup", "hopper/run", "ant/run")
 MOST_OUTSIDE = 0.05
 OUTSIDE = ("environment", "policy", "reward", "rest", "saved states")
@@ -78,6 +86,7 @@ def rows(since: float = math.inf) -> list[Row]:
     """All lines, in the order of the targets."""
     return [
         *_speed(since),
+        *_population(since),
         *_candidates(since),
         *_racing(since),
         *_two_cores(since),
@@ -124,6 +133,17 @@ def _speed(since: float) -> Iterator[Row]:
             note=note,
             measured=when,
         )
+
+
+def _population(since: float) -> Iterator[Row]:
+    """What 16 members in one process gain; there is no target."""
+    found, when = result("population_gain", since)
+    for task in found.get("tasks", {}) or ("cartpole", "hopper", "ant"):
+        figures = found.get("tasks", {}).get(task, {})
+        for key, rival in RIVALS.items():
+            known = figures.get(f"{key}_ratio")
+            figure = f"{task}: 16 trainings at once, against {rival}"
+            yield Row(figure, "") if known is None else Row(figure, "", f"{known:.1f} x", measured=when)
 
 
 def _candidates(since: float) -> Iterator[Row]:
@@ -240,13 +260,16 @@ def render(lines: Sequence[Row]) -> str:
     ]
     header = ["figure", "target", "measured", "ratio", "", "when"]
     widths = [max(len(each[column]) for each in (header, *cells)) for column in range(len(header))]
+    widths[0] = min(widths[0], COLUMNS - sum(widths[1:]) - 2 * (len(widths) - 1))
 
-    def padded(line: Sequence[str]) -> str:
-        return "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    def padded(line: Sequence[str]) -> list[str]:
+        first, *more = textwrap.wrap(line[0], widths[0], subsequent_indent="  ")
+        cells = zip((first, *line[1:]), widths, strict=True)
+        return ["  ".join(cell.ljust(width) for cell, width in cells).rstrip(), *more]
 
-    text = [padded(header), padded(["─" * width for width in widths])]
+    text = [*padded(header), *padded(["─" * width for width in widths])]
     for row, line in zip(lines, cells, strict=True):
-        text.append(padded(line))
-        if row.note:
-            text.append(f"    {row.note}")
+        text += padded(line)
+        text += textwrap.wrap(row.note, COLUMNS, initial_indent="    ", subsequent_indent="    ")
+    text.append("ratio: how far a figure is beyond its target; 1 meets it, 2 is twice as good")
     return "\n".join(text)

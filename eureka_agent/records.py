@@ -544,13 +544,15 @@ class Score(Record):
     std: float | None
     """Sample standard deviation over the seeds (n − 1)."""
     human_normalized: float | None = None
-    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where the denominator is 0 or unknown."""
+    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where human and sparse are not told apart."""
     cached: bool = False
     """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
 
 
 BASELINES = ("human", "sparse")
 """Names of the scores and final trainings that are not an attempt's."""
+GIVEN_DESIGNER = "given"
+"""Name of the designer in a run on a reward that a person wrote."""
 
 
 class FinalTraining(Record):

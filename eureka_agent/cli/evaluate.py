@@ -40,8 +40,8 @@ def evaluate(
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.cli.trust import trust_to_evaluate
-    from eureka_agent.report.wording import plural, plus_minus
-    from eureka_agent.search.rescore import evaluation_summary, rescore
+    from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
+    from eureka_agent.search.summary import best_attempt
 
     if trajectories is not None and trajectories.is_dir():
         raise UsageError(
@@ -71,13 +71,11 @@ def evaluate(
     if output_format == "json":
         print_json(summary)
         return
-    fitness = plus_minus(summary["mean"], summary["std"])
-    say(f"{opened.description.fitness_doc}: {fitness} over {plural(episodes, 'episode')}")
-    if opened.fitness_origin:
-        say(opened.fitness_origin)
-    if summary["success_rate"] is not None:
-        say(f"solved: {summary['success_rate']:.0%}")
-    ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
-    say(f"length: {summary['mean_length']:.0f} of {opened.description.max_episode_length} steps; ended by: {ends}")
+    best = best_attempt(opened) if attempt is None else None
+    name = attempt if best is None else f"{best.id}, the best"
+    lines = {"policy": f"attempt {name}, of {opened.name}"}
+    lines |= evaluation_lines(summary, opened.description, opened.fitness_origin)
     if trajectories is not None:
-        say(f"best and worst episode: {trajectories}")
+        lines["episodes"] = f"best and worst: {trajectories}"
+    for name, text in lines.items():
+        say(f"{name:<9} {text}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.records import Operator, Proposal, Verdict
+from eureka_agent.records import GIVEN_DESIGNER, Operator, Proposal, Verdict
 
 
 class GivenDesigner:
     """Proposes one given source, whatever it is asked for."""
 
-    name = "given"
+    name = GIVEN_DESIGNER
     concurrent = False
 
     def __init__(self, source: str, origin: str) -> None:

@@ -76,24 +76,32 @@ def compare_scores(ours: Score, theirs: Score) -> Comparison | None:
     return None if min(map(len, values)) < FEWEST_SEEDS else compare(*values)
 
 
-def mean_chosen_apart(finalists: Sequence[Score]) -> float | None:
-    """Fitness of the best of several finalists where the seed that scores is not among those that choose.
+def told_apart(ours: Score, theirs: Score) -> bool:
+    """True where one of the two is better than the other beyond the noise of their seeds."""
+    comparison = compare_scores(ours, theirs)
+    return comparison is not None and (comparison.better or comparison.worse)
 
-    Every seed in turn is left out, the finalist with the highest mean over the others is taken, and its fitness from that seed counts: a
-    leave-one-out estimate, free of the luck that the highest of several means has. None for one finalist, one seed, or a failed training.
+
+def mean_without_luck(finalists: Sequence[Score]) -> float | None:
+    """Fitness that further seeds of the best of several finalists may be expected to give, since the highest of several means is partly luck.
+
+    Its mean is drawn to the finalists' common mean by the share of their spread that the noise of their seeds explains: the best linear unbiased
+    prediction in a one-way random-effects model (C. R. Henderson 1975), with the variances between rewards and between seeds of one reward
+    from the analysis of variance. So it lies between the common mean and the best one. None for one finalist, one seed, finalists of
+    different seeds, or a failed training.
     """
     if len(finalists) < 2 or len({score.seeds for score in finalists}) != 1 or len(finalists[0].seeds) < 2:
         return None
     rows = [known_fitness(score) for score in finalists]
-    if any(len(row) != len(finalists[0].seeds) for row in rows):
+    seeds = len(finalists[0].seeds)
+    if any(len(row) != seeds for row in rows):
         return None
-    left_out = []
-    for place in range(len(rows[0])):
-        others = [math.fsum(row[:place] + row[place + 1 :]) for row in rows]
-        best = max(others)
-        # equals are taken equally: the seed left out must not decide among them
-        left_out.append(statistics.fmean(row[place] for row, sum_ in zip(rows, others, strict=True) if sum_ == best))
-    return statistics.fmean(left_out)
+    means = [statistics.fmean(row) for row in rows]
+    common, spread = statistics.fmean(means), statistics.variance(means)
+    noise = statistics.fmean(statistics.variance(row) for row in rows) / seeds
+    between = max(0.0, spread - noise)
+    share = between / (between + noise) if between else 0.0
+    return common + (max(means) - common) * share
 
 
 def known_fitness(score: Score) -> list[float]:

@@ -11,7 +11,10 @@ from eureka_agent.report.run_report import RunReport
 def cost_sentence(report: RunReport) -> str:
     """Sentence on trainings, env steps, time and requests to models."""
     cost = report.cost
-    parts = [f"{cost.search_trainings} in the search"]
+    again = sum(len(attempt.repeats) for attempt in report.attempts)
+    parts = [f"{cost.search_trainings - again} of {'your reward' if report.of_own_reward else 'proposals'}"]
+    if again:
+        parts.append(f"{again} to train the best of them again")
     if cost.final_trainings:
         parts.append(f"{cost.final_trainings} final")
     if cost.baseline_trainings:

@@ -42,8 +42,8 @@ def markdown(report: RunReport) -> str:
         f"Environment {code(description.environment)}, task {code(description.task)}, run {code(report.run_name)}, {report.status.value}.",
         _section("The written fitness", _written_fitness(report)),
         _section("Scores", _scores(report)),
-        _section("The best reward function", _best(report)),
-        _section("Fitness per iteration", _iterations(report.attempts)),
+        _section("Your reward function" if report.of_own_reward else "The best reward function", _best(report)),
+        "" if report.of_own_reward else _section("Fitness per iteration", _iterations(report.attempts)),
         _section("All attempts", _attempts(report)),
         _section("What the critic threw out", _rejected(report.attempts)),
         _section("Cost", _cost(report)),
@@ -85,9 +85,10 @@ def _scores(report: RunReport) -> str:
     titles = ["reward", f"{fitness}, mean ± std", *(["human-normalised"] if normalized else []), "per seed", "seeds"]
     note = (
         "Every reward here was trained from the same fresh seeds under the same budget, and each policy was scored, acting without "
-        "noise, in a process that never loaded its reward. The best is the highest mean of the finalists, so its own mean leans to "
-        "the lucky side."
+        "noise, in a process that never loaded its reward."
     )
+    if len(report.finalists) > 1:
+        note += " The best is the highest mean of the finalists, so its own mean leans to the lucky side."
     if len({len(score.seeds) for score in report.scores}) > 1:
         note += " Some have fewer seeds than others: theirs are the first ones, and every comparison counts with the seeds that each has."
     if normalized:
@@ -98,7 +99,8 @@ def _scores(report: RunReport) -> str:
 
 
 def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
-    name = score.name if score.name in BASELINES else f"attempt {score.name}"
+    name = "your reward" if report.of_own_reward else f"attempt {score.name}"
+    name = score.name if score.name in BASELINES else name
     if report.best is not None and score.name == report.best.id:
         name = Markup(f"**{name}**")
     return [
@@ -117,7 +119,9 @@ def _best(report: RunReport) -> str:
         return ""
     first = "first " if best.repeats else ""
     parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
-    if best.proposal.reasoning.strip():
+    if report.of_own_reward:
+        parts.append(escaped(best.proposal.reasoning))
+    elif best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{quoted(best.proposal.reasoning)}")
     if best.diagnosis is not None and best.diagnosis.findings:
         findings = "\n".join(
@@ -304,7 +308,7 @@ def _files(report: RunReport) -> str:
     folder = shlex.quote(str(report.folder))
     show, tensorboard = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
     best = (
-        f"- `attempts/{report.best.id}/`: the best attempt with its prompt, verdict, curves and policy\n"
+        f"- `attempts/{report.best.id}/`: {'your reward with its' if report.of_own_reward else 'the best attempt with its prompt,'} verdict, curves and policy\n"
         if report.best
         else ""
     )

@@ -7,13 +7,15 @@ from eureka_agent.report.run_report import RunReport
 
 
 def metric_lines(report: RunReport) -> list[str]:
-    """Sentences that a report begins with: what its scores measure, and the task's own words where a person's are others."""
+    """Sentences that a report begins with: what its scores measure, and the task's own words where a person's may ask for something else."""
     lines = [metric_sentence(report.description, report.fitness_origin)]
     if report.fitness_origin:
         lines.append("the scores hold for that fitness only, and there is no human reward to compare them with")
-    elif not same_words(report.sentence, report.description.sentence):
+    elif not report.sentence_agrees and not same_words(report.sentence, report.description.sentence):
         own = " ".join(report.description.sentence.split()).rstrip(".")
-        lines.append(f"that task in its own words, which the scores measure in place of yours: {own}")
+        lines.append(
+            f"the task in its own words: {own}. If your sentence asks for something else, that is not measured"
+        )
     return [f"{line[:1].upper()}{line[1:]}." for line in lines]
 
 

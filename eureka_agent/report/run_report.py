@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from eureka_agent.invocation import command
-from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, TaskDescription, WrittenFitness
+from eureka_agent.records import BASELINES, GIVEN_DESIGNER, Attempt, RunStatus, Score, TaskDescription, WrittenFitness
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import SearchSettings
 
@@ -79,6 +79,8 @@ class RunReport:
     """Sentences on what went otherwise than was asked for, and was dealt with."""
     written_fitness: WrittenFitness | None = None
     """None for a run by the task's own metric."""
+    sentence_agrees: bool = False
+    """True where the sentence, in other words than the task's, asks for what its fitness measures."""
     fitness_origin: str = ""
     """Its author and how it was accepted, in words."""
 
@@ -95,11 +97,25 @@ class RunReport:
         """Scores without the baselines, best first."""
         return tuple(score for score in self.scores if score.name not in BASELINES)
 
+    @property
+    def of_own_reward(self) -> bool:
+        """True for the run of `train`, on a reward that a person wrote."""
+        return self.designer == GIVEN_DESIGNER
+
     def command_line(self) -> str:
         """Command line that runs the search again."""
-        if self.command:
-            first, *rest = self.command
-            return command(shlex.join(rest)) if first == "eureka" else shlex.join(self.command)
+        if self.command and self.command[0] != "eureka":
+            return shlex.join(self.command)
+        return command(shlex.join(self.arguments()))
+
+    def arguments(self, *flag: str) -> list[str]:
+        """Arguments of `eureka` that run the search again; with a flag and its value in place of what it was, where they are given."""
+        if self.command and self.command[0] == "eureka":
+            first = list(self.command[1:])
+            while flag and flag[0] in first:
+                place = first.index(flag[0])
+                del first[place : place + 2]
+            return [*first, *flag]
         flags = {
             "--env": self.settings.env,
             "--task": self.description.task,
@@ -110,6 +126,4 @@ class RunReport:
             **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
         models = [part for model in self.settings.model for part in ("--model", model)]
-        return command(
-            shlex.join(["search", self.sentence, *models, *(part for pair in flags.items() for part in pair)])
-        )
+        return ["search", self.sentence, *models, *(part for pair in flags.items() for part in pair), *flag]

@@ -170,7 +170,7 @@ def render_scores(report: RunReport) -> Table:
     for score in report.scores:
         best = report.best is not None and score.name == report.best.id
         table.add_row(
-            f"{score.name} (best)" if best else score.name,
+            f"{score.name} ({'yours' if report.of_own_reward else 'best'})" if best else score.name,
             wording.plus_minus(score.mean, score.std),
             *([wording.number(score.human_normalized)] if normalized else []),
             _per_seed(score),

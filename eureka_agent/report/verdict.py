@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from eureka_agent.invocation import command
-from eureka_agent.records import BASELINES, RunStatus, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_chosen_apart
+from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_without_luck
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
+LESS = 4
+"""Part of the env steps, one over this, that is advised where every reward comes to the same."""
 MORE_SEEDS = 5
 """Fewest final seeds that the advice names: enough for an interval."""
 ENOUGH_SEEDS = 10
@@ -48,13 +50,20 @@ def verdict(report: RunReport) -> RunVerdict:
     )
 
 
+def attempt_name(report: RunReport, attempt: Attempt) -> str:
+    """`attempt 2-01 (improve)`; a person's own reward has no operator."""
+    if report.of_own_reward:
+        return f"your reward (attempt {attempt.id})"
+    return f"attempt {attempt.id} ({wording.words(attempt.proposal.operator.value)})"
+
+
 def _best(report: RunReport) -> str:
     best, score = report.best, report.best_score
     if best is None and not report.attempts:
         return "no reward function was proposed"
     if best is None:
         return f"no reward function was trained to an end: {_how_attempts_stand(report)}"
-    name = f"attempt {best.id} ({wording.words(best.proposal.operator.value)})"
+    name = attempt_name(report, best)
     if score is None or score.mean is None:
         seeds = wording.plural(len(best.fitness_per_seed), "seed")
         return f"{name}: fitness {_fitness(report, best.fitness)} in the search, over {seeds}"
@@ -76,10 +85,9 @@ def _against(report: RunReport) -> str:
     parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
     human, sparse = report.score("human"), report.score("sparse")
     if human is not None and sparse is not None and human.mean is not None and sparse.mean is not None:
-        apart = compare_scores(human, sparse)
         if human.mean < sparse.mean:
             parts.append("the human reward is below the sparse one here")
-        elif apart is not None and apart.better:  # else one unit of it is noise
+        elif score.human_normalized is not None:
             parts.append(f"human-normalised {wording.number(score.human_normalized)}")
     return "; ".join(parts)
 
@@ -113,10 +121,12 @@ def _certainty(report: RunReport) -> str:
     if any(intervals.values()):
         parts.append(f"95 % interval of the difference (Welch): {', '.join(told)}")
     elif told:
-        parts.append("not sure: the intervals are wider than all scores of this run are apart")
-    apart = mean_chosen_apart(report.finalists)
-    if apart is not None and wording.number(apart) != wording.number(score.mean):
-        parts.append(f"{_fitness(report, apart)} without the luck of being the best of {len(report.finalists)}")
+        parts.append("not sure: the scores differ so much from seed to seed that they cannot be told apart")
+    expected = mean_without_luck(report.finalists)
+    if expected is not None and wording.number(expected) != wording.number(score.mean):
+        parts.append(
+            f"further seeds may be expected to give {_fitness(report, expected)}, since being the best of {len(report.finalists)} is partly luck"
+        )
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
 
@@ -157,6 +167,10 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "take reward and policy along", ["export", folder]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
+    if sparse is not None and comparison is not None and not comparison.better and _too_easy(report, score, sparse):
+        tasks = command(shlex.join(["envs", report.settings.env]))
+        advice = f"the task is too easy to tell rewards apart; take a harder one (`{tasks}`), or train for less"
+        return advice, report.arguments("--env-steps", str(max(1, report.settings.env_steps // LESS)))
     unsure = comparison is not None and not comparison.better and comparison.difference > 0
     more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
     if more:
@@ -164,6 +178,16 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if comparison is not None and not comparison.better:
         return "see why it is not better than sparse", ["show", folder, best.id]
     return "take reward and policy along", ["export", folder]
+
+
+def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
+    """True where every seed of both solves the task, or has the same fitness, as it is shown; 0 may as well mean that nothing was learned."""
+    values = known_fitness(ours) + known_fitness(theirs)
+    solved = report.description.success_fitness
+    if solved is not None:
+        return min(values) >= solved
+    shown = {wording.number(value) for value in values}
+    return len(shown) == 1 and shown != {wording.number(0.0)}
 
 
 def _more_seeds(settings: SearchSettings, enough: int) -> list[str]:

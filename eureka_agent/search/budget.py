@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -243,17 +243,36 @@ class Plan:
 def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
     """The largest search within the budget; `given` names the settings that stay as they are.
 
-    Where a generation of eight does not fit, there are fewer seeds of the baselines, then no baselines. Where not even the smallest search fits then,
-    there are fewer final seeds, then fewer finalists, then shorter trainings. Raises SettingsError where that does not help.
+    A generation of eight comes first: where it does not fit, there are fewer seeds of the baselines, then no baselines, then fewer final seeds, then
+    fewer finalists. Where it does not fit even then, it is as large as it can be, and trainings are shorter only where there is no room for two.
+    Raises SettingsError where that does not help.
     """
-    least = settings
-    for least in _reductions(_with_fewer_baselines(settings, given, dial), given, dial):
-        found = _largest(least, given, dial)
-        if found is not None:
-            return Plan(found, _sentence(settings, found, dial))
-    least = _smallest(least, given)
+    levels = _reductions(settings, given, dial)
+    found = _first_with(PREFERRED_SAMPLES, levels, given, dial)
+    if found is None:
+        least = _shorter(levels[-1], given, dial)
+        search = _largest(least, given, dial)
+        if search is None:
+            raise _too_small(_smallest(least, given), dial)
+        found = search if least != levels[-1] else _first_with(search.samples, levels, given, dial)
+        assert found is not None  # the last level has room for so many
+    return Plan(found, _sentence(settings, found, dial))
+
+
+def _first_with(
+    samples: int, levels: Sequence[SearchSettings], given: Collection[str], dial: Dial
+) -> SearchSettings | None:
+    """The largest search on the first of these levels on which a generation of so many fits; None where it fits on none."""
+    for level in levels:
+        search = _smallest(level, given)
+        if dial.fits(search if "samples" in given else _sized(search, samples=samples)):
+            return _largest(level, given, dial)
+    return None
+
+
+def _too_small(least: SearchSettings, dial: Dial) -> SettingsError:
     unit = "" if dial.budget.env_steps is None else " env steps"
-    raise SettingsError(
+    return SettingsError(
         f"the budget of {dial.budget.text}{unit} is too small: the smallest search here takes {dial.needed(least)}{unit} "
         f"({wording.plural(least.iterations, 'generation')} of {least.samples}, {wording.plural(least.finalists, 'finalist')}, "
         f"{wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a training)",
@@ -270,18 +289,24 @@ def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSetting
     return _sized(settings, **{name: value for name, value in least.items() if name not in given})
 
 
-def _with_fewer_baselines(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings:
-    """The settings with as many baselines as leave room for a generation of eight; where none do, with as few as cost least."""
-    choices = [settings]
+def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) -> list[SearchSettings]:
+    """The settings, and then with less and less of what may be reduced, in the order in which it may."""
+    levels = _with_fewer_baselines(settings, given, dial)
+    for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", LEAST_FINALISTS)):
+        while name not in given and settings.finalists and getattr(levels[-1], name) > least:
+            levels.append(_sized(levels[-1], **{name: getattr(levels[-1], name) - 1}))
+    return levels
+
+
+def _with_fewer_baselines(settings: SearchSettings, given: Collection[str], dial: Dial) -> list[SearchSettings]:
+    """The settings, and then with fewer baselines, down to those that cost least."""
+    levels = [settings]
     if settings.trains_baselines and not {"baselines", "baseline_seeds"} & set(given):
         seeds = range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1)
-        choices += [_sized(settings, baseline_seeds=number) for number in seeds]
-        choices.append(_sized(settings, baselines=False))
-    eight = {} if "samples" in given else {"samples": PREFERRED_SAMPLES}
-    searches = [_sized(_smallest(choice, given), **eight) for choice in choices]
-    fitting = [choice for choice, search in zip(choices, searches, strict=True) if dial.fits(search)]
-    cheapest = min(range(len(choices)), key=lambda place: dial.env_steps(searches[place]))
-    return fitting[0] if fitting else choices[cheapest]
+        levels += [_sized(settings, baseline_seeds=number) for number in seeds]
+        levels.append(_sized(settings, baselines=False))
+    cheapest = min(range(len(levels)), key=lambda place: dial.env_steps(_smallest(levels[place], given)))
+    return levels[: cheapest + 1]
 
 
 def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings | None:
@@ -317,15 +342,10 @@ def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) -> Iterator[SearchSettings]:
-    """The settings, and then with less and less of what may be reduced, in the order in which it may."""
-    yield settings
-    for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", LEAST_FINALISTS)):
-        while name not in given and settings.finalists and getattr(settings, name) > least:
-            settings = _sized(settings, **{name: getattr(settings, name) - 1})
-            yield settings
-    if "env_steps" in given:
-        return
+def _shorter(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings:
+    """The settings with trainings that are as short as the smallest search needs them."""
+    if "env_steps" in given or dial.fits(_smallest(settings, given)):
+        return settings
     whole, update = settings.env_steps, settings.num_envs * settings.horizon
 
     def with_updates(updates: int) -> SearchSettings:
@@ -334,17 +354,24 @@ def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) ->
     least = math.ceil(whole / (LEAST_PART_OF_ENV_STEPS * update))
     if dial.fits(_smallest(with_updates(least), given)):
         least = _most(lambda updates: dial.fits(_smallest(with_updates(updates), given)), least, settings.updates)
-    yield with_updates(least)
+    return with_updates(least)
 
 
 def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
-    """What a budget came to, such as `"the budget of 5M gives 3 generations of 9, about 4.9M env steps"`."""
-    size = f"{wording.plural(found.iterations, 'generation')} of {found.samples}"
+    """All that a budget came to, such as `"the budget of 5M gives 1 generation of 8, 3 finalists from 5 seeds, …"`."""
+    sizes = [f"{wording.plural(found.iterations, 'generation')} of {found.samples}"]
+    if found.finalists:
+        sizes.append(f"{wording.plural(found.finalists, 'finalist')} from {wording.plural(found.final_seeds, 'seed')}")
+    if found.trains_baselines:
+        sizes.append(f"baselines from {wording.plural(found.seeds_of_baselines, 'seed')}")
+    elif asked.trains_baselines:
+        sizes.append("no baselines")
+    sizes.append(f"{found.env_steps:,} env steps a training")
     if dial.speed is not None:
         rate = wording.count(dial.speed.workers * dial.speed.steps_per_second)
-        cost = f"about {wording.duration(dial.seconds(found))} at the {rate} env steps/s that were measured"
+        cost = f"at most about {wording.duration(dial.seconds(found))} at the {rate} env steps/s that were measured"
     else:
-        cost = f"about {wording.count(dial.env_steps(found))} env steps"
+        cost = f"at most about {wording.count(dial.env_steps(found))} env steps"
     reduced = [
         f"{name.replace('_', ' ')} {getattr(asked, name):,} → {getattr(found, name):,}"
         for name in ("final_seeds", "finalists", "env_steps")
@@ -354,6 +381,6 @@ def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
         reduced.insert(0, "no baselines")
     elif found.baseline_seeds != asked.baseline_seeds:
         reduced.insert(0, f"baseline seeds {asked.seeds_of_baselines} → {found.seeds_of_baselines}")
-    return f"the budget of {dial.budget.text} gives {size}, {cost}" + (
+    return f"the budget of {dial.budget.text} gives {', '.join(sizes)}: {cost}" + (
         f"; reduced to fit: {', '.join(reduced)}" if reduced else ""
     )

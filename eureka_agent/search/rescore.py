@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import Evaluation, TaskDescription
+from eureka_agent.report import wording
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.search.scoring import episode_statistics
@@ -29,6 +31,25 @@ async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories
             return await evaluator.evaluate(policy, seed, episodes, trajectories)
         finally:
             await evaluator.close()
+
+
+def evaluation_lines(summary: Mapping[str, Any], description: TaskDescription, fitness_origin: str) -> dict[str, str]:
+    """The summary for a person: lines by what they are called."""
+    unit = "" if summary["unit"] in ("", "1") else f" {summary['unit']}"
+    fitness = f"{wording.plus_minus(summary['mean'], summary['std'])}{unit}"
+    spread = "" if summary["std"] is None else " (± is the deviation between episodes, not between seeds)"
+    lines = {
+        "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}{spread}",
+        "measures": f"{fitness_origin}: {description.fitness_doc}" if fitness_origin else description.fitness_doc,
+    }
+    if summary["success_rate"] is not None:
+        threshold = f"{wording.number(description.success_fitness)}{unit}"
+        lines["solved"] = f"{summary['success_rate']:.0%} of the episodes (fitness of {threshold} or more)"
+    ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
+    lines["length"] = (
+        f"{summary['mean_length']:.0f} of {description.max_episode_length} steps on average; ended by: {ends}"
+    )
+    return lines
 
 
 def evaluation_summary(evaluation: Evaluation, description: TaskDescription) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.records import BASELINES, Evaluation, FinalTraining, Score
+from eureka_agent.report.comparison import told_apart
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,15 @@ def human_normalized(mean: float | None, human: float | None, sparse: float | No
 
 
 def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
-    """Scores of all finalists, best first, then human and sparse, each with its human-normalised score."""
+    """Scores of all finalists, best first, then human and sparse, each with its human-normalised score.
+
+    It has none where human and sparse are not told apart: a unit of it would be noise.
+    """
     names = dict.fromkeys(training.name for training in trainings)
     scores = {name: score(name, trainings) for name in names}
-    human = scores["human"].mean if "human" in scores else None
-    sparse = scores["sparse"].mean if "sparse" in scores else None
+    human, sparse = (scores[name].mean if name in scores else None for name in BASELINES)
+    if human is not None and sparse is not None and not told_apart(scores["human"], scores["sparse"]):
+        human = sparse = None
     normalized = [
         entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)})
         for entry in scores.values()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, word_use
-from eureka_agent.designer.offline.vocabulary import Intent, read_intents, task_intents
+from eureka_agent.designer.offline.vocabulary import Intent, measured, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.llm.text import one_line
@@ -48,6 +48,13 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
         return None
     text = f"scored by: {description.fitness_doc.rstrip('.')}. {remark}"
     return Notice(text=text, level="warning", stays=True)
+
+
+def agrees(sentence: str, description: TaskDescription) -> bool:
+    """True where the words ask for what the fitness measures, as far as they are known."""
+    asked = goals(sentence)
+    known = task_intents(description.sentence, description.sentence, description.fitness_doc)
+    return bool(asked) and served(asked, known) == 1.0
 
 
 def goals(sentence: str) -> list[Intent]:
@@ -107,8 +114,8 @@ def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
 def _speaks_of(sentence: str, description: TaskDescription) -> bool:
     """True for a word of what the task measures that says more than what things are there."""
     names = (Path(description.environment).name, description.doc, *(each.name for each in description.variables))
-    measured = description.fitness_doc.partition(";")[0]  # what ends an episode comes behind
-    return bool((stems(sentence) & stems(f"{description.sentence} {measured}")) - stems(" ".join(names)))
+    asked_for = stems(f"{description.sentence} {measured(description.fitness_doc)}")
+    return bool((stems(sentence) & asked_for) - stems(" ".join(names)))
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:

@@ -250,7 +250,7 @@ async def _work(
         for change in changes:
             observer(Notice(text=change))
         if not resumed and run.settings.budget is not None:
-            observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"]))
+            observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"], stays=True))
         if resumed and run.archive.fact("versions") != versions():
             text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
             observer(Notice(text=text, level="warning"))

@@ -11,6 +11,7 @@ from eureka_agent.records import Attempt, FinalTraining, Message, Stage
 from eureka_agent.report.ledger import ledger
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
+from eureka_agent.search.sentence import agrees
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings
 
@@ -49,6 +50,7 @@ def run_report(run: Run) -> RunReport:
         folder=run.folder,
         description=run.description,
         sentence=run.sentence,
+        sentence_agrees=agrees(run.sentence, run.description),
         settings=run.settings,
         status=run.status,
         started=run.archive.fact("created", ""),

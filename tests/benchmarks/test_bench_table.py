@@ -117,3 +117,23 @@ def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
     unknown = bench("nothing")
     assert unknown.returncode == 2
     assert "no benchmark 'nothing'" in unknown.stderr
+
+
+def test_the_table_of_the_stored_results_is_at_most_100_columns_wide_and_says_what_a_ratio_is() -> None:
+    text = table.render(table.rows())
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[-1].startswith("ratio: ")
+    for each in table.rows():
+        assert " ".join(each.note.split()) in " ".join(text.split())
+
+
+def test_what_a_population_gains_against_each_rival_is_told_without_a_target(results: Path) -> None:
+    figures = {"one_by_one_ratio": 1.92, "rsl_rl_ratio": 4.1, "stable_baselines3_ratio": 4.24}
+    write(results, "population_gain", tasks={"hopper/run": figures})
+    found = [each for each in table.rows(0.0) if "16 trainings at once" in each.figure]
+    assert [(each.value, each.target, each.met) for each in found] == [
+        ("1.9 x", "", None),
+        ("4.1 x", "", None),
+        ("4.2 x", "", None),
+    ]
+    assert found[1].figure == "hopper/run: 16 trainings at once, against 16 runs of rsl-rl"

@@ -36,6 +36,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_page_keeps_to_the_rules_of_the_repository(folder: Path) -> None:
+    first_party = 'lint.isort.known-first-party = ["eureka_agent"]'  # as it is in the clone
+    project = str(PAGE.parents[1] / "pyproject.toml")
+    command = [sys.executable, "-m", "ruff", "check", "--config", project, "--config", first_party, "boat"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def public_names(cls: type) -> set[str]:
     """Attributes and methods that a class itself declares."""
     return {name for name in (*vars(cls), *vars(cls).get("__annotations__", {})) if not name.startswith("_")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.records import Score
-from eureka_agent.report.comparison import compare, compare_scores, mean_chosen_apart, student_t_975
+from eureka_agent.report.comparison import compare, compare_scores, mean_without_luck, student_t_975
 
 
 def score(name: str, *fitness: float | None) -> Score:
@@ -65,23 +65,30 @@ def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:
     assert not comparison.worse
 
 
-def test_the_mean_of_a_choice_made_without_the_seed_that_scores() -> None:
-    # without seed 0 the others sum to 2 and 9, so b (0); without seed 1 to 10 and 4, so a (1); without seed 2 to 10 and 5, so a (1)
-    a, b = score("a", 9.0, 1.0, 1.0), score("b", 0.0, 5.0, 4.0)
-    assert mean_chosen_apart([a, b]) == pytest.approx(2 / 3)
-    # one that is better from every seed is chosen every time: nothing was luck
-    assert mean_chosen_apart([a, score("c", 10.0, 6.0, 5.0)]) == pytest.approx(7.0)
+def test_the_best_of_several_is_drawn_to_their_common_mean_by_the_noise_of_their_seeds() -> None:
+    # means 3, 5, 10, common mean 6, variance of the means 13; each has variance 4 over two seeds, so the noise of a mean is 2
+    a, b, c = (
+        score("a", 3 - 2**0.5, 3 + 2**0.5),
+        score("b", 5 - 2**0.5, 5 + 2**0.5),
+        score("c", 10 - 2**0.5, 10 + 2**0.5),
+    )
+    # between rewards 13 - 2 = 11, so 11/13 of the 4 above the common mean stay
+    assert mean_without_luck([c, b, a]) == pytest.approx(6 + 4 * 11 / 13)
+    # without noise nothing is luck
+    assert mean_without_luck([score("a", 2.0, 2.0), score("b", 1.0, 1.0)]) == pytest.approx(2.0)
 
 
-def test_the_seed_left_out_does_not_decide_among_equals() -> None:
-    # without seed 2 both have 20: half 10, half 4; without the others a is chosen
-    assert mean_chosen_apart([score("a", 10.0, 10.0, 10.0), score("b", 10.0, 10.0, 4.0)]) == pytest.approx(27 / 3)
+def test_where_the_noise_explains_all_it_is_the_common_mean_and_never_below() -> None:
+    # means 7.37, 7.32, 7.07, with seeds that cross: another seed would choose another one
+    rows = [(9.37, 5.37, 7.37), (5.32, 9.32, 7.32), (7.07, 5.07, 9.07)]
+    found = mean_without_luck([score(str(place), *row) for place, row in enumerate(rows)])
+    assert found == pytest.approx((7.37 + 7.32 + 7.07) / 3)
 
 
-def test_a_choice_among_one_or_from_one_seed_or_with_a_failed_training_has_no_such_mean() -> None:
-    assert mean_chosen_apart([score("a", 9.0, 1.0)]) is None
-    assert mean_chosen_apart([score("a", 9.0), score("b", 1.0)]) is None
-    assert mean_chosen_apart([score("a", 9.0, None), score("b", 1.0, 2.0)]) is None
+def test_one_finalist_or_one_seed_or_a_failed_training_has_no_such_mean() -> None:
+    assert mean_without_luck([score("a", 9.0, 1.0)]) is None
+    assert mean_without_luck([score("a", 9.0), score("b", 1.0)]) is None
+    assert mean_without_luck([score("a", 9.0, None), score("b", 1.0, 2.0)]) is None
 
 
 def test_two_seeds_have_no_interval_however_far_apart() -> None:

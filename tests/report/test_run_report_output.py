@@ -110,8 +110,15 @@ def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
             words.count("Fitness is the metric of the environment's own task 'jump': highest point of the foot.") == 1
         )
         # the sentence is "jump as high as you can", the task's own is "jump"
-        assert words.count("That task in its own words, which the scores measure in place of yours: jump.") == 1
+        assert (
+            words.count(
+                "The task in its own words: jump. If your sentence asks for something else, that is not measured."
+            )
+            == 1
+        )
         assert words.index("own words") < words.index("2.50 ± 0.50")
+    agreeing = replace(report, sentence_agrees=True)
+    assert "own words" not in markdown(agreeing) + printed(render_run(agreeing))
     same = replace(report, sentence=" Jump. ")
     assert "own words" not in markdown(same) + printed(render_run(same)) + printed(render_end(same))
 

@@ -103,7 +103,7 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
     scores = score("2-01", 0.0, 0.0, 10.0), score("sparse", 1.0, 1.0, 1.0)
     found = verdict(with_scores(report, *scores))
     assert found.against == "not told apart from sparse (1.00)"
-    assert found.certainty == "not sure: the intervals are wider than all scores of this run are apart"
+    assert found.certainty == "not sure: the scores differ so much from seed to seed that they cannot be told apart"
     # beside one that says something it is named all the same: 14.34 about 3.33 - 20
     both = verdict(with_scores(report, scores[0], score("human", 20.0, 20.0, 20.0), scores[1]))
     assert both.certainty.endswith("(Welch): human -31.01 to -2.32, sparse too wide to say")
@@ -116,10 +116,11 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
 
 
 def test_a_human_normalised_score_of_noise_is_left_out(report: RunReport) -> None:
-    best = score("2-01", 9.0, 9.1, 9.2).model_copy(update={"human_normalized": 50.0})
+    best = score("2-01", 9.0, 9.1, 9.2)
     noise = with_scores(report, best, score("human", 1.0, 2.0, 3.0), score("sparse", 0.0, 2.0, 3.0))
     assert "human-normalised" not in verdict(noise).against
-    below = with_scores(report, best, score("human", 0.0, 0.1, 0.2), score("sparse", 1.0, 1.1, 1.2))
+    known = best.model_copy(update={"human_normalized": 9.1})
+    below = with_scores(report, known, score("human", 0.0, 0.1, 0.2), score("sparse", 1.0, 1.1, 1.2))
     assert verdict(below).against.endswith("the human reward is below the sparse one here")
 
 
@@ -131,11 +132,59 @@ def test_rewards_without_any_spread_are_compared_without_an_interval(report: Run
 
 
 def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
-    # see test_comparison: chosen by the other seeds the two give 2/3
+    # means 11/3 and 3, both with seeds that differ by far more: their common mean is 10/3
     found = verdict(
         with_scores(report, score("2-01", 9.0, 1.0, 1.0), score("1-01", 0.0, 5.0, 4.0), score("sparse", 0.0, 0.1, 0.2))
     )
-    assert found.certainty.endswith("0.667 m without the luck of being the best of 2")
+    assert found.certainty.endswith(
+        "further seeds may be expected to give 3.33 m, since being the best of 2 is partly luck"
+    )
+
+
+def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunReport) -> None:
+    def next_of(ours: tuple[float, ...], theirs: tuple[float, ...], solved: float | None = None) -> tuple[str, str]:
+        description = report.description.model_copy(update={"success_fitness": solved})
+        given = replace(
+            report,
+            description=description,
+            command=("eureka", "search", "jump high", "--env-steps", "1000", "--env", "jumper"),
+        )
+        found = verdict(with_scores(given, score("2-01", *ours), score("sparse", *theirs)))
+        return found.advice, found.command
+
+    # the fixture's trainings have 1000 env steps
+    less = "eureka search 'jump high' --env jumper --env-steps 250"
+    advice, command = next_of((10.0, 10.0, 10.0), (10.0, 10.0, 10.0))
+    assert advice.startswith("the task is too easy to tell rewards apart")
+    assert "`eureka envs jumper`" in advice
+    assert command == less
+    # 0.04 apart, within the noise, and all of them solved: more seeds would not tell more
+    assert next_of((10.0, 10.0, 10.0), (9.9, 10.0, 9.98), 9.5)[1] == less
+    assert next_of((10.0, 10.0, 10.0), (9.9, 10.0, 9.98), 9.95)[1] != less
+    # the same everywhere, and far from solved, or nothing learned at all
+    assert next_of((2.0, 2.0, 2.0), (2.0, 2.0, 2.0), 9.5)[1] == f"eureka show {FOLDER} 2-01"
+    assert next_of((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))[1] == f"eureka show {FOLDER} 2-01"
+
+
+def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
+    assert report.best is not None
+    given = report.best.proposal.model_copy(update={"reasoning": "Taken from reward.py."})
+    best = report.best.model_copy(update={"proposal": given})
+    own = with_scores(
+        replace(report, designer="given", attempts=(best,), best=best),
+        score("2-01", 3.0, 4.0, 5.0),
+        score("sparse", 1.0, 1.1, 0.9),
+    )
+    assert verdict(own).best.startswith("your reward (attempt 2-01): fitness 4.00 m")
+    text = markdown(own)
+    assert "## Your reward function" in text
+    assert "| **your reward** | 4.00 |" in text
+    assert "Taken from reward.py." in text
+    for wrong in ("lucky", "designer's reasoning", "best attempt", "Fitness per iteration"):
+        assert wrong not in text
+    searched = with_scores(report, score("2-01", 3.0, 4.0, 5.0), score("1-01", 1.0, 1.0, 1.0))
+    assert "lucky" in markdown(searched)
+    assert "lucky" not in markdown(with_scores(report, score("2-01", 3.0, 4.0, 5.0)))
 
 
 def test_a_search_without_final_trainings_warns_of_luck(report: RunReport, confirm: Callable[..., Attempt]) -> None:
@@ -206,5 +255,11 @@ def test_a_replay_asks_nobody(report: RunReport) -> None:
 
 def test_what_a_run_took(report: RunReport) -> None:
     assert cost_sentence(report) == (
-        "It took 13 trainings (4 in the search, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s of wall time; no LLM was asked."
+        "It took 13 trainings (4 of proposals, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s of wall time; no LLM was asked."
     )
+
+
+def test_trainings_that_confirm_the_best_are_counted_apart(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+    first, *others = report.attempts
+    again = replace(report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6))
+    assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_sentence(again)

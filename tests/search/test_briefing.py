@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from planned_attempts import planned
 from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
@@ -51,6 +54,22 @@ async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRu
     assert len(set(prompts(search).values())) == 18
     fresh = [request for request in search.designer.requests if request.operator is Operator.FRESH]
     assert len({order for request in fresh for order in [opening(request)[1].content]}) == len(fresh) == 6
+
+
+def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    requests_of = importlib.import_module("prompt").requests_of
+    run = make_run(**SETTINGS)
+    told = []
+    for iteration in range(2):
+        for sample in range(6):
+            run.archive.put_attempt(planned(iteration, sample, float(iteration)))
+        told.append({parent.id for request in requests_of(str(run.folder)) for parent in request.parents})
+    # the second generation's parents are of the first one, the third's, whose fitness is higher, of the second
+    assert [{name[0] for name in names} for names in told] == [{"0"}, {"1"}]
+    assert {request.attempt for request in requests_of(str(run.folder))} == {f"3-{sample:02}" for sample in range(1, 7)}
 
 
 async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:

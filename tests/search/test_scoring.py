@@ -41,12 +41,30 @@ def test_human_normalized_score_by_hand() -> None:
     assert human_normalized(8.0, human=None, sparse=2.0) is None
 
 
+def trainings(name: str, *fitness: float) -> list[FinalTraining]:
+    return [training(name, seed, value) for seed, value in enumerate(fitness)]
+
+
 def test_the_table_has_finalists_best_first_then_the_baselines() -> None:
-    table = score_table(
-        [training("human", 1, 6.0), training("1-01", 1, -3.0), training("2-04", 1, 5.0), training("sparse", 1, 2.0)]
-    )
+    finalists = [*trainings("1-01", -3.1, -3.0, -2.9), *trainings("2-04", 4.9, 5.0, 5.1)]
+    table = score_table([*trainings("human", 5.9, 6.0, 6.1), *finalists, *trainings("sparse", 1.9, 2.0, 2.1)])
     assert [entry.name for entry in table] == ["2-04", "1-01", "human", "sparse"]
     assert [entry.human_normalized for entry in table] == pytest.approx([0.75, -1.25, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("human", "sparse"),
+    [
+        ((4.44, 4.45, 4.46), (4.43, 4.44, 4.45)),  # 0.01 apart: the margin is 2.776 * 0.01 * sqrt(2 / 3) = 0.023
+        ((10.0, 10.0, 10.0), (9.9, 10.0, 9.98)),  # 0.04 apart, and Welch's margin is 4.303 * 0.0529 / sqrt(3) = 0.13
+        ((6.0,), (2.0,)),  # one seed tells nothing
+    ],
+)
+def test_nothing_is_human_normalised_where_human_and_sparse_are_not_told_apart(
+    human: tuple[float, ...], sparse: tuple[float, ...]
+) -> None:
+    table = score_table([*trainings("1-01", 5.0), *trainings("human", *human), *trainings("sparse", *sparse)])
+    assert [entry.human_normalized for entry in table] == [None, None, None]
 
 
 def test_a_finalist_whose_trainings_all_failed_is_last_even_among_negative_scores() -> None:

@@ -19,7 +19,7 @@ from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.report.events import Notice
 from eureka_agent.report.live import LiveView
-from eureka_agent.search.sentence import comparison, how_to_name_a_model, notices, words_used
+from eureka_agent.search.sentence import agrees, comparison, how_to_name_a_model, notices, words_used
 from eureka_agent.simulation.loading import describe, load_environment
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -53,6 +53,13 @@ def test_paraphrases_are_left_alone() -> None:
     # words that the vocabulary lacks: what they ask for cannot be compared, and that is what the notice says
     assert warned_of(FITTING) == {"hold the stick up without dropping it"}
     assert warned_of(FITTING_UNSEEN) == {"avoid letting the pole drop below the horizontal"}
+
+
+def test_words_that_agree_are_told_from_those_that_may_not() -> None:
+    assert agrees("hover at the goal", built_in("quadcopter/hover"))
+    assert agrees("make the ant run", built_in("ant/run"))
+    assert not agrees("run backward", built_in("ant/run"))
+    assert not agrees("do something nice", built_in("ant/run"))
 
 
 def test_other_wishes_are_said() -> None:

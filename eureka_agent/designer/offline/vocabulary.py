@@ -96,6 +96,10 @@ _DIRECTIONS: tuple[tuple[int, int, frozenset[str]], ...] = (
 _NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE)
+_END_OF_EPISODE = re.compile(
+    r"\b(?:ends?|terminates?|stops?) (?:the|an|its) episode|\bepisodes? (?:ends?|terminates?|stops?) (?:when|if|on|once|after|as soon)\b",
+    re.IGNORECASE,
+)
 QUANTITY = re.compile(
     r"(?<![\w.])(-?\d+(?:\.\d+)?)\s*(m/s|met(?:re|er)s? per second|rad/s|radians? per second|cm|mm|km/h|met(?:re|er)s?|m|rad|radians?|deg|degrees?|°)(?![\w/])",
     re.IGNORECASE,
@@ -264,16 +268,29 @@ def complete(known: Intent, other: Intent) -> Intent:
     )
 
 
+def measured(fitness_doc: str) -> str:
+    """The metric in words without the clauses on how an episode ends: those name nothing that is to be done."""
+    clauses = re.split(r"[;.]\s+", fitness_doc)
+    return "; ".join(clause for clause in clauses if not _END_OF_EPISODE.search(clause)) or fitness_doc
+
+
 def task_intents(sentence: str, task_sentence: str, fitness_doc: str) -> tuple[Intent, ...]:
     """Intents of the searcher's sentence, completed from the task's metric in words.
 
     The metric adds a direction or a number that the sentence leaves open. Goals of its own it adds only where the sentence
-    is the task's, or says nothing that can be used: someone who types another sentence wants something else.
+    is the task's, or says nothing that can be used: someone who types another sentence wants something else. How an episode ends
+    says what to beware of, and no goal.
     """
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)
     silent = not any(intent.main for intent in intents.values())
-    for other in read_intents(fitness_doc):
+    asked_for = read_intents(measured(fitness_doc))
+    beware = [
+        each
+        for each in read_intents(fitness_doc)
+        if not each.main and all(each.goal is not it.goal for it in asked_for)
+    ]
+    for other in (*asked_for, *beware):
         if other.goal in intents:
             intents[other.goal] = complete(intents[other.goal], other)
         elif silent or (same and not other.main):
