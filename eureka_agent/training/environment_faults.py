@@ -54,16 +54,29 @@ def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: st
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
-        raise EnvironmentFaultError(f"{_place(error, cls)}{what}", _ENDLESS_HINT) from None
-    except EnvironmentLoadError as error:
-        raise EnvironmentFaultError(f"{_place(error, cls)}{error.message}", error.hint) from None
+        raise EnvironmentFaultError(f"{place_of_error(error, cls)}{what}", _ENDLESS_HINT) from None
+    except EnvironmentLoadError as error:  # where none of the author's lines is under way, it has told the place itself
+        raise EnvironmentFaultError(
+            f"{_place_of_last(_authors_frames(error, cls))}{error.message}", error.hint
+        ) from None
     except (EnvironmentFaultError, MemoryError):
         raise
     except Exception as error:
         if _OUT_OF_MEMORY.search(str(error)) or not _is_to_blame(error, cls):
             raise
-        place = _place(error, cls) or f"{cls.__name__}: "
+        place = place_of_error(error, cls) or f"{cls.__name__}: "
         raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None
+
+
+@contextmanager
+def loading_limit(limit_s: float) -> Iterator[None]:
+    """Raise an EnvironmentFaultError with file and line where a person's files are not imported, or a copy is not stepped, within `limit_s` seconds."""
+    try:
+        with patient_time_limit(limit_s, STANDARD_ERROR):
+            yield
+    except TimeLimitError as error:
+        place = place_of_error(error)
+        raise EnvironmentFaultError(f"{place}loading did not end within {error.seconds:g} s", _ENDLESS_HINT) from None
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
@@ -71,16 +84,19 @@ def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
     return bool(_authors_frames(error, cls)) or any(_is_in(frame, [_SIMULATION]) for frame in _frames(error))
 
 
-def _place(error: BaseException, cls: type[VecTask]) -> str:
+def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
     """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files, else of the library's that it calls."""
     libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
-    found = (_authors_frames(error, cls) or libraries)[-1:]
-    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in found)
+    return _place_of_last(_authors_frames(error, cls) or libraries)
 
 
-def _authors_frames(error: BaseException, cls: type[VecTask]) -> list[traceback.FrameSummary]:
+def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
+    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in frames[-1:])
+
+
+def _authors_frames(error: BaseException, cls: type[VecTask] | None) -> list[traceback.FrameSummary]:
     """Frames in the folder of the environment; where there are none, in other files that are neither ours nor an installed library's."""
-    frames, homes = _frames(error), own_folders(cls)
+    frames, homes = _frames(error), [] if cls is None else own_folders(cls)
     return [frame for frame in frames if _is_in(frame, homes)] or [
         frame for frame in frames if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
     ]

@@ -15,7 +15,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_en
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
-from eureka_agent.training.environment_faults import RAISED_HINT, environment_code
+from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
 from eureka_agent.training.untrained import measure
 from eureka_agent.training.written_fitness import with_written_fitness
 from eureka_agent.worker.channel import Channel, File, ProtocolError
@@ -51,7 +51,7 @@ from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""Time limit for making an environment of few rows."""
+"""Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one of few rows."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
 
@@ -163,7 +163,8 @@ class Worker:
 
     def _open(self, command: Open) -> Opened:
         check_device(command.device)
-        loaded = load_environment(command.environment)
+        with loading_limit(MAKING_SECONDS):
+            loaded = load_environment(command.environment)
         if command.fitness is not None:
             loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)
         name, task = loaded.task(command.task)
