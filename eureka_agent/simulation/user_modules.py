@@ -49,7 +49,8 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a user's file raises is the user's to read)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
-            raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
+            told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
+            raise EnvironmentLoadError(f"{'' if told else place}{error.message}", error.hint) from None
         missing = isinstance(error, ModuleNotFoundError)
         raise EnvironmentLoadError(
             f"{place}{describe_error(error)} (while {doing})",
