@@ -15,7 +15,7 @@ from eureka_agent.simulation.conformance import CheckResult, check_environment
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.training.environment_faults import environment_code, loading_limit
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFailed, Trainer
+from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
 SLIDER = '''
 import gymnasium
@@ -50,6 +50,7 @@ def make():
     return Slider()
 '''
 SMALL = TrainingSettings(env_steps=4 * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2)
+PLACE = "def compute_reward(place):\n    return place[:, 0], {'place': place[:, 0]}\n"
 STEP, RESET, LATE = "    def step(self", "    def reset(self", "        pass\n"
 STEP_RETURN, RESET_RETURN = (
     "return observation, reward, False, False, info",
@@ -167,11 +168,7 @@ def test_a_training_ends_with_the_person_s_line_first(tmp_path: Path, fault: str
     folder = write(tmp_path / "slider", (LATE, f"        if Slider.made > 400:\n            {code}\n"))
     loaded = load_environment(str(folder))
     _, task = loaded.task(None)
-    reward = RewardFunction.from_source(
-        "def compute_reward(place):\n    return place[:, 0], {'place': place[:, 0]}\n",
-        loaded.environment_class.all_variables(),
-        False,
-    )
+    reward = RewardFunction.from_source(PLACE, loaded.environment_class.all_variables(), False)
     trainer = Trainer(lambda rows: loaded.make(task, rows), task, SMALL, 1)
     trainer.submit("job", reward, 0)
 
@@ -356,3 +353,19 @@ def test_a_row_s_numbers_do_not_depend_on_a_neighbour_s_broken_actions(tmp_path:
         other = broken.advance(actions)
         assert torch.equal(one.observations[1], other.observations[1])
         assert bool(other.observations[0].isnan().all())
+
+
+def test_a_policy_that_acts_with_nan_is_to_blame_itself_in_a_training(tmp_path: Path) -> None:
+    loaded = load_environment(str(write(tmp_path / "slider")))
+    _, task = loaded.task(None)
+    trainer = Trainer(lambda rows: loaded.make(task, rows), task, SMALL, 2)
+    reward = RewardFunction.from_source(PLACE, loaded.environment_class.all_variables(), False)
+    for name in ("broken", "sound"):
+        trainer.submit(name, reward, 0)
+    trainer.iterate()
+    trainer._population.networks.parameters[0] = torch.nan
+    failed = [
+        event for _ in range(3) for event in trainer.iterate() if isinstance(event, MemberFailed | MemberFinished)
+    ]
+    assert [(type(event), event.job) for event in failed] == [(MemberFailed, "broken"), (MemberFinished, "sound")]
+    assert "the policy's actions became NaN" in failed[0].reason
