@@ -18,6 +18,7 @@ from gymnasium import spaces
 from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_spaces import limits
 from eureka_agent.task import Variable, is_finite
+from eureka_agent.training.time_limit import call_limit
 
 _SEED = 0
 _STEPS = 250
@@ -60,7 +61,8 @@ def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
     at_ends, elsewhere, cut_short = list[float](), list[float](), list[int]()
     steps = 0
     for step in range(_STEPS):
-        result = calls.step(environment, environment.action_space.sample())
+        with call_limit():
+            result = calls.step(environment, environment.action_space.sample())
         steps += 1
         flat = calls.vector(environment, "step", result.observation, size)
         if not calls.is_sound(flat, result, {}):
@@ -80,7 +82,8 @@ def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
 
 def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
     """A start state, looked at."""
-    result = calls.reset(environment, seed)
+    with call_limit():
+        result = calls.reset(environment, seed)
     flat = calls.vector(environment, "reset", result.observation, size)
     if not calls.is_sound(flat, result, {}):
         raise calls.unsound(environment, flat, result, {}, 0)

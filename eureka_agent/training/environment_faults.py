@@ -20,7 +20,7 @@ from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
+from eureka_agent.training.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 
 LARGEST = 1e18
 """From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will soon be infinite."""
@@ -69,14 +69,15 @@ def environment_code(cls: type[VecTask], limit_s: float | None = None, doing: st
 
 
 @contextmanager
-def loading_limit(limit_s: float) -> Iterator[None]:
-    """Raise an EnvironmentFaultError with file and line where a person's files are not imported, or a copy is not stepped, within `limit_s` seconds."""
+def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
+    """Raise an EnvironmentFaultError with file and line where loading an environment does not end within `limit_s` seconds, or one step or reset of a
+    Gymnasium one, which is tried then, within `call_s`."""
     try:
-        with patient_time_limit(limit_s, STANDARD_ERROR):
+        with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
             yield
     except TimeLimitError as error:
         place = place_of_error(error)
-        raise EnvironmentFaultError(f"{place}loading did not end within {error.seconds:g} s", _ENDLESS_HINT) from None
+        raise EnvironmentFaultError(f"{place}it did not end within {error.seconds:g} s", _ENDLESS_HINT) from None
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:

@@ -47,7 +47,7 @@ from eureka_agent.worker.messages import (
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
-from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions, rehearse
+from eureka_agent.worker.states import CALL_SECONDS, RECORDED_ENVIRONMENTS, record_transitions, rehearse
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
@@ -163,7 +163,7 @@ class Worker:
 
     def _open(self, command: Open) -> Opened:
         check_device(command.device)
-        with loading_limit(MAKING_SECONDS):
+        with loading_limit(MAKING_SECONDS, CALL_SECONDS):
             loaded = load_environment(command.environment)
         if command.fitness is not None:
             loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)

@@ -238,8 +238,8 @@ def test_a_loop_that_never_ends_is_named_when_it_is_loaded(tmp_path: Path, metho
     assert result.actual == f"{place}it did not end within 0.5 s"
     # in a run: a worker loads it
     with (
-        pytest.raises(EnvironmentFaultError, match=re.escape(f"{place}loading did not end within 0.5 s")),
-        loading_limit(0.5),
+        pytest.raises(EnvironmentFaultError, match=re.escape(f"{place}it did not end within 0.4 s")),
+        loading_limit(20.0, 0.4),
     ):
         load_environment(str(folder))
 
