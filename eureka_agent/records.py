@@ -125,6 +125,8 @@ class TaskDescription(Record):
     """Seconds between two control steps."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
+    episode_source: str = ""
+    """Origin of these two, where they were read from a simulator or guessed."""
     termination_causes: tuple[str, ...]
     termination_conditions: dict[str, str] = Field(default_factory=dict)
     """As the environment's class declares them, by cause."""

@@ -25,6 +25,7 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         "fitness": description.fitness_doc,
         "other tasks": ", ".join(name for name in tasks if name != description.task) or "none",
         "episode": f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s; ends early by: {', '.join(ends) or 'nothing'}",
+        **({"episode from": description.episode_source} if description.episode_source else {}),
         **({"sizes": "; ".join(measured.masses_and_sizes)} if measured and measured.masses_and_sizes else {}),
         "policy": f"{description.num_observations} observations, {description.num_actions} actions",
         "one training": f"{description.env_steps:,} environment steps on {description.num_envs} environments",

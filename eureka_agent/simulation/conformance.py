@@ -17,9 +17,10 @@ from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation import conformance_source as source
 from eureka_agent.simulation import conformance_states as states
 from eureka_agent.simulation import conformance_training as training
-from eureka_agent.simulation.conformance_checks import Nonconforming, Note, Remark, Subject
+from eureka_agent.simulation.conformance_checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.training.environment_faults import place_of_error
 from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
 LIMIT_SECONDS = 60.0
@@ -50,6 +51,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("resets on a GPU", devices.masked_resets),
     ("steps on a GPU", devices.no_values),
     ("physics", training.mujoco_speed),
+    ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     ("fitness", checks.fitness),
@@ -199,13 +201,15 @@ class _Checking:
         try:
             with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
+        except NotApplicable:
+            return []
         except Nonconforming as finding:
             return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
         except EurekaError as error:
             return [CheckResult(name, "error", expected, error.message, error.hint)]
         except TimeLimitError as error:
             self._stuck = True
-            actual = f"{self._place(error)}it did not end within {error.seconds:g} s"
+            actual = f"{self._place(error) or place_of_error(error)}it did not end within {error.seconds:g} s"
             return [
                 CheckResult(name, "error", expected, actual, "look for a loop that never ends, or raise --time-limit")
             ]

@@ -35,6 +35,10 @@ class Nonconforming(Exception):
         self.expected, self.actual, self.hint = expected, actual, hint
 
 
+class NotApplicable(Exception):
+    """A check that says nothing of this kind of environment: there is no result."""
+
+
 @dataclass(frozen=True)
 class Remark:
     """A warning: what breaks no contract, but is seldom meant."""
@@ -211,7 +215,7 @@ def same_seed(subject: Subject) -> None:
             raise Nonconforming(
                 "two runs with seed 0 give the same values",
                 f"{', '.join(different) or 'the observations'} differ in step {index}",
-                "draw random numbers from self.random, which is seeded per row",
+                f"draw random numbers from {subject.loaded.environment_class.random_numbers}",
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Subject
+from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, NotApplicable, Subject
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import random_actions
 from eureka_agent.simulation.vec_task import VecTask
@@ -15,11 +15,9 @@ _SHORT_EPISODE = 9
 
 def masked_resets(subject: Subject) -> None:
     """On a GPU every row is reset in each step, and those whose episode goes on are put back where they were: nothing of them changes."""
-    if not _says_gpu(subject):
-        return
+    if not _says_gpu(subject) or not subject.loaded.environment_class.restorable:
+        raise NotApplicable
     by_index, by_mask = subject.make(), subject.make()
-    if not by_index.restorable:
-        return
     wider = subject.make(ROWS + 1)
     for environment in (by_index, by_mask):
         environment.tell_rows_from_constants(wider)
@@ -47,7 +45,7 @@ def no_values(subject: Subject) -> None:
     """On a GPU a step and its resets look at no value: they run on torch's `meta` device too, where tensors have none."""
     # what simulates MJCF needs a real device
     if not _says_gpu(subject) or issubclass(subject.loaded.environment_class, MujocoTask):
-        return
+        raise NotApplicable
     environment = subject.loaded.make(subject.task, ROWS, "meta")
     for _ in range(2):
         transition = environment.advance(torch.zeros(ROWS, environment.num_actions, device="meta"))

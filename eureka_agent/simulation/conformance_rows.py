@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, Subject
+from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, NotApplicable, Subject
 from eureka_agent.simulation.rollouts import RecordedStep, random_actions, run
 
 ROW_TOLERANCE = 1e-4
@@ -28,7 +28,7 @@ def row_independence(subject: Subject) -> None:
             raise Nonconforming(
                 f"{name} of a row is the same alone and among {ROWS} rows",
                 f"{values} in step {index}",
-                "let no operation mix rows, and draw random numbers with self.random.uniform(env_ids, count)",
+                f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
 
 
@@ -36,7 +36,7 @@ def restored_rows(subject: Subject) -> None:
     """Rows put into another instance with `load_row_state` go on there as they would have, also where other rows are reset beside them."""
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
-        return
+        raise NotApplicable
     wider = subject.make(ROWS + 1)
     for environment in (first, second):
         environment.tell_rows_from_constants(wider)

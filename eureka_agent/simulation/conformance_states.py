@@ -11,7 +11,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Remark, Subject
+from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, NotApplicable, Remark, Subject
 from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
 from eureka_agent.simulation.rollouts import random_actions, run
 from eureka_agent.simulation.vec_task import Transition, VecTask
@@ -132,7 +132,7 @@ def state_in_tensors(subject: Subject) -> Iterator[Remark]:
     """Tensors with a row for each environment hold all that changes from step to step: a training is saved from them, and goes on from them."""
     environment = subject.make()
     if not environment.restorable:
-        return
+        raise NotApplicable
     environment.tell_rows_from_constants(subject.make(ROWS + 1))
     before = _attributes(environment)
     for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS, seed=9)):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.conformance_checks import Nonconforming, Note, Remark, Subject
+from eureka_agent.simulation.conformance_checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.simulation.conformance_states import Seen
 from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
@@ -112,7 +112,7 @@ def mujoco_speed(subject: Subject) -> Iterator[Note]:
     """The model's integrator and timestep leave time to train."""
     cls = subject.loaded.environment_class
     if not issubclass(cls, MujocoTask):
-        return
+        raise NotApplicable
     model = load_model(cls)
     integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
     count = substeps(cls, model)
@@ -123,6 +123,22 @@ def mujoco_speed(subject: Subject) -> Iterator[Note]:
         "5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
     )
     yield Note(text + more * slow)
+
+
+def episode(subject: Subject) -> Iterator[Remark | Note]:
+    """The length of an episode and the time of a step are declared, and not guessed."""
+    cls = subject.loaded.environment_class
+    if not cls.episode_source:
+        raise NotApplicable
+    text = f"{cls.max_episode_length} steps of {cls.control_dt:g} s: {cls.episode_source}"
+    if "guessed" not in cls.episode_source:
+        yield Note(text)
+        return
+    yield Remark(
+        "max_episode_steps or a TimeLimit, and dt or metadata['render_fps'], tell of both",
+        text,
+        "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or max_episode_length and control_dt in the class",
+    )
 
 
 def _settings(subject: Subject) -> tuple[TrainingSettings, int]:

@@ -8,21 +8,28 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 import numpy
 from gymnasium import spaces
 
+from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_spaces import limits
-from eureka_agent.task import Variable
+from eureka_agent.task import Variable, is_finite
+from eureka_agent.training.time_limit import call_limit
 
 _SEED = 0
 _STEPS = 250
 """Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest environments."""
 _EPISODES = 10
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
-_NOT_FINITE = "an observation or the reward is NaN or infinite"
+DECLARED = "as env.py says"
+_DEFAULT_EPISODE_LENGTH = 1000
+_DEFAULT_SECONDS = 1.0
+_EQUAL_EPISODES = 2
+"""Episodes that are cut short after the same number of steps, from which that is taken for their length."""
 _HEALTHY = {
     "z": "height of the body {}",
     "angle": "angle of the body {} rad",
@@ -34,24 +41,59 @@ _THRESHOLDS = {"x_threshold": "position beyond ±{:.3g}", "theta_threshold_radia
 _SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
 
-def random_episodes(environment: gymnasium.Env) -> tuple[dict[str, Any], str]:
-    """Info of the first reset and step, and what `terminated` is worth: the sign of the environment's own reward at ends."""
+@dataclass(frozen=True)
+class Tried:
+    """What a few random episodes showed."""
+
+    info: Mapping[str, Any]
+    """Of the first reset and the first step."""
+    ends_doc: str
+    """Meaning of `terminated`: the sign of the environment's own reward at ends."""
+    truncated_after: int | None
+    """Steps after which it cut short every episode that it cut short; None where it was too few of them, or several numbers."""
+
+
+def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
+    """A few episodes of random actions. `size`: numbers of an observation. Raises EnvironmentLoadError for what breaks the interface, or is NaN."""
     environment.action_space.seed(_SEED)
-    _, info = environment.reset(seed=_SEED)
-    info = dict(info)
-    at_ends, elsewhere = list[float](), list[float]()
+    begun = _begin(environment, _SEED, size)
+    info = dict(begun.info)
+    at_ends, elsewhere, cut_short = list[float](), list[float](), list[int]()
+    steps = 0
     for step in range(_STEPS):
-        _, reward, terminated, truncated, later = environment.step(environment.action_space.sample())
+        with call_limit():
+            result = calls.step(environment, environment.action_space.sample())
+        steps += 1
+        flat = calls.vector(environment, "step", result.observation, size)
+        if not calls.is_sound(flat, result, {}):
+            raise calls.unsound(environment, flat, result, {}, steps)
         if step == 0:
-            info.update(later)
-        (at_ends if terminated else elsewhere).append(float(reward))
-        if terminated or truncated:
+            info.update(result.info)
+        (at_ends if result.terminated else elsewhere).append(result.reward)
+        if result.terminated or result.truncated:
+            cut_short += [steps] * (not result.terminated)
             if len(at_ends) >= _EPISODES:
                 break
-            environment.reset(seed=_SEED + step + 1)
+            _begin(environment, _SEED + step + 1, size)
+            steps = 0
+    equal = len(cut_short) >= _EQUAL_EPISODES and len(set(cut_short)) == 1
+    return Tried(info, _ends_doc(at_ends, elsewhere), cut_short[0] if equal else None)
+
+
+def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
+    """A start state, looked at."""
+    with call_limit():
+        result = calls.reset(environment, seed)
+    flat = calls.vector(environment, "reset", result.observation, size)
+    if not calls.is_sound(flat, result, {}):
+        raise calls.unsound(environment, flat, result, {}, 0)
+    return result
+
+
+def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
     if not at_ends:
-        return info, f"{ENDS}; random actions ended no episode within {_STEPS} steps"
-    return info, (
+        return f"{ENDS}; random actions ended no episode within {_STEPS} steps"
+    return (
         f"{ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of {len(at_ends)} ends, "
         f"{_signs(elsewhere)} of {len(elsewhere)} other steps"
     )
@@ -72,7 +114,41 @@ def termination_conditions(physics: Any) -> dict[str, str]:
     for name, words in _THRESHOLDS.items():
         if isinstance(value := getattr(physics, name, None), float):
             parts.append(words.format(value))
-    return ({"terminated": " or ".join(parts)} if parts else {}) | {"not_finite": _NOT_FINITE}
+    return {"terminated": " or ".join(parts)} if parts else {}
+
+
+def episode_length(
+    environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None, truncated_after: int | None
+) -> tuple[int, str]:
+    """Steps of an episode, and where the number is from: the shortest limit that is declared, else `truncated_after`, else a guess."""
+    declared = [
+        (layer._max_episode_steps, "from its wrapper TimeLimit")
+        for layer in calls.layers(environment)
+        if isinstance(layer, gymnasium.wrappers.TimeLimit)
+    ]
+    for spec in (registered, environment.unwrapped.spec):
+        if spec is not None and spec.max_episode_steps:
+            declared.append((spec.max_episode_steps, "from max_episode_steps of its registration"))
+    if declared:
+        return min(declared, key=lambda each: each[0])
+    if truncated_after is not None:
+        return truncated_after, f"as it truncated every one of the first episodes after {truncated_after} steps"
+    return _DEFAULT_EPISODE_LENGTH, (
+        f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it (set MAX_EPISODE_LENGTH in env.py)"
+    )
+
+
+def time_step(environment: gymnasium.Env) -> tuple[float, str]:
+    """Seconds of a step, and where the number is from: the simulator's `dt`, else the frames per second, else a guess."""
+    seconds: Any = getattr(environment.unwrapped, "dt", None)
+    if is_finite(seconds) and seconds > 0:
+        return float(seconds), "from its attribute dt"
+    rate: Any = (environment.metadata or {}).get("render_fps")
+    if is_finite(rate) and rate > 0:
+        return 1.0 / rate, 'from metadata["render_fps"]'
+    return _DEFAULT_SECONDS, (
+        f"guessed: {_DEFAULT_SECONDS:g} s, as nothing names it (set CONTROL_DT in env.py, in seconds)"
+    )
 
 
 def _outside(low: float, high: float) -> str:

@@ -114,8 +114,36 @@ def entry_values(entries: Sequence[Entry], observation: Mapping[Any, Any]) -> ND
 
 def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
     """One vector for the policy. Shape: (num_observations,)."""
-    flat = observation.reshape(-1) if isinstance(space, spaces.Box) else spaces.flatten(space, observation)
+    is_box = isinstance(space, spaces.Box)
+    flat = numpy.asarray(observation).reshape(-1) if is_box else spaces.flatten(space, observation)
     return numpy.asarray(flat, dtype=numpy.float32)
+
+
+def wrong_part(space: spaces.Space, observation: Any) -> str:
+    """The first entry that is not there, or has another number of values than its space, in words; empty where there is none."""
+    for path, leaf in _leaves(space):
+        value, name = observation, f"the entry {'.'.join(map(str, path))!r} " if path else "it "
+        for key in path:
+            if not isinstance(value, Mapping) or key not in value:
+                return f"{name}is not there"
+            value = value[key]
+        shape = numpy.shape(value)
+        if isinstance(leaf, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) and numpy.prod(shape) != numpy.prod(
+            leaf.shape
+        ):
+            return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
+    return ""
+
+
+def number_name(space: spaces.Space, index: int) -> str:
+    """Name of a number of `flatten`'s vector: `entry 'speed', index 1`, or `index 4`."""
+    start = 0
+    for path, leaf in _leaves(space):
+        size = spaces.flatdim(leaf)
+        if path and index < start + size:
+            return f"entry {'.'.join(map(str, path))!r}" + (f", index {index - start}" if size > 1 else "")
+        start += size
+    return f"index {index}"
 
 
 def limits(space: spaces.Space) -> tuple[float, float] | None:

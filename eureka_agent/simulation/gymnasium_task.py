@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -14,17 +13,21 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError, close_match
-from eureka_agent.invocation import install_extra
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation import gymnasium_calls as calls
+from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
 from eureka_agent.simulation.gymnasium_reading import (
+    DECLARED,
     ENDS,
     description,
+    episode_length,
     masses_and_sizes,
     numeric_keys,
     observation_variable,
     random_episodes,
     source,
     termination_conditions,
+    time_step,
     words,
 )
 from eureka_agent.simulation.gymnasium_spaces import (
@@ -32,14 +35,12 @@ from eureka_agent.simulation.gymnasium_spaces import (
     action_channels,
     check_observations,
     entry_values,
-    flatten,
-    image_error,
     named_entries,
     observation_channels,
 )
-from eureka_agent.simulation.user_modules import missing_module_hint, third_party_code
+from eureka_agent.simulation.user_modules import third_party_code, top_module
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Task, TrainingBudget, Variable, is_finite
+from eureka_agent.task import Task, TrainingBudget, Variable
 
 TASK_NAME = "native"
 """The one task of `gymnasium:<id>`, and of a folder without tasks."""
@@ -59,11 +60,7 @@ def compute_reward(native_reward):
     return native_reward, {"native_reward": native_reward}
 '''
 
-_DEFAULT_EPISODE_LENGTH = 1000
-_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 _SEED_BITS = 24
-_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
-"""Makers of images, which import packages that nobody needs to install for a refusal."""
 
 
 class GymnasiumTask(VecTask):
@@ -86,7 +83,7 @@ class GymnasiumTask(VecTask):
     """Unit, frame and doc for entries of a Dict observation: variables with the entries' names and shapes."""
     info_keys: ClassVar[tuple[str, ...]] = ()
     """Numbers in `info` that are variables; found by itself."""
-    termination_causes = ("terminated", "not_finite")
+    random_numbers = "self.np_random, after super().reset(seed=seed)"
     row_multiple = 1  # each row is calculated by itself, and then copied
     restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
     _entries: ClassVar[tuple[Entry, ...]] = ()
@@ -110,7 +107,7 @@ class GymnasiumTask(VecTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any) -> None:
         super().__init__(num_envs, device, seed)
-        self.environments = [_make(type(self), options) for _ in range(num_envs)]
+        self.environments = [make_copy(type(self), options) for _ in range(num_envs)]
         self._check_sizes(self.environments[0], options)
         space = self.environments[0].action_space
         self._discrete = isinstance(space, spaces.Discrete)
@@ -127,8 +124,9 @@ class GymnasiumTask(VecTask):
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated = numpy.zeros(num_envs, dtype=bool)
         self._truncated = numpy.zeros(num_envs, dtype=bool)
-        self._not_finite = numpy.zeros(num_envs, dtype=bool)
         self._next_actions: list[Any] = []
+        self._no_actions = [False] * num_envs
+        """Rows whose action is NaN: there is nothing to step them with."""
 
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
         """Raises EnvironmentLoadError where a task's options make another environment of it."""
@@ -173,6 +171,7 @@ class GymnasiumTask(VecTask):
         return {TASK_NAME: task}, {"sparse": NATIVE_REWARD_SOURCE}
 
     def pre_physics_step(self, actions: Tensor) -> None:
+        self._no_actions = actions.isnan().any(dim=-1).tolist()
         if self._discrete:
             self._next_actions = (actions.argmax(dim=-1) + self._first_action).tolist()
         else:
@@ -181,32 +180,37 @@ class GymnasiumTask(VecTask):
 
     def simulate(self) -> None:
         skipped = [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
+        progress = self.progress_buf.tolist()
         with third_party_code(self._package, "in a step"):
             for row in range(self.active_rows):
                 if skipped[row]:
                     continue
-                step = self.environments[row].step(self._next_actions[row])
-                observation, reward, self._terminated[row], self._truncated[row], info = step
-                self._rewards[row] = reward
-                self._store(row, observation, info)
+                if self._no_actions[row]:
+                    self._spoil(row)
+                    continue
+                result = calls.step(self.environments[row], self._next_actions[row])
+                self._store(row, result, progress[row] + 1)
 
-    def _store(self, row: int, observation: Any, info: Mapping[str, Any]) -> None:
-        flat = flatten(self.environments[row].observation_space, observation)
-        if len(flat) != self.num_observations:
-            raise EnvironmentLoadError(
-                f"{self.label()} observed {len(flat)} numbers, but its observation_space has {self.num_observations}",
-                "correct the environment: `gymnasium.utils.env_checker.check_env` finds more of this kind",
-            )
-        self._not_finite[row] = not (numpy.isfinite(flat).all() and math.isfinite(self._rewards[row]))
-        if self._not_finite[row]:
-            flat = numpy.nan_to_num(flat, posinf=0.0, neginf=0.0)
-            self._rewards[row] = 0.0
+    def _spoil(self, row: int) -> None:
+        """The state after an action that is NaN is NaN as well, as physics would have it: whose policy gave it is told from that."""
+        for values in (self._observations, self._entry_values, self._infos, self._rewards):
+            values[row] = numpy.nan
+        self._terminated[row] = self._truncated[row] = False
+
+    def _store(self, row: int, result: calls.Result, steps: int) -> None:
+        """Take in what a row's environment gave; `steps` of its episode were made. Raises EnvironmentLoadError for what no state can be."""
+        environment, method = self.environments[row], calls.method_after(steps)
+        flat = calls.vector(environment, method, result.observation, self.num_observations)
+        numbers = {key: calls.number(environment, method, result.info, key) for key in self.info_keys}
+        if not calls.is_sound(flat, result, numbers):
+            action = self.actions[row].tolist() if steps else None
+            raise calls.unsound(environment, flat, result, numbers, steps, action)
         self._observations[row] = flat
+        self._rewards[row] = result.reward
+        self._terminated[row], self._truncated[row] = result.terminated, result.truncated
+        self._infos[row] = list(numbers.values())
         if self._entries:
-            self._entry_values[row] = numpy.nan_to_num(entry_values(self._entries, observation), posinf=0.0, neginf=0.0)
-        infos = [float(info.get(key, 0.0)) for key in self.info_keys]
-        # numbers that break with the observation end the episode as it does; alone they are the environment's fault
-        self._infos[row] = numpy.nan_to_num(infos, posinf=0.0, neginf=0.0) if self._not_finite[row] else infos
+            self._entry_values[row] = entry_values(self._entries, result.observation)
 
     def compute_observations(self) -> None:
         self.obs_buf.copy_(torch.from_numpy(self._observations))
@@ -225,10 +229,8 @@ class GymnasiumTask(VecTask):
             **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
         }
 
-    def compute_termination(self) -> dict[str, Tensor]:
-        terminated, not_finite = torch.tensor(self._terminated), torch.tensor(self._not_finite)
-        causes = {"terminated": terminated & ~not_finite, "not_finite": not_finite}
-        return {cause: rows.to(self.device) for cause, rows in causes.items()}
+    def compute_termination(self) -> Tensor | dict[str, Tensor]:
+        return {"terminated": torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
         """The time limit of the environment's specification, or a truncation of the environment's own."""
@@ -239,10 +241,7 @@ class GymnasiumTask(VecTask):
         seeds = (self.random.uniform(env_ids, 1)[:, 0].double() * 2**_SEED_BITS).long()
         with third_party_code(self._package, "in a reset"):
             for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
-                observation, info = self.environments[row].reset(seed=seed)
-                self._rewards[row] = 0.0
-                self._terminated[row] = self._truncated[row] = False
-                self._store(row, observation, info)
+                self._store(row, calls.reset(self.environments[row], seed), 0)
 
     def close(self) -> None:
         for environment in self.environments:
@@ -255,11 +254,18 @@ def environment_class(gymnasium_id: str) -> type[GymnasiumTask]:
 
 
 def made_class(
-    name: str, make: Callable[..., gymnasium.Env], described: Sequence[Variable], doc: str | None
+    name: str,
+    make: Callable[..., gymnasium.Env],
+    described: Sequence[Variable],
+    doc: str | None,
+    sizes: Mapping[str, Any] | None = None,
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. Raises EnvironmentLoadError, and whatever `make` raises as that."""
+    """The class behind a function that makes the environment. `sizes`: its `max_episode_length` and `control_dt`, where they are given.
+
+    Raises EnvironmentLoadError, and whatever `make` raises as that.
+    """
     own = {"make_environment": staticmethod(make), "described_entries": tuple(described), "__doc__": doc}
-    return type(name, (GymnasiumTask,), own)
+    return type(name, (GymnasiumTask,), {**own, **(sizes or {})})
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
@@ -273,63 +279,11 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
 # ── reading an environment ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _make(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
-    """One copy. Raises EnvironmentLoadError."""
-    label = task.label()
-    _refuse_known_images(task)
-    try:
-        with third_party_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
-            environment = task.make_environment(**{**task.gymnasium_options, **options})
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", missing_module_hint()) from None
-    except gymnasium.error.Error as error:
-        raise _unregistered(task) or EnvironmentLoadError(
-            f"Gymnasium cannot make {label}: {error}", _LIST_HINT
-        ) from None
-    except ImportError as error:
-        hint = f"install it: {install_extra('gymnasium')}" if error.name == "imageio" else missing_module_hint()
-        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
-    if (unregistered := _unregistered(task)) is not None:
-        raise unregistered  # `make` takes a name without its version, too
-    if not isinstance(environment, gymnasium.Env):
-        raise EnvironmentLoadError(
-            f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
-            "end it with `return environment`",
-        )
-    return environment
-
-
-def _refuse_known_images(task: type[GymnasiumTask]) -> None:
-    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its dependencies are asked for."""
-    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
-    if not _is_by_id(task) or registered is None:
-        return
-    seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
-    if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
-        raise image_error(f"the observation of {task.label()}", "")
-
-
-def _is_by_id(task: type[GymnasiumTask]) -> bool:
-    """True where the id alone says what is made."""
-    makers = [base for base in task.__mro__ if "make_environment" in vars(base)]
-    return makers[0] is GymnasiumTask
-
-
-def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
-    """The error where the class's id is none that Gymnasium knows, once its module is imported."""
-    module, colon, name = task.gymnasium_id.rpartition(":")
-    if not _is_by_id(task) or name in gymnasium.registry:
-        return None
-    close = close_match(name, gymnasium.registry)
-    hint = f"did you mean 'gymnasium:{module}{colon}{close}'?" if close else _LIST_HINT
-    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
-
-
 def _probe(task: type[GymnasiumTask]) -> None:
     """Fill in the class's attributes, those that it does not set itself, from one copy of the environment."""
-    environment = _make(task, {})
+    environment = make_copy(task, {})
     physics: Any = environment.unwrapped
-    task._package = type(physics).__module__.partition(".")[0]
+    task._package = top_module(type(physics))
     try:
         _check_spaces(task, environment)
         task._entries = (
@@ -338,24 +292,27 @@ def _probe(task: type[GymnasiumTask]) -> None:
             else named_entries(task.label(), environment.observation_space, task.described_entries)
         )
         with third_party_code(task._package, "in the first steps of random actions"):
-            info, task._ends_doc = random_episodes(environment)
+            tried = random_episodes(environment, spaces.flatdim(environment.observation_space))
     finally:
         environment.close()
     registered = _registered(task, environment)
-    frames_per_second = physics.metadata.get("render_fps")
     actions = environment.action_space
     own = vars(task)
     task._spec = registered
+    task._ends_doc = tried.ends_doc
     task.num_observations = spaces.flatdim(environment.observation_space)
     task.num_actions = int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions)
-    if "max_episode_length" not in own:
-        task.max_episode_length = (registered and registered.max_episode_steps) or _DEFAULT_EPISODE_LENGTH
-    if "control_dt" not in own:
-        step: Any = getattr(physics, "dt", None)
-        task.control_dt = float(step) if is_finite(step) and step > 0 else 1.0 / (frames_per_second or 1.0)
+    length, length_from = episode_length(environment, registered, tried.truncated_after)
+    seconds, seconds_from = time_step(environment)
+    if "max_episode_length" in own:
+        length, length_from = own["max_episode_length"], DECLARED
+    if "control_dt" in own:
+        seconds, seconds_from = own["control_dt"], DECLARED
+    task.max_episode_length, task.control_dt = length, seconds
+    task.episode_source = f"length {length_from}; time step {seconds_from}"
     named = [variable for variable, _ in task.named_observations] + [entry.variable for entry in task._entries]
     taken = {"actions", "terminated", "observation", NATIVE_REWARD.name, *(variable.name for variable in named)}
-    task.info_keys = numeric_keys(info, taken)
+    task.info_keys = numeric_keys(tried.info, taken)
     whole = () if task._entries else (observation_variable(task.num_observations, environment.observation_space),)
     task.variables = (
         *whole,
@@ -379,7 +336,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
 
 def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec | None:
     """The specification with the time limit and the threshold of success, which `_make` may have left out."""
-    if _is_by_id(task):
+    if is_by_id(task):
         return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
     return environment.spec
 

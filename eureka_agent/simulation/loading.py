@@ -34,6 +34,8 @@ from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 GYMNASIUM_PREFIX = "gymnasium:"
 
 _WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
+_SIZES_OF_MADE = {"MAX_EPISODE_LENGTH": "max_episode_length", "CONTROL_DT": "control_dt"}
+"""Names in an env.py with `make`, and the class attributes that they are."""
 _NAMES = ("termination_causes", "device_types", "gpu_modules")
 
 
@@ -142,6 +144,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
         control_dt=cls.control_dt,
+        episode_source=cls.episode_source,
         max_episode_length=cls.max_episode_length,
         termination_causes=cls.termination_causes,
         termination_conditions=dict(cls.termination_conditions),
@@ -220,7 +223,8 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         from eureka_agent.simulation.gymnasium_task import made_class
 
         doc = inspect.getdoc(make) or module.__doc__
-        return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc)
+        sizes = {field: getattr(module, name) for name, field in _SIZES_OF_MADE.items() if hasattr(module, name)}
+        return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",

@@ -205,7 +205,7 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
     if count < 1 or abs(count * timestep - task.control_dt) > 1e-9:
         raise EnvironmentLoadError(
             f"{task.__name__}.control_dt is {task.control_dt!r} s, which is no multiple of the MJCF's timestep {timestep!r} s",
-            f"set control_dt = {max(count, 1) * timestep!r}, or change <option timestep>",
+            f"set control_dt = {max(count, 1) * timestep:.10g}, or change <option timestep>",
         )
     return count
 

@@ -20,7 +20,7 @@ from eureka_agent.invocation import command
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
-_LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
+LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of what another one gave them."""
 
 
@@ -71,7 +71,8 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a user's file raises is the user's to read)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
-            raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
+            told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
+            raise EnvironmentLoadError(f"{'' if told else place}{error.message}", error.hint) from None
         if isinstance(error, ModuleNotFoundError):
             hint = missing_module_hint()
         else:
@@ -104,23 +105,28 @@ def third_party_code(package: str, when: str, passing: tuple[type[Exception], ..
             raise
         owner, place = _owner(error, package)
         is_own = owner.startswith(_PREFIX)
-        name = "this environment's own code" if is_own else f"the package {owner!r}"
+        if is_own:
+            raise EnvironmentLoadError(
+                f"{place}: {describe_error(error)} (the environment's own code failed {when})", "mend this line"
+            ) from None
         raise EnvironmentLoadError(
-            f"{name} failed {when}: {place}: {describe_error(error)}",
-            "correct the file" if is_own else f"the fault is in {owner!r}: try it by itself, and report it there",
+            f"the package {owner!r} failed {when}: {place}: {describe_error(error)}",
+            f"the fault is in {owner!r}: try it by itself, and report it there",
         ) from None
 
 
 def _owner(error: BaseException, package: str) -> tuple[str, str]:
-    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of `package`, else of who is no mere library."""
+    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of the person's folder or of `package`, else of who is
+    no mere library."""
     frames = [
         (str(frame.f_globals.get("__name__", "")).partition(".")[0], f"{frame.f_code.co_filename}, line {line}")
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
     calls = [index for index, (owner, _) in enumerate(frames) if owner == __name__.partition(".")[0]]
     behind = frames[calls[-1] + 1 :] if calls else frames
-    of_package = [frame for frame in behind if frame[0] == package and package not in _LIBRARIES]
-    of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | _LIBRARIES]
+    named = {package} - LIBRARIES
+    of_package = [frame for frame in behind if frame[0] in named or frame[0].startswith(_PREFIX)]
+    of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | LIBRARIES]
     if not behind:  # what it gave is not what it had said that it gives
         return package, frames[-1][1]
     return (of_package or of_others or behind)[-1]
@@ -144,8 +150,13 @@ def error_place(error: BaseException, folder: Path | None) -> str:
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 
+def top_module(cls: type) -> str:
+    """The package that a class is written in."""
+    return cls.__module__.partition(".")[0]
+
+
 def place_of_function(function: Callable[..., object]) -> str:
-    """`"<file>, line <n>: "` where a function is defined; empty where it has no source."""
+    """`"<file>, line <n>: "` where a function or a class is defined; empty where it has no source."""
     try:
         return f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}: "
     except (OSError, TypeError):

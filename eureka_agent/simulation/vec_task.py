@@ -93,6 +93,10 @@ class VecTask(ABC):
     """Control steps after which an episode is truncated."""
     control_dt: float
     """Seconds between two control steps."""
+    episode_source: ClassVar[str] = ""
+    """Origin of these two, where they were read from a simulator or guessed; empty where the class says them."""
+    random_numbers: ClassVar[str] = "self.random, which is seeded per row"
+    """Source of its random numbers, in the words of a hint."""
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
     """Names that `compute_termination` may give, for reports."""
     termination_conditions: Mapping[str, str] = {}

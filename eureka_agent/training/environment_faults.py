@@ -20,7 +20,7 @@ from eureka_agent.simulation.user_modules import describe_error, place_of_functi
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.memory import is_out_of_memory
-from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
+from eureka_agent.training.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 
 LARGEST = 1e18
 """From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will soon be infinite."""
@@ -52,20 +52,35 @@ def environment_code(
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
-        slow = f"needs a larger {setting}" if setting else "has to be made faster, as no setting raises this limit"
+        raise EnvironmentFaultError(f"{place_of_error(error, cls)}{what}", _endless_hint(setting)) from None
+    except EnvironmentLoadError as error:  # where none of the author's lines is under way, it has told the place itself
         raise EnvironmentFaultError(
-            f"{_place(error, cls)}{what}",
-            f"look for a loop whose condition never comes true; an environment that is only slow {slow}",
+            f"{_place_of_last(_authors_frames(error, cls))}{error.message}", error.hint
         ) from None
-    except EnvironmentLoadError as error:
-        raise EnvironmentFaultError(f"{_place(error, cls)}{error.message}", error.hint) from None
     except (EnvironmentFaultError, MemoryError):
         raise
     except Exception as error:
         if is_out_of_memory(error) or not _is_to_blame(error, cls):
             raise
-        place = _place(error, cls) or f"{cls.__name__}: "
+        place = place_of_error(error, cls) or f"{cls.__name__}: "
         raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None
+
+
+@contextmanager
+def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
+    """Raise an EnvironmentFaultError with file and line where loading an environment does not end within `limit_s` seconds, or one step or reset of a
+    Gymnasium one, which is tried then, within `call_s`."""
+    try:
+        with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
+            yield
+    except TimeLimitError as error:
+        place = place_of_error(error)
+        raise EnvironmentFaultError(f"{place}it did not end within {error.seconds:g} s", _endless_hint()) from None
+
+
+def _endless_hint(setting: str = "") -> str:
+    slow = f"needs a larger {setting}" if setting else "has to be made faster, as no setting raises this limit"
+    return f"look for a loop whose condition never comes true; an environment that is only slow {slow}"
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
@@ -73,22 +88,28 @@ def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
     return bool(_authors_frames(error, cls)) or any(_is_in(frame, [_SIMULATION]) for frame in _frames(error))
 
 
-def _place(error: BaseException, cls: type[VecTask]) -> str:
+def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
     """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files, else of the library's that it calls."""
     libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
-    found = (_authors_frames(error, cls) or libraries)[-1:]
-    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in found)
+    return _place_of_last(_authors_frames(error, cls) or libraries)
 
 
-def _authors_frames(error: BaseException, cls: type[VecTask]) -> list[traceback.FrameSummary]:
+def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
+    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in frames[-1:])
+
+
+def _authors_frames(error: BaseException, cls: type[VecTask] | None) -> list[traceback.FrameSummary]:
     """Frames in the folder of the environment; where there are none, in other files that are neither ours nor an installed library's."""
-    frames, homes = _frames(error), own_folders(cls)
+    frames, homes = _frames(error), [] if cls is None else own_folders(cls)
     return [frame for frame in frames if _is_in(frame, homes)] or [
         frame for frame in frames if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
     ]
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Those of the first alarm, where a time limit's came again on the way out."""
+    while isinstance(error, TimeLimitError) and isinstance(error.__context__, TimeLimitError):
+        error = error.__context__
     return list(traceback.extract_tb(error.__traceback__))
 
 

@@ -7,11 +7,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 _REPEAT_SECONDS = 0.5
 _GRACE_SECONDS = 3.0
 """Time that a busy machine may take from the end of a limit to the exception, before the process is ended."""
+_CALL_SECONDS: ContextVar[float | None] = ContextVar("_CALL_SECONDS", default=None)
 _LOOKS = 10
 """A patient limit is over after so many looks at the clock."""
 
@@ -63,6 +65,27 @@ def patient_time_limit(seconds: float, dump_file: int | None = None, end_process
         finally:
             if dump_file is not None:
                 faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def calls_limited_to(seconds: float) -> Iterator[None]:
+    """Have each `call_limit` in the block be of so many seconds."""
+    token = _CALL_SECONDS.set(seconds)
+    try:
+        yield
+    finally:
+        _CALL_SECONDS.reset(token)
+
+
+@contextmanager
+def call_limit() -> Iterator[None]:
+    """The patient limit of one call that `calls_limited_to` sets; none where nothing sets it."""
+    seconds = _CALL_SECONDS.get()
+    if seconds is None:
+        yield
+        return
+    with patient_time_limit(seconds):
+        yield
 
 
 @contextmanager

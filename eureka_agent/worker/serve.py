@@ -15,7 +15,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_en
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
-from eureka_agent.training.environment_faults import RAISED_HINT, environment_code
+from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
 from eureka_agent.training.memory import MEMORY_HINT, does_not_fit, is_out_of_memory
 from eureka_agent.training.untrained import measure
 from eureka_agent.training.written_fitness import with_written_fitness
@@ -48,11 +48,11 @@ from eureka_agent.worker.messages import (
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
-from eureka_agent.worker.states import RECORDED_ENVIRONMENTS, record_transitions, rehearse
+from eureka_agent.worker.states import CALL_SECONDS, RECORDED_ENVIRONMENTS, record_transitions, rehearse
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""Time limit for making an environment of few rows."""
+"""Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one of few rows."""
 _DOING = {"prepare": "the training", "train": "the training", "evaluate": "the evaluation", "open": "the environment"}
 """What a command makes, in a person's words."""
 _FITNESS_ROWS = 4096
@@ -168,7 +168,8 @@ class Worker:
 
     def _open(self, command: Open) -> Opened:
         check_device(command.device)
-        loaded = load_environment(command.environment)
+        with loading_limit(MAKING_SECONDS, CALL_SECONDS):
+            loaded = load_environment(command.environment)
         if command.fitness is not None:
             loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)
         name, task = loaded.task(command.task)

@@ -194,7 +194,7 @@ def extreme_states(
         unit = variables[group[0].removeprefix(PREVIOUS_PREFIX)].unit
         name = " and ".join(map(repr, group))
         for level in levels[group]:
-            what = level.words or f"{level.value:g}{'' if unit == '1' else ' ' + unit}"
+            what = level.words or f"{level.value:g}{'' if unit in ('1', '?') else ' ' + unit}"
             add({group: level}, f"{name} {'is' if len(group) == 1 else 'are'} {what}", level.beyond)
     for index, words in enumerate(("0", "at its lower limit", "at its upper limit", "far below", "far above")):
         all_at_once = {group: each[index if index < len(each) else index - 2] for group, each in levels.items()}

@@ -59,7 +59,7 @@ from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 
 class Pole(GymnasiumTask):
     gymnasium_id = "CartPole-v1"
-    termination_causes = ("fell", "not_finite")
+    termination_causes = ("fell",)
 """
 
 
@@ -150,21 +150,22 @@ def test_terminated_truncated_and_the_time_limit_are_told_apart() -> None:
     assert transition.truncated.tolist() == [False, False, True]
 
 
-def test_nan_from_an_environment_ends_its_row_alone() -> None:
+def test_nan_after_an_action_that_is_none_is_its_row_s_alone() -> None:
+    """The environment is not asked: its row is NaN until a reset, from which it is told that the policy broke."""
     environment = make("gymnasium:Script-v0", 2)
-    transition = environment.advance(torch.tensor([[0.0, 0.75], [0.0, 0.0]]))
-    assert transition.causes["not_finite"].tolist() == [True, False]
-    assert bool(torch.isfinite(transition.observations).all())
-    # the speed in its info is NaN too
-    assert transition.variables["speed"].tolist() == [0.0, 0.5]
-    environment.reset_done()
-    assert environment.advance(torch.zeros(2, 2)).terminated.tolist() == [False, False]
+    transition = environment.advance(torch.tensor([[torch.nan, 0.25], [0.0, 0.0]]))
+    assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
+    for name in ("native_reward", "speed", "lives"):
+        assert transition.variables[name].isnan().tolist() == [True, False], name
+    assert not bool((transition.terminated | transition.truncated).any())
+    environment.reset()
+    assert bool(environment.advance(torch.zeros(2, 2)).observations.isfinite().all())
 
 
 def test_an_environment_with_ends_of_its_own_is_told_of_those_alone(tmp_path: Path) -> None:
     (tmp_path / "env.py").write_text(ENDS_OF_ITS_OWN)
     described = describe(load_environment(str(tmp_path)))
-    assert described.endings == {"fell": "", "not_finite": "an observation or the reward is NaN or infinite"}
+    assert described.endings == {"fell": ""}
 
 
 def test_discrete_actions_take_the_largest_entry() -> None:
@@ -303,11 +304,10 @@ def test_the_cart_poles_thresholds_are_told() -> None:
     told = make("gymnasium:CartPole-v1", 1).termination_conditions
     # 12 degrees
     assert told["terminated"] == f"position beyond ±2.4 or angle beyond ±{np.deg2rad(12):.3g} rad"
-    assert told["not_finite"] == "an observation or the reward is NaN or infinite"
 
 
 def test_an_environment_that_never_ends_for_its_health_tells_no_range(write_folder: WriteFolder) -> None:
-    assert set(make("gymnasium:HalfCheetah-v5", 1).termination_conditions) == {"not_finite"}
+    assert set(make("gymnasium:HalfCheetah-v5", 1).termination_conditions) == set()
     source = (
         "from eureka_agent.simulation.gymnasium_task import GymnasiumTask\n\n\n"
         "class Immortal(GymnasiumTask):\n"
@@ -318,9 +318,7 @@ def test_an_environment_that_never_ends_for_its_health_tells_no_range(write_fold
         "from eureka_agent.task import Task\n\n"
         'task = Task(sentence="hop", fitness=lambda native_reward: native_reward, fitness_doc="return")\n'
     )
-    assert set(make(str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1).termination_conditions) == {
-        "not_finite"
-    }
+    assert make(str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1).termination_conditions == {}
 
 
 def test_masses_are_those_of_the_model() -> None:

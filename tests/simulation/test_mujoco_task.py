@@ -16,6 +16,7 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.conformance_checks import Subject
 from eureka_agent.simulation.conformance_training import mujoco_speed
 from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.mujoco_task import MujocoTask, substeps
 
 WriteFolder = Callable[..., Path]
 
@@ -231,6 +232,13 @@ def test_mistakes_in_the_class(make: Callable[..., Any], mistake: str) -> None:
     change, message = MISTAKES[mistake]
     with pytest.raises(EnvironmentLoadError, match=message):
         make(change=change)
+
+
+def test_the_nearest_control_step_is_advised_in_few_digits() -> None:
+    """3 × 0.006 is 0.018000000000000002 in floats."""
+    model = mujoco.MjModel.from_xml_string('<mujoco><option timestep="0.006"/></mujoco>')
+    with pytest.raises(EnvironmentLoadError, match=r"hint: set control_dt = 0\.018, or"):
+        substeps(type("Robot", (MujocoTask,), {"control_dt": 0.02}), model)
 
 
 def test_a_broken_model_is_named(make: Callable[..., Any]) -> None:

@@ -21,6 +21,7 @@ from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.task import Task
+from eureka_agent.training.environment_faults import environment_code
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 from eureka_agent.training.networks import MemberNetworks
 from eureka_agent.training.policy import Policy
@@ -245,3 +246,23 @@ def test_what_this_program_raises_is_not_put_on_the_environment(
     monkeypatch.setattr(MemberNetworks, "means", partial(dict.__getitem__, {}))
     with pytest.raises(KeyError):
         train(write_lift(tmp_path / "lift"), small_settings)
+
+
+def test_a_second_alarm_on_the_way_out_does_not_hide_the_line(tmp_path: Path) -> None:
+    """An alarm that repeats may come again while the first one's exception leaves the block, on a busy machine."""
+    file = tmp_path / "endless.py"
+    file.write_text("def wait(error):\n    raise error\n")
+    names: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+
+    def leave() -> None:
+        try:
+            names["wait"](TimeLimitError(1.0))
+        finally:
+            raise TimeLimitError(1.0)
+
+    with (
+        pytest.raises(EnvironmentFaultError, match=r"endless\.py, line 2, in wait: a step did not end within 1 s"),
+        environment_code(load_environment("cartpole").environment_class, doing="a step"),
+    ):
+        leave()

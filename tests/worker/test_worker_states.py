@@ -57,6 +57,7 @@ VARIABLES = {
     "distance": Variable("distance", (), "m", "world", ""),
     "earlier_distance": Variable("earlier_distance", (), "m", "world", ""),
     "direction": Variable("direction", (3,), "1", "world", ""),
+    "reading": Variable("reading", (), "?", "?", ""),
 }
 
 
@@ -67,6 +68,7 @@ RECORDED = {
     "force": torch.linspace(-700.0, 700.0, 8),
     "distance": torch.linspace(0.0, 4.0, 8),
     "earlier_distance": torch.linspace(0.1, 4.1, 8),
+    "reading": torch.tensor([3.0, -1.0, 4.0, -1.0, 5.0, -9.0, 2.0, 6.0]),
     "direction": torch.nn.functional.normalize(torch.arange(24.0).reshape(8, 3) - 11.5, dim=-1),
 }
 
@@ -105,6 +107,9 @@ def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: Extrem
     plausible = {label for label, beyond in zip(extremes.labels, extremes.beyond, strict=True) if not beyond}
     assert {"'force' is -3500 N", "'force' is 3500 N"} <= plausible
     assert "'force' is 10000 N" in set(extremes.labels) - plausible
+    # a unit that nobody knows is not said
+    assert "'reading' is 0" in plausible
+    assert not any("?" in label for label in extremes.labels)
     # a distance that was never negative is so beyond all physics alone
     assert not any("'distance'" in label and " -" in label for label in plausible)
     together = rows_of(extremes, "every variable is at its upper limit")

@@ -34,6 +34,11 @@ class Named(gymnasium.ObservationWrapper):
         return {"tip_position": observation[:2], "angular_velocity": observation[2]}
 
 
+# length and time step of an episode are read from the environment; where it names none, they are set here:
+# MAX_EPISODE_LENGTH = 200  # steps
+# CONTROL_DT = 0.05  # seconds
+
+
 def make() -> gymnasium.Env:
     """A pendulum on a motor that cannot lift it in one go. CHANGE: say what it is; language models are told this.
 

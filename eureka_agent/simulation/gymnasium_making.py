@@ -1,0 +1,101 @@
+"""Making one copy of a Gymnasium environment, by its id or by a person's function, with errors that say whose fault it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from eureka_agent.errors import EnvironmentLoadError, close_match
+from eureka_agent.invocation import install_extra
+from eureka_agent.simulation.gymnasium_spaces import image_error
+from eureka_agent.simulation.user_modules import (
+    missing_module_hint,
+    place_of_function,
+    third_party_code,
+    top_module,
+)
+
+if TYPE_CHECKING:
+    from eureka_agent.simulation.gymnasium_task import GymnasiumTask
+
+_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
+"""Makers of images, which import packages that nobody needs to install for a refusal."""
+_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+
+
+def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
+    """One copy. Raises EnvironmentLoadError."""
+    label = task.label()
+    arguments = {**task.gymnasium_options, **options}
+    _check_maker(task, arguments)
+    _refuse_known_images(task)
+    try:
+        with third_party_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
+            environment = task.make_environment(**arguments)
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", missing_module_hint()) from None
+    except gymnasium.error.Error as error:
+        raise _unregistered(task) or EnvironmentLoadError(
+            f"Gymnasium cannot make {label}: {error}", _LIST_HINT
+        ) from None
+    except ImportError as error:
+        hint = f"install it: {install_extra('gymnasium')}" if error.name == "imageio" else missing_module_hint()
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
+    if (unregistered := _unregistered(task)) is not None:
+        raise unregistered  # `make` takes a name without its version, too
+    if not isinstance(environment, gymnasium.Env):
+        raise EnvironmentLoadError(
+            f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
+            "end it with `return environment`",
+        )
+    return environment
+
+
+def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
+    """Raises EnvironmentLoadError where a person's `make` or `make_environment` does not take the arguments."""
+    maker = task.make_environment
+    if is_by_id(task):
+        return
+    try:
+        signature = inspect.signature(maker)
+    except (TypeError, ValueError):  # compiled
+        return
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        is_method = next(iter(signature.parameters), "") == "self"
+        raise EnvironmentLoadError(
+            f"{place_of_function(maker)}{maker.__name__} cannot be called with the options {arguments!r}: {error}",
+            "write @staticmethod above it, and no `self`: it makes an environment before there is any"
+            if is_method
+            else "a task's `options` are its arguments; give the others a default",
+        ) from None
+
+
+def _refuse_known_images(task: type[GymnasiumTask]) -> None:
+    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its dependencies are asked for."""
+    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
+    if not is_by_id(task) or registered is None:
+        return
+    seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
+    if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
+        raise image_error(f"the observation of {task.label()}", "")
+
+
+def is_by_id(task: type[GymnasiumTask]) -> bool:
+    """True where the id alone says what is made."""
+    makers = [base for base in task.__mro__ if "make_environment" in vars(base)]
+    return top_module(makers[0]) == __name__.partition(".")[0]
+
+
+def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
+    """The error where the class's id is none that Gymnasium knows, once its module is imported."""
+    module, colon, name = task.gymnasium_id.rpartition(":")
+    if not is_by_id(task) or name in gymnasium.registry:
+        return None
+    close = close_match(name, gymnasium.registry)
+    hint = f"did you mean 'gymnasium:{module}{colon}{close}'?" if close else _LIST_HINT
+    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
