@@ -128,6 +128,8 @@ class TaskDescription(Record):
     termination_causes: tuple[str, ...]
     termination_conditions: dict[str, str] = Field(default_factory=dict)
     """As the environment's class declares them, by cause."""
+    success_causes: tuple[str, ...] = ()
+    """Those of `termination_causes` that are successes."""
     env_steps: int
     """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
@@ -157,6 +159,11 @@ class TaskDescription(Record):
         """Meaning of each termination cause in this task; empty where nobody says."""
         known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
         return {cause: known.get(cause, "") for cause in self.termination_causes}
+
+    @property
+    def failure_causes(self) -> tuple[str, ...]:
+        """The termination causes that are no successes."""
+        return tuple(cause for cause in self.termination_causes if cause not in self.success_causes)
 
     @property
     def environment_fingerprint(self) -> str:

@@ -43,6 +43,10 @@ class Evidence:
     lasted: bool = False
     """True where the worst and the best episode without exploration noise are known, and neither ended by a failure."""
 
+    def good_ends(self) -> tuple[str, ...]:
+        """Ends of an episode that are no failure: its time, and successes."""
+        return (TIME_OUT, *self.description.success_causes)
+
     def component_names(self) -> tuple[str, ...]:
         """Components in the reward's order."""
         names = [name for each in self.checkpoints for name in each.components]

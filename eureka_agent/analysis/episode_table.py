@@ -32,7 +32,7 @@ MOST_COMPARED = 64
 """Columns of one variable that are looked at, those that move most: a camera has thousands."""
 LARGEST = 1e100
 """Size up to which numbers are told apart, so that their squares are finite."""
-_IMPLIED = ("terminated",)
+_IMPLIED = ("terminated", "succeeded")
 """Variables that the episode's heading tells."""
 
 
@@ -93,6 +93,11 @@ def trajectory_table(episode: Episode, description: TaskDescription) -> str:
 def failed(episode: Episode) -> bool:
     """True where an episode ended by a failure, not by its time."""
     return "terminated" in episode and bool(np.any(episode["terminated"].reshape(-1)[-1:]))
+
+
+def succeeded(episode: Episode) -> bool:
+    """True where an episode ended by a success."""
+    return "succeeded" in episode and bool(np.any(episode["succeeded"].reshape(-1)[-1:]))
 
 
 def moments(steps: int, ended_by_failure: bool) -> list[int]:

@@ -77,9 +77,11 @@ def _policy_text(evidence: Evidence) -> str:
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
     if not early:
         return f"{text}none ended early."
+    good = evidence.description.success_causes
     causes = Counter(episode.ended_by for episode in early)
     ended = ", ".join(
-        f"{cause} {count}" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+        f"{cause} {count}{', a success' if cause in good else ''}"
+        for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
     )
     text += f"{len(early)} ended early ({ended}), after {number(statistics.mean(episode.length for episode in early))} steps on average"
     if len(early) == len(episodes):

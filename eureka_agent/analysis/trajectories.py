@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.episode_table import Episode, failed, trajectory_table
+from eureka_agent.analysis.episode_table import Episode, failed, succeeded, trajectory_table
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
@@ -67,15 +67,16 @@ def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None
     lost = losses_text(traces, description)
     parts = [lost] if lost else []
     for name, episode in shown.items():
-        ending = _ending(name, episode, evaluation)
+        ending = _ending(name, episode, evaluation, description)
         parts.append(f"{name.capitalize()} episode{ending}:\n{trajectory_table(episode, description)}")
     return "\n\n".join(parts)
 
 
-def _ending(name: str, episode: Episode, evaluation: Evaluation | None) -> str:
+def _ending(name: str, episode: Episode, evaluation: Evaluation | None, description: TaskDescription) -> str:
     if evaluation is None or not evaluation.episodes:
-        end = "ended by a failure" if failed(episode) else "ended by its time"
-        return f" ({end} after {length_of(episode)} steps)" if "terminated" in episode else ""
+        end = "a failure" if failed(episode) else "a success" if succeeded(episode) else "its time"
+        return f" (ended by {end} after {length_of(episode)} steps)" if "terminated" in episode else ""
     pick = min if name == "worst" else max
     summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
-    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by} after {summary.length} steps)"
+    good = ", a success," if summary.ended_by in description.success_causes else ""
+    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by}{good} after {summary.length} steps)"

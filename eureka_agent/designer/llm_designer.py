@@ -69,7 +69,7 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         number=request.number,
         angle=request.angle,
         seed_spread=request.seed_spread,
-        falls=bool(request.description.termination_causes),
+        falls=bool(request.description.failure_causes),
         codes={other.id: compact(other.source) for other in request.memory},
     )
     if request.references:

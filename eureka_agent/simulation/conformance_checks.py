@@ -14,7 +14,7 @@ from torch import Tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
-from eureka_agent.simulation.vec_task import VecTask, undeclared_cause
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
@@ -125,7 +125,7 @@ def time_limit(subject: Subject) -> None:
         raise Nonconforming(
             f"all {ROWS} rows terminated or truncated (not both) after {environment.max_episode_length} steps",
             f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination tells of failures alone",
+            "leave the time limit to the base class: compute_termination tells of what happened alone",
         )
 
 
@@ -185,6 +185,7 @@ def reset_state(subject: Subject) -> None:
         ("progress_buf", environment.progress_buf),
         ("actions", after["actions"]),
         ("terminated", after["terminated"]),
+        *([(SUCCEEDED, after[SUCCEEDED])] if environment.success_causes else []),
     ):
         if bool((value[asked] != 0).any()):
             raise Nonconforming(

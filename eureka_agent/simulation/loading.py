@@ -27,13 +27,13 @@ from eureka_agent.simulation.catalogue import (
     task_files,
 )
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
 _WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
-_NAMES = ("termination_causes", "device_types", "gpu_modules")
+_NAMES = ("termination_causes", "success_causes", "device_types", "gpu_modules")
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         max_episode_length=cls.max_episode_length,
         termination_causes=cls.termination_causes,
         termination_conditions=dict(cls.termination_conditions),
+        success_causes=tuple(cls.success_causes),
         env_steps=task.training.env_steps,
         num_envs=task.training.num_envs,
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
@@ -249,7 +250,13 @@ def _check_class(cls: type[VecTask]) -> None:
             f"{cls.__name__}.termination_causes is empty, expected one name at least",
             "leave it out where nothing ends an episode early",
         )
-    seen = {"actions", "terminated"}
+    for cause in cls.success_causes:
+        if cause not in cls.termination_causes:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.success_causes has {cause!r}, which is none of its termination_causes {cls.termination_causes!r}",
+                f"name it in both; {did_you_mean(cause, cls.termination_causes)}",
+            )
+    seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
         if not isinstance(variable, Variable):
             raise EnvironmentLoadError(
@@ -258,7 +265,7 @@ def _check_class(cls: type[VecTask]) -> None:
         if variable.name in seen:
             raise EnvironmentLoadError(
                 f"{cls.__name__} has two variables named {variable.name!r}",
-                "rename one; `actions` and `terminated` always exist",
+                "rename one; `actions` and `terminated` always exist, and `succeeded` with success_causes",
             )
         if not isinstance(variable.shape, tuple) or not all(
             isinstance(size, int) and size > 0 for size in variable.shape

@@ -291,6 +291,8 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
             "torso_height below",
         ),
         ('termination_conditions = ("terminated",)', "expected a dictionary of texts by cause", "torso_height below"),
+        ('success_causes = ("arrived",)', "'arrived', which is none of its termination_causes", "name it in both"),
+        ('success_causes = "terminated"', "'terminated', expected a tuple of names", "with one name too"),
         ('masses_and_sizes = "mass 1 kg"', "'mass 1 kg', expected a tuple of texts", "pole 0.1 kg"),
     ],
 )
