@@ -15,6 +15,8 @@ from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
+MOST_FILES = 200
+"""Of an environment's folder, whose hashes are kept one by one."""
 """Entries of what a worker measured, by any name."""
 MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
@@ -138,7 +140,11 @@ class TaskDescription(Record):
     """Source of the expert's reward; None where the environment has none."""
     sparse_reward: str | None
     fingerprint: str
-    """SHA-256 over the environment folder's files: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    """SHA-256 over the environment folder's files that count for the task: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
+    """What its source alone shows to be seldom meant, such as a misspelt hook: told at a search's start."""
+    files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
+    """A short hash of each file in the fingerprint, by its name in the folder; empty where there are more."""
     restorable: bool = False
     """Whether a training can pause, and be taken up again after an interruption."""
     fitness_author: str = ""

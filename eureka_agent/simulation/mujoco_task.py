@@ -176,16 +176,7 @@ class MujocoTask(VecTask):
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
     """The class's MJCF, compiled. Raises EnvironmentLoadError."""
-    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
-    if owner is None:
-        raise EnvironmentLoadError(
-            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
-        )
-    path = Path(inspect.getfile(owner)).parent / task.model_file
-    if not path.is_file():
-        raise EnvironmentLoadError(
-            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"
-        )
+    path = model_path(task)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
@@ -198,6 +189,21 @@ def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
     return model
 
 
+def model_path(task: type[MujocoTask]) -> Path:
+    """File of the class's MJCF. Raises EnvironmentLoadError."""
+    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
+    if owner is None:
+        raise EnvironmentLoadError(
+            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
+        )
+    path = Path(inspect.getfile(owner)).parent / task.model_file
+    if not path.is_file():
+        raise EnvironmentLoadError(
+            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"
+        )
+    return path
+
+
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
     """Physics steps in one control step. Raises EnvironmentLoadError when `control_dt` is no multiple of the MJCF's timestep."""
     timestep = float(model.opt.timestep)
@@ -205,7 +211,7 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
     if count < 1 or abs(count * timestep - task.control_dt) > 1e-9:
         raise EnvironmentLoadError(
             f"{task.__name__}.control_dt is {task.control_dt!r} s, which is no multiple of the MJCF's timestep {timestep!r} s",
-            f"set control_dt = {max(count, 1) * timestep!r}, or change <option timestep>",
+            f"set control_dt = {max(count, 1) * timestep:.6g}, or change <option timestep>",
         )
     return count
 

@@ -6,6 +6,7 @@ A subclass simulates `num_envs` copies of one environment in tensors whose first
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +16,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.random import RowRandom
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
+_PACKAGE = __name__.partition(".")[0]
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
 SUCCEEDED = "succeeded"
@@ -33,12 +35,30 @@ def padded(rows: int, multiple: int) -> int:
 
 def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLoadError:
     """The error for causes of which one is not declared."""
-    declared = cls.termination_causes
-    unknown = next(cause for cause in causes if cause not in declared)
+    declared = tuple(cls.termination_causes)
+    unknown = next(str(cause) for cause in causes if cause not in declared)
+    # the program's own compute_termination has no line that anyone could mend: then it is the class
+    hooks = {"compute_termination": cls.compute_termination, "compute_failures": getattr(cls, "compute_failures", None)}
+    own = {
+        name: hook
+        for name, hook in hooks.items()
+        if hook is not None and hook.__module__.partition(".")[0] != _PACKAGE and repr(unknown)[1:-1] in _source(hook)
+    }
+    name, place = next(iter(own.items()), (cls.__name__, cls))
+    what = f"{name} gave the cause {unknown!r}" if own else f"{name} ends episodes by {unknown!r}"
+    near = difflib.get_close_matches(unknown, declared, n=1)
     return EnvironmentLoadError(
-        f"{place_of_function(cls.compute_termination)}compute_termination gave the cause {unknown!r}, which is not in termination_causes {declared!r}",
-        f"name every cause in the class's termination_causes; {did_you_mean(str(unknown), declared)}",
+        f"{place_of_function(place)}{what}, which is not in termination_causes {declared!r}",
+        f"write `termination_causes = {(*declared, unknown)!r}` in the class {cls.__name__}"
+        + (f", or correct the cause: did you mean {near[0]!r}?" if near else ""),
     )
+
+
+def _source(function: Callable[..., object]) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
 
 
 def _any(rows: Sequence[Tensor]) -> Tensor:

@@ -25,7 +25,7 @@ from eureka_agent.designer.offline.terms import (
     Tracking,
 )
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
-from eureka_agent.designer.offline.words import stem_set
+from eureka_agent.designer.offline.words import stem_set, stems
 
 _SPEED_SCALES = {Quantity.VELOCITY: 1.0, Quantity.ANGULAR_VELOCITY: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
@@ -142,7 +142,10 @@ def _success(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option
         return []
     steps = min(_LOOKS_AHEAD, scene.description.max_episode_length)
     why = f"an end by {', '.join(causes)} is a success, and ends what every further step would pay"
-    return [Option(Success(name="success", weight=dice.around(2.0 * steps)), 1.0, why)]
+    # another task of the environment may have nothing to do with it
+    told = stems(f"{scene.description.sentence} {scene.description.fitness_doc}") | scene.words
+    likely = 1.0 if any(stems(cause) & told for cause in causes) else 0.4
+    return [Option(Success(name="success", weight=dice.around(2.0 * steps)), likely, why)]
 
 
 def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
