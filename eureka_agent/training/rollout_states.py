@@ -85,7 +85,7 @@ def _when(rollout: Rollout, slot: int, place: _Place) -> str:
     ends = ended[: max(0, step)].nonzero().flatten().tolist()
     begun = int(rollout.progress[slot, place.row])
     if step < 0 and begun:  # a training spreads the ends of its first episodes over time
-        return f"in an episode whose progress_buf starts at {begun}, as in a training's first episodes"
+        return f"right after a reset, with progress_buf set to {begun}, as in a training's first episodes,"
     if step < place.time and (step < 0 or bool(ended[step])):
         return "right after a reset"
     count = step - ends[-1] if ends else begun + step + 1
