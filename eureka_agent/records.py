@@ -15,6 +15,8 @@ from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
+MOST_FILES = 200
+"""Of an environment's folder, whose hashes are kept one by one."""
 """Entries of what a worker measured, by any name."""
 MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
@@ -130,6 +132,8 @@ class TaskDescription(Record):
     termination_causes: tuple[str, ...]
     termination_conditions: dict[str, str] = Field(default_factory=dict)
     """As the environment's class declares them, by cause."""
+    success_causes: tuple[str, ...] = ()
+    """Those of `termination_causes` that are successes."""
     env_steps: int
     """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
@@ -138,7 +142,11 @@ class TaskDescription(Record):
     """Source of the expert's reward; None where the environment has none."""
     sparse_reward: str | None
     fingerprint: str
-    """SHA-256 over the environment folder's files: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    """SHA-256 over the environment folder's files that count for the task: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
+    """What its source alone shows to be seldom meant, such as a misspelt hook: told at a search's start."""
+    files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
+    """A short hash of each file in the fingerprint, by its name in the folder; empty where there are more."""
     restorable: bool = False
     """Whether a training can pause, and be taken up again after an interruption."""
     fitness_author: str = ""
@@ -159,6 +167,11 @@ class TaskDescription(Record):
         """Meaning of each termination cause in this task; empty where nobody says."""
         known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
         return {cause: known.get(cause, "") for cause in self.termination_causes}
+
+    @property
+    def failure_causes(self) -> tuple[str, ...]:
+        """The termination causes that are no successes."""
+        return tuple(cause for cause in self.termination_causes if cause not in self.success_causes)
 
     @property
     def environment_fingerprint(self) -> str:

@@ -43,6 +43,10 @@ class Evidence:
     ended: bool = True
     """False for a training that was stopped or is not at its end: the policy evaluated is that of the last point."""
 
+    def good_ends(self) -> tuple[str, ...]:
+        """Ends of an episode that are no failure: its time, and successes."""
+        return (TIME_OUT, *self.description.success_causes)
+
     def component_names(self) -> tuple[str, ...]:
         """Components in the reward's order."""
         names = [name for each in self.checkpoints for name in each.components]

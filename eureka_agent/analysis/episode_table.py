@@ -32,7 +32,7 @@ MOST_COMPARED = 64
 LARGEST = 1e100
 """Size up to which numbers are told apart, so that their squares are finite."""
 LEGEND = "The columns of the tables end at their times. Rows called mean are means since the column before; |x| is the mean size of all entries."
-_IMPLIED = ("terminated",)
+_IMPLIED = ("terminated", "succeeded")
 """Variables that the episode's heading tells."""
 _TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
 """Words in the names of variables that together say what a quaternion says, and that a person can read."""
@@ -130,6 +130,11 @@ def failed(episode: Episode) -> bool:
 def length_of(episode: Episode) -> int:
     """Steps of an episode."""
     return max((len(values) for values in episode.values() if values.ndim), default=0)
+
+
+def succeeded(episode: Episode) -> bool:
+    """True where an episode ended by a success."""
+    return "succeeded" in episode and bool(np.any(episode["succeeded"].reshape(-1)[-1:]))
 
 
 def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from eureka_agent.analysis.curves import MIN_CHECKPOINTS, TIME_OUT, Evidence, noise, rank_correlation
+from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_correlation
 from eureka_agent.records import DiagnosisFinding
 
 DEAD_SPREAD = 0.01
@@ -90,7 +90,10 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
 def _stops_at_failures(evidence: Evidence, name: str, size: float) -> bool:
     """Paid in every step but the failing ones: s, in all but a share p of the steps, has a deviation of about s√p."""
     failures = sum(
-        count for point in evidence.points for cause, count in point.terminations.items() if cause != TIME_OUT
+        count
+        for point in evidence.points
+        for cause, count in point.terminations.items()
+        if cause not in evidence.good_ends()
     )
     share = failures / max(1, evidence.points[-1].env_steps)
     deviations = [point.component_deviations.get(name, 0.0) for point in evidence.points]
@@ -191,7 +194,7 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
         length = sum(value * count for value, count in lengths) / sum(count for _, count in lengths)
         which = "the episodes of the training's last third, with exploration noise,"
     episodes = sum(ended.values())
-    failures = {cause: count for cause, count in ended.items() if cause != TIME_OUT and count}
+    failures = {cause: count for cause, count in ended.items() if cause not in evidence.good_ends() and count}
     share = sum(failures.values()) / max(1, episodes)
     if share <= EARLY_SHARE or length >= EARLY_LENGTH * longest:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from eureka_agent.analysis.curves import TIME_OUT, Evidence
 from eureka_agent.analysis.reflection import number, reflection
@@ -73,7 +73,7 @@ def _policy_text(evidence: Evidence) -> str:
     which = "The policy at the last of these points" if evidence.kept is None else kept
     text = (
         f"{which}, acting without exploration noise in {len(episodes)} episodes: mean {fitness}{spread}, "
-        f"{number(min(values))} to {number(max(values))}; {_early_ends(episodes)}"
+        f"{number(min(values))} to {number(max(values))}; {_early_ends(episodes, evidence.description.success_causes)}"
     )
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
     if not early:
@@ -91,13 +91,14 @@ def endings_text(evidence: Evidence) -> str:
         return ""
     episodes = evidence.evaluation.episodes
     length = statistics.mean(episode.length for episode in episodes)
-    return f"{len(episodes)} episodes of {number(length)} steps on average, {_early_ends(episodes)}"
+    return f"{len(episodes)} episodes of {number(length)} steps on average, {_early_ends(episodes, evidence.description.success_causes)}"
 
 
-def _early_ends(episodes: Sequence[EpisodeSummary]) -> str:
+def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> str:
     causes = Counter(episode.ended_by for episode in episodes if episode.ended_by != TIME_OUT)
     ended = ", ".join(
-        f"{cause} {count}" for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+        f"{cause} {count}{', a success' if cause in good else ''}"
+        for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
     )
     return f"{causes.total()} ended early ({ended})" if causes else "none ended early"
 

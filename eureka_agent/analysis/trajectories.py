@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.episode_table import LEGEND, Episode, failed, length_of, trajectory_tables
+from eureka_agent.analysis.episode_table import LEGEND, Episode, failed, length_of, succeeded, trajectory_tables
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
@@ -59,16 +59,20 @@ def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None
     parts = [
         losses_text(traces, description, [name for name, episode in shown.items() if failed(episode)]),
         LEGEND if shown else "",
-        *(f"{name.capitalize()} episode{_ending(name, shown[name], evaluation)}:\n{tables[name]}" for name in shown),
+        *(
+            f"{name.capitalize()} episode{_ending(name, shown[name], evaluation, description)}:\n{tables[name]}"
+            for name in shown
+        ),
         f"In both episodes {left_out}" if left_out else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _ending(name: str, episode: Episode, evaluation: Evaluation | None) -> str:
+def _ending(name: str, episode: Episode, evaluation: Evaluation | None, description: TaskDescription) -> str:
     if evaluation is None or not evaluation.episodes:
-        end = "ended by a failure" if failed(episode) else "ended by its time"
-        return f" ({end} after {length_of(episode)} steps)" if "terminated" in episode else ""
+        end = "a failure" if failed(episode) else "a success" if succeeded(episode) else "its time"
+        return f" (ended by {end} after {length_of(episode)} steps)" if "terminated" in episode else ""
     pick = min if name == "worst" else max
     summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
-    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by} after {summary.length} steps)"
+    good = ", a success," if summary.ended_by in description.success_causes else ""
+    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by}{good} after {summary.length} steps)"

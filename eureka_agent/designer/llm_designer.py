@@ -71,7 +71,7 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         siblings=request.siblings,
         number=request.number,
         angle=request.angle,
-        falls=bool(request.description.termination_causes),
+        falls=bool(request.description.failure_causes),
         codes={other.id: compact(other.source) for other in request.memory},
     )
     if known := _known_scores(request):

@@ -18,7 +18,11 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
-    ends = [f"{cause} ({condition})" if condition else cause for cause, condition in description.endings.items()]
+    good = description.success_causes
+    ends = [
+        f"{cause}{', a success' if cause in good else ''}{f' ({condition})' if condition else ''}"
+        for cause, condition in description.endings.items()
+    ]
     measured = description.measured
     rows = {
         "task": f"{description.task}: {description.sentence}",

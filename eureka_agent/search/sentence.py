@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, word_use
+from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, unused_numbers, word_use
 from eureka_agent.designer.offline.vocabulary import Intent, measured, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
+from eureka_agent.invocation import command
 from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
@@ -24,7 +25,15 @@ _QUOTED, _LISTED = 100, 12
 def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
     """Words to a person before anything is trained. `offline`: the offline designer, which reads word by word, writes the rewards."""
     compared = comparison(sentence, description)
-    told = [] if compared is None else [compared]
+    remarks = [
+        Notice(
+            text=f"{one_line(remark, 400)}. {command('envs --check PATH')} looks at all of it",
+            level="warning",
+            stays=True,
+        )
+        for remark in description.remarks
+    ]
+    told = remarks if compared is None else [*remarks, compared]
     if offline:
         told.append(words_used(sentence, description))
     return told
@@ -122,6 +131,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     """The sentence's words as the offline designer takes them; a warning where most of them mean nothing to it."""
     used = word_use(description, sentence)
     unused = [word for word in content_words(sentence) if word not in used and not is_name(word, description)]
+    numbers = unused_numbers(description, sentence)
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
@@ -130,7 +140,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     else:
         uses = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items()) or "nothing"
         text = f"the offline designer uses of the sentence: {uses}" + (
-            f"; not used: {_listed(unused)}" if unused else ""
+            f"; not used: {_listed([*unused, *numbers])}" if unused or numbers else ""
         )
     if used and len(unused) <= len(used):
         return Notice(text=text, stays=True)

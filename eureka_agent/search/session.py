@@ -16,6 +16,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
+from eureka_agent.llm.text import one_line
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.events import (
     AttemptEnded,
@@ -147,13 +148,24 @@ async def resume(folder: Path, observer: Observer, changes: Mapping[str, Any] | 
             dry_runner = await _dry_runner(stack, wall, run.settings, scratch, run.written_fitness)
             if dry_runner.description.fingerprint != run.description.fingerprint:
                 raise EnvironmentLoadError(
-                    f"the environment {run.description.environment!r} has changed since the run {run.name!r} began",
+                    f"the environment {run.description.environment!r} has changed since the run {run.name!r} began{_changed(run.description, dry_runner.description)}",
                     "its old and new attempts could not be compared: bring the old files back, or start a new search",
                 )
             hardware = choose_hardware(run.settings.device, dry_runner.opened)
             hardware = await with_kernels(hardware, wall, run.settings, run.description, folder.parent, scratch)
             await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=True)
     return run
+
+
+def _changed(before: TaskDescription, now: TaskDescription) -> str:
+    """The files that are not as they were, in words; empty where nobody knows."""
+    if not (before.files and now.files):
+        return ""
+    names = sorted(name for name in {*before.files, *now.files} if before.files.get(name) != now.files.get(name))
+    shown = ", ".join(one_line(name, 100) for name in names[:5]) + (
+        f" and {len(names) - 5} more" if len(names) > 5 else ""
+    )
+    return f": {shown}" if names else ""
 
 
 async def _measure(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:

@@ -11,8 +11,10 @@ from typing import Literal
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.simulation import conformance_checks as checks
 from eureka_agent.simulation import conformance_devices as devices
+from eureka_agent.simulation import conformance_episodes as episodes
 from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation import conformance_source as source
 from eureka_agent.simulation import conformance_states as states
@@ -45,6 +47,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("finite under extreme actions", checks.extreme_actions),
     ("variable ranges", checks.value_ranges),
     ("same seed, same trajectory", checks.same_seed),
+    ("episodes begin anew", episodes.begun_anew),
     ("rows are independent", rows.row_independence),
     ("rows are taken up again", rows.restored_rows),
     ("state in tensors", states.state_in_tensors),
@@ -122,6 +125,8 @@ class _Checking:
         """Tasks whose fitness failed its check: others that call it would only say so again."""
         self._stuck = False
         """A check did not end: so would others not."""
+        self._raised: set[str] = set()
+        """What was raised so far. It comes from whatever steps the environment, and is told once."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
         """All results, each as soon as it is there."""
@@ -137,7 +142,7 @@ class _Checking:
                 yield from results
                 if self._stuck:
                     return
-                if not results[-1].passed:
+                if not results or not results[-1].passed:
                     continue
                 yield from self._run(name, _OF_AN_ENVIRONMENT, subject)
             known.append(subject.task.options)
@@ -206,7 +211,10 @@ class _Checking:
         except Nonconforming as finding:
             return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
         except EurekaError as error:
-            return [CheckResult(name, "error", expected, error.message, error.hint)]
+            hint = error.hint.replace(
+                f"correct the file; `{command('envs --check PATH')}` tests all of it", "correct the file"
+            )
+            return self._raising(name, expected, error.message, hint)
         except TimeLimitError as error:
             self._stuck = True
             actual = f"{self._place(error) or place_of_error(error)}it did not end within {error.seconds:g} s"
@@ -214,11 +222,7 @@ class _Checking:
                 CheckResult(name, "error", expected, actual, "look for a loop that never ends, or raise --time-limit")
             ]
         except (Exception, SystemExit) as error:  # noqa: BLE001  (one check on someone's code: whatever it raises is the result)
-            return [
-                CheckResult(
-                    name, "error", expected, f"{self._place(error)}{describe_error(error)}", "correct this line"
-                )
-            ]
+            return self._raising(name, expected, f"{self._place(error)}{describe_error(error)}", "correct this line")
         warnings = [
             CheckResult(name, "warning", each.expected, each.actual, each.hint)
             for each in found
@@ -226,6 +230,14 @@ class _Checking:
         ]
         notes = "; ".join(each for each in found if isinstance(each, Note))
         return warnings or [CheckResult(name, "ok", expected, notes or "as expected")]
+
+    def _raising(self, name: str, expected: str, message: str, hint: str) -> list[CheckResult]:
+        """The result of a check that raised; none where another one raised the same."""
+        self._failed = True
+        if message in self._raised:
+            return []
+        self._raised.add(message)
+        return [CheckResult(name, "error", expected, message, hint)]
 
     def _place(self, error: BaseException) -> str:
         return error_place(error, self._loaded.folder if self._loaded is not None else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -14,8 +15,8 @@ from torch import Tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
-from eureka_agent.simulation.vec_task import VecTask, undeclared_cause
-from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
+from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
 from eureka_agent.training.reward import RewardContractError, RewardFunction
@@ -25,6 +26,13 @@ RANDOM_STEPS = 120
 EXTREME_STEPS = 40
 COMPARED_STEPS = 30
 RANGE_TOLERANCE = 0.1
+LARGEST_STATE = 1e10
+"""From here on, as for MuJoCo (mjMAXVAL), a state is no longer physical."""
+BEYOND_RANGE = 1e6
+"""And from so many times the size of a declared range."""
+LONGEST = 500
+"""Steps in which a state can grow, at most."""
+_MADE_UP_ROWS = 512
 
 
 class Nonconforming(Exception):
@@ -76,9 +84,12 @@ class Subject:
             environment.close()
 
     def sound_steps(self) -> list[RecordedStep]:
-        """Steps before the first one in which a value is no number: a reward is not to blame for what it makes of that."""
+        """Steps before the first one in which a value is no number, or huge: a reward is not to blame for what it makes of that."""
         return list(
-            takewhile(lambda step: all(bool(value.isfinite().all()) for value in step.values.values()), self.steps())
+            takewhile(
+                lambda step: all(bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values()),
+                self.steps(),
+            )
         )
 
 
@@ -129,18 +140,19 @@ def time_limit(subject: Subject) -> None:
         raise Nonconforming(
             f"all {ROWS} rows terminated or truncated (not both) after {environment.max_episode_length} steps",
             f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination tells of failures alone",
+            "leave the time limit to the base class: compute_termination tells of what happened alone",
         )
 
 
 def finite_values(subject: Subject) -> None:
-    """Nothing turns NaN or infinite under random actions."""
-    for index, step in enumerate(subject.steps()):
+    """Nothing turns NaN, infinite or huge under random actions."""
+    count = max(RANDOM_STEPS, min(LONGEST, subject.loaded.environment_class.max_episode_length))
+    for index, step in enumerate(subject.steps(count)):
         _check_finite(subject, step, f"in step {index} of random actions")
 
 
 def extreme_actions(subject: Subject) -> None:
-    """Nothing turns NaN or infinite under the largest, the smallest, alternating and huge actions."""
+    """Nothing turns NaN, infinite or huge under the largest, the smallest, alternating and huge actions."""
     environment = subject.make()
     signs = torch.tensor([1.0, -1.0]).repeat(EXTREME_STEPS // 2).view(-1, 1, 1)
     ones = torch.ones(EXTREME_STEPS, ROWS, environment.num_actions)
@@ -158,7 +170,10 @@ def extreme_actions(subject: Subject) -> None:
 def value_ranges(subject: Subject) -> None:
     """No variable leaves its declared range by more than a tenth of it."""
     steps = subject.steps()
-    for variable in subject.loaded.environment_class.all_variables():
+    variables = subject.loaded.environment_class.all_variables()
+    if any(bool((step.values[each.name].abs() > _most(each)).any()) for step in steps for each in variables):
+        return  # an explosion of the physics, which another check tells of, and no range is wrong
+    for variable in variables:
         if variable.range is not None:
             low, high = variable.range
             slack = RANGE_TOLERANCE * (high - low)
@@ -189,6 +204,7 @@ def reset_state(subject: Subject) -> None:
         ("progress_buf", environment.progress_buf),
         ("actions", after["actions"]),
         ("terminated", after["terminated"]),
+        *([(SUCCEEDED, after[SUCCEEDED])] if environment.success_causes else []),
     ):
         if bool((value[asked] != 0).any()):
             raise Nonconforming(
@@ -227,6 +243,12 @@ def fitness(subject: Subject) -> None:
     function = subject.fitness()
     for step in subject.sound_steps():
         _check_tensor("fitness", function(step.values), (ROWS,), None)
+    if subject.task.fitness_reduction != "sum" and (value := constant_fitness(subject)) is not None:
+        raise Nonconforming(
+            "a fitness that depends on the state",
+            f"{value:.4g} in every step, and whatever its arguments are; with fitness_reduction {subject.task.fitness_reduction!r} every episode has it",
+            "compute it from its arguments",
+        )
 
 
 def human_reward(subject: Subject) -> None:
@@ -243,12 +265,35 @@ def sparse_reward(subject: Subject) -> None:
     for index, step in enumerate(subject.sound_steps()):
         total, expected = reward(step.values)[0], function(step.values)
         if not torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
+            value = constant_fitness(subject)
+            if value is not None:
+                raise Nonconforming(
+                    "a fitness that depends on the state",
+                    f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward is not",
+                    "compute the fitness from its arguments: it decides, and the sparse reward is to be the same",
+                )
             worst = int((total - expected).abs().argmax())
             raise Nonconforming(
                 f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row {worst}",
                 f"{float(total[worst]):.6g}",
                 "return the fitness's own value as the total",
             )
+
+
+def constant_fitness(subject: Subject) -> float | None:
+    """The fitness where it is the same for recorded values and for made-up ones, small and large; None where it is not."""
+    fitness = subject.fitness()
+    recorded = subject.sound_steps()
+    if not recorded:
+        return None
+    generator = torch.Generator().manual_seed(10)
+    shapes = {name: recorded[-1].values[name].shape[1:] for name in fitness.arguments}
+    made_up = [
+        {name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator) for name, shape in shapes.items()}
+        for scale in (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
+    ]
+    values = torch.cat([fitness(each) for each in (*made_up, *(step.values for step in recorded))])
+    return float(values[0]) if bool((values == values[0]).all()) else None
 
 
 def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardFunction | None:
@@ -314,17 +359,32 @@ def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtyp
 def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
     """With the step's own variables alone: what a `previous_` one is was looked at one step before."""
     values = {name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)}
+    declared = {variable.name: variable for variable in subject.loaded.environment_class.all_variables()}
     for name, value in {**values, OBSERVATIONS: step.observations}.items():
-        odd = ~torch.isfinite(value)
+        most = _most(declared[name]) if name in declared else LARGEST_STATE
+        odd = ~(value.abs() < most)
         if bool(odd.any()):
             first = odd.nonzero()[0].tolist()
             column = f", column {first[1]}," if len(first) > 1 else ""
             place = place_of_value(subject.loaded.environment_class, name, first[1] if len(first) > 1 else 0)
+            worst = float(value[tuple(first)])
+            if math.isfinite(worst):
+                raise Nonconforming(
+                    f"{name} below {most:.4g}",
+                    f"{place}{name}{column} is {worst:.4g} {when} (row {first[0]}): the physics explodes",
+                    "a smaller time step, smaller forces or gears, and more damping keep it stable; see what grows from step to step",
+                )
             raise Nonconforming(
                 f"{name} finite",
                 f"{place}{name}{column} is {_first_odd(value)} {when} (row {first[0]})",
                 "guard divisions, and limit velocities in the physics",
             )
+
+
+def _most(variable: Variable) -> float:
+    """Size from which on a variable's value is no longer physical."""
+    reach = max((abs(end) for end in variable.range), default=0.0) if variable.range is not None else 0.0
+    return min(LARGEST_STATE, BEYOND_RANGE * reach) if reach else LARGEST_STATE
 
 
 def _first_odd(value: Tensor) -> float:

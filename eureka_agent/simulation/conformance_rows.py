@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
+from torch import Tensor
 
 from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, NotApplicable, Subject
 from eureka_agent.simulation.rollouts import RecordedStep, random_actions, run
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
 _STEPS_BEFORE = 20
@@ -22,12 +27,11 @@ def row_independence(subject: Subject) -> None:
     actions = random_actions(ROWS, many.num_actions, COMPARED_STEPS, seed=3)
     pairs = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
     for index, (among, single) in enumerate(pairs):
-        difference = _first_difference(among, row, single, 0)
+        difference = first_difference(among, row, single, 0)
         if difference:
-            name, values = difference
             raise Nonconforming(
-                f"{name} of a row is the same alone and among {ROWS} rows",
-                f"{values} in step {index}",
+                f"{difference.name} of a row is the same alone and among {ROWS} rows",
+                difference.named(many).at(f"in step {index}").text(f"among {ROWS}", "alone"),
                 f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
 
@@ -47,11 +51,11 @@ def restored_rows(subject: Subject) -> None:
     second.load_row_state(put, first.row_state(taken))
     second.reset_rows(torch.tensor([0, 5]))
     for row, place in zip(taken.tolist(), put.tolist(), strict=True):
-        seen, now = first.obs_buf[row], second.obs_buf[place]
-        if not torch.allclose(seen, now, rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE):
+        changed = _first_column(OBSERVATIONS, first.obs_buf[row], second.obs_buf[place])
+        if changed is not None:
             raise Nonconforming(
                 "observations of a row stay as they are after load_row_state, when other rows are reset",
-                f"{seen.tolist()!r} against {now.tolist()!r}",
+                changed.named(first).text("before", "after"),
                 "add the tensors that hold the rest of the state to row_tensors, and let reset_idx change the rows of env_ids alone",
             )
     actions = random_actions(ROWS, first.num_actions, COMPARED_STEPS, seed=6)
@@ -59,21 +63,62 @@ def restored_rows(subject: Subject) -> None:
     moved[:, put] = actions[:, taken]
     for index, (one, other) in enumerate(zip(run(first, actions), run(second, moved), strict=True)):
         for row, place in zip(taken.tolist(), put.tolist(), strict=True):
-            difference = _first_difference(one, row, other, place)
+            difference = first_difference(one, row, other, place)
             if difference:
-                name, values = difference
                 raise Nonconforming(
-                    f"{name} of a row goes on as it was after row_state and load_row_state",
-                    f"{values} {index + 1} steps later",
+                    f"{difference.name} of a row goes on as it was after row_state and load_row_state",
+                    difference.named(first).at(f"{index + 1} steps later").text("where it was", "where it was loaded"),
                     "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in the class",
                 )
 
 
-def _first_difference(one: RecordedStep, row: int, other: RecordedStep, place: int) -> tuple[str, str] | None:
-    """Name and values of what differs between a row of one step and a row of another."""
-    pairs = [("observations", one.observations, other.observations)]
-    pairs += [(name, value, other.values[name]) for name, value in one.values.items()]
-    for name, mine, theirs in pairs:
-        if not torch.allclose(mine[row], theirs[place], rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE):
-            return name, f"{mine[row].tolist()!r} against {theirs[place].tolist()!r}"
+@dataclass(frozen=True)
+class Difference:
+    """The first number that differs between two rows that should be alike."""
+
+    name: str
+    """A variable, or `OBSERVATIONS`."""
+    column: int | None
+    one: float
+    other: float
+    channel: str = ""
+    when: str = ""
+
+    def named(self, environment: VecTask) -> Difference:
+        """With the name of its observation's channel, where the class gives one."""
+        if self.name != OBSERVATIONS or self.column is None:
+            return self
+        names = [
+            f"{channel.name}{f'[{index}]' if channel.size > 1 else ''}"
+            for channel in environment.observation_channels
+            for index in range(channel.size)
+        ]
+        return replace(self, channel=f" ({names[self.column]})" if self.column < len(names) else "")
+
+    def at(self, when: str) -> Difference:
+        """With the moment, in words."""
+        return replace(self, when=f" {when}")
+
+    def text(self, first: str, second: str) -> str:
+        """Both values, each with its place in words."""
+        column = "" if self.column is None else f", column {self.column}{self.channel},"
+        return f"{self.name}{column} is {self.one:.7g} {first} and {self.other:.7g} {second}{self.when}"
+
+
+def first_difference(one: RecordedStep, row: int, other: RecordedStep, place: int) -> Difference | None:
+    """The first number that differs between a row of one step and a row of another; variables before observations, which are made of them."""
+    pairs = [(name, value, other.values[name]) for name, value in one.values.items()]
+    for name, mine, theirs in [*pairs, (OBSERVATIONS, one.observations, other.observations)]:
+        found = _first_column(name, mine[row], theirs[place])
+        if found is not None:
+            return found
     return None
+
+
+def _first_column(name: str, one: Tensor, other: Tensor) -> Difference | None:
+    apart = ~torch.isclose(one.float(), other.float(), rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE, equal_nan=True)
+    if not bool(apart.any()):
+        return None
+    column = int(apart.flatten().nonzero()[0])
+    numbers = float(one.flatten()[column]), float(other.flatten()[column])
+    return Difference(name, column if one.dim() else None, *numbers)

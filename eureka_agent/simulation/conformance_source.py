@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
 from eureka_agent.simulation.conformance_checks import Nonconforming, Remark, Subject
-from eureka_agent.simulation.user_modules import place_of_function
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.environment_faults import own_classes
-
-_CALLED_FROM_OUTSIDE = frozenset(
-    (
-        "advance",
-        "create",
-        "all_variables",
-        "read_variables",
-        "reset",
-        "reset_done",
-        "reset_rows",
-        "reset_masked",
-        "step",
-    )
-)
-"""Of a base class's methods those that others call; the rest is there to be overridden."""
-_SIMILAR = 0.84
-"""Of names from here on (`difflib`), one is taken for the other, misspelt."""
+from eureka_agent.simulation.hooks import misspelt
 
 
 def hooks(subject: Subject) -> None:
     """Every method and class attribute that is named almost as one that a subclass may write has that name."""
-    cls = subject.loaded.environment_class
-    own = own_classes(cls)
-    bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
-    written = {name: value for each in reversed(own) for name, value in vars(each).items() if name[0] != "_"}
-    read = {name for each in own for name in _read_names(each)}
-    for is_method in (True, False):
-        known = {name for base in bases for name in _to_be_written(base, is_method)}
-        for name, value in written.items():
-            if inspect.isfunction(value) != is_method or name in known | read:
-                continue
-            close = difflib.get_close_matches(name, known - set(written), n=1, cutoff=_SIMILAR)
-            if close:
-                place = place_of_function(value) if is_method else ""
-                raise Nonconforming(
-                    f"{close[0]}, as the base class calls it",
-                    f"{place}{cls.__name__} has {name!r}, which overrides nothing and which nothing reads",
-                    f"rename it to {close[0]!r}, or to something less alike",
-                )
+    for place, text, meant in misspelt(subject.loaded.environment_class):
+        raise Nonconforming(
+            f"{meant}, as the base class calls it",
+            f"{place}{text}",
+            f"rename it to {meant!r}, or to something less alike",
+        )
 
 
 def baselines(subject: Subject) -> Iterator[Remark]:
@@ -105,25 +73,3 @@ def _line_of_numpy(source: str, known: set[str]) -> int | None:
         if isinstance(node, ast.Name) and node.id in known:
             return node.lineno
     return None
-
-
-def _to_be_written(base: type, is_method: bool) -> set[str]:
-    """Names of a base class's methods that others are to override, or of its class attributes."""
-    found = {name for name, value in vars(base).items() if inspect.isfunction(value) == is_method}
-    found |= set() if is_method else set(inspect.get_annotations(base))
-    return {name for name in found if name[0] != "_"} - _CALLED_FROM_OUTSIDE
-
-
-def _read_names(cls: type) -> set[str]:
-    """Names that its methods read as an attribute of anything."""
-    return {
-        node.attr for node in ast.walk(_tree(cls)) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
-
-
-def _tree(cls: type) -> ast.AST:
-    """Its source, parsed; nothing where there is none."""
-    try:
-        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError):
-        return ast.Module(body=[], type_ignores=[])

@@ -6,13 +6,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 import mujoco
-import torch
 from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.conformance_checks import Nonconforming, NotApplicable, Note, Remark, Subject
+from eureka_agent.simulation.conformance_checks import (
+    Nonconforming,
+    NotApplicable,
+    Note,
+    Remark,
+    Subject,
+    constant_fitness,
+)
 from eureka_agent.simulation.conformance_states import Seen
-from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, substeps
+from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Result, Reward, RewardFunction
@@ -22,7 +28,9 @@ _JOB = "check"
 _LEAST_ITERATIONS = 2
 _MOST_ENV_STEPS = 50_000
 _MANY_SUBSTEPS = 10
-_MADE_UP_ROWS = 512
+_TOO_MANY_SUBSTEPS = 40
+_MUCH_MEMORY = 4_000_000
+"""Bytes."""
 
 
 class _FitnessAsReward:
@@ -91,11 +99,10 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
         return
     value, where = float(seen.low["fitness"]), f"in all {seen.steps:,} steps of random and trained actions"
-    if (value and seen.ended) or (
-        not value and seen.trained_fitness
-    ):  # it is how long an episode lasts, or was reached
+    lasts = value and seen.ended and subject.task.fitness_reduction == "sum"
+    if lasts or (not value and seen.trained_fitness):  # it is how long an episode lasts, or was reached
         return
-    if _ignores_its_arguments(subject):
+    if constant_fitness(subject) is not None:
         raise Nonconforming(
             "a fitness that depends on the state",
             f"{value:.4g} {where}, and whatever its arguments are",
@@ -108,8 +115,8 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     )
 
 
-def mujoco_speed(subject: Subject) -> Iterator[Note]:
-    """The model's integrator and timestep leave time to train."""
+def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
+    """The model's integrator, timestep and memory leave time and room to train."""
     cls = subject.loaded.environment_class
     if not issubclass(cls, MujocoTask):
         raise NotApplicable
@@ -117,12 +124,31 @@ def mujoco_speed(subject: Subject) -> Iterator[Note]:
     integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
     count = substeps(cls, model)
     text = f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a control step of {cls.control_dt:g} s"
-    slow = integrator == "RK4" or count > _MANY_SUBSTEPS
+    faster = integrator != "IMPLICITFAST"
     more = (
-        '; integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a stock walker ran '
+        'integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a stock walker ran '
         "5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
     )
-    yield Note(text + more * slow)
+    if count > _TOO_MANY_SUBSTEPS:
+        longer = cls.control_dt / _MANY_SUBSTEPS
+        hint = f'timestep="{longer:.3g}" takes {_MANY_SUBSTEPS} physics steps, a training {count / _MANY_SUBSTEPS:.0f} times fewer'
+        yield Remark(
+            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step", text, f"{hint}; {more}" if faster else hint
+        )
+    else:
+        slow = faster and (integrator == "RK4" or count > _MANY_SUBSTEPS)
+        yield Note(f"{text}; {more}" if slow else text)
+    if model.narena >= _MUCH_MEMORY and _leaves_memory_open(cls):
+        yield Remark(
+            "a <size memory> in the MJCF",
+            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of which a worker has hundreds",
+            'write <size memory="256K"/>, with room for the contacts that you expect',
+        )
+
+
+def _leaves_memory_open(cls: type[MujocoTask]) -> bool:
+    """True where the MJCF does not say how much memory a simulation has."""
+    return int(mujoco.MjSpec.from_file(str(model_path(cls))).memory) < 0
 
 
 def episode(subject: Subject) -> Iterator[Remark | Note]:
@@ -173,23 +199,6 @@ def _note_steps(environment: VecTask, seen: Seen) -> None:
         return transition
 
     environment.advance = noted  # type: ignore[method-assign]
-
-
-def _ignores_its_arguments(subject: Subject) -> bool:
-    """True where the fitness is the same for made-up values, small and large, as well."""
-    fitness = subject.fitness()
-    recorded = subject.steps(2)[-1].values
-    generator = torch.Generator().manual_seed(10)
-    values = [
-        fitness(
-            {
-                name: scale * torch.randn(_MADE_UP_ROWS, *recorded[name].shape[1:], generator=generator)
-                for name in fitness.arguments
-            }
-        )
-        for scale in (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
-    ]
-    return bool((torch.cat(values) == values[0][0]).all())
 
 
 def _rounded(number: float) -> str:

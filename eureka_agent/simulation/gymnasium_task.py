@@ -151,7 +151,10 @@ class GymnasiumTask(VecTask):
     def all_variables(cls) -> tuple[Variable, ...]:
         """With `terminated` as Gymnasium has it: an end, whichever."""
         found = super().all_variables()
-        return tuple(replace(each, doc=cls._ends_doc) if each.name == "terminated" else each for each in found)
+        return tuple(
+            replace(each, doc=cls._ends_doc) if each.name == "terminated" and not cls.success_causes else each
+            for each in found
+        )
 
     @classmethod
     def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:

@@ -7,9 +7,10 @@ import hashlib
 import inspect
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Literal, get_args
 
@@ -17,7 +18,15 @@ import torch
 
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import ChannelSpec, ConstantSpec, TaskDescription, VariableSpec, WrittenFitness
+from eureka_agent.records import (
+    MOST_CHARACTERS,
+    MOST_FILES,
+    ChannelSpec,
+    ConstantSpec,
+    TaskDescription,
+    VariableSpec,
+    WrittenFitness,
+)
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.catalogue import (
@@ -27,8 +36,9 @@ from eureka_agent.simulation.catalogue import (
     further_paragraphs,
     task_files,
 )
+from eureka_agent.simulation.hooks import misspelt
 from eureka_agent.simulation.user_modules import import_file, import_folder, place_of_function, user_code
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 GYMNASIUM_PREFIX = "gymnasium:"
@@ -36,7 +46,8 @@ GYMNASIUM_PREFIX = "gymnasium:"
 _WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
 _SIZES_OF_MADE = {"MAX_EPISODE_LENGTH": "max_episode_length", "CONTROL_DT": "control_dt"}
 """Names in an env.py with `make`, and the class attributes that they are."""
-_NAMES = ("termination_causes", "device_types", "gpu_modules")
+_IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
+_NAMES = ("termination_causes", "success_causes", "device_types", "gpu_modules")
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ def load_environment(reference: str) -> LoadedEnvironment:
     tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
     return LoadedEnvironment(
-        reference, folder.name, folder, environment_class, tasks, _folder_fingerprint(folder), rewards
+        reference, folder.name, folder, environment_class, tasks, _fingerprint(_folder_files(folder)), rewards
     )
 
 
@@ -123,6 +134,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
     bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
+    files = _files_that_count(loaded, name)
     overrides = parse_settings(TrainingSettings, task.training.overrides, f"the training budget of task {name!r}")
     return TaskDescription(
         environment=loaded.reference,
@@ -148,12 +160,17 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         max_episode_length=cls.max_episode_length,
         termination_causes=cls.termination_causes,
         termination_conditions=dict(cls.termination_conditions),
+        success_causes=tuple(cls.success_causes),
         env_steps=task.training.env_steps,
         num_envs=task.training.num_envs,
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
-        fingerprint=loaded.fingerprint,
+        fingerprint=_task_fingerprint(loaded, files),
+        files={name: _fingerprint({name: path})[:16] for name, path in files.items()}
+        if len(files) <= MOST_FILES
+        else {},
+        remarks=tuple(f"{place}{text}"[:MOST_CHARACTERS] for place, text, _ in misspelt(cls)),
         restorable=loaded.environment_class.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
@@ -272,7 +289,13 @@ def _check_class(cls: type[VecTask]) -> None:
             f"{cls.__name__}.termination_causes is empty, expected one name at least",
             "leave it out where nothing ends an episode early",
         )
-    seen = {"actions", "terminated"}
+    for cause in cls.success_causes:
+        if cause not in cls.termination_causes:
+            raise EnvironmentLoadError(
+                f"{cls.__name__}.success_causes has {cause!r}, which is none of its termination_causes {cls.termination_causes!r}",
+                f"name it in both; {did_you_mean(cause, cls.termination_causes)}",
+            )
+    seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
         if not isinstance(variable, Variable):
             raise EnvironmentLoadError(
@@ -281,7 +304,7 @@ def _check_class(cls: type[VecTask]) -> None:
         if variable.name in seen:
             raise EnvironmentLoadError(
                 f"{cls.__name__} has two variables named {variable.name!r}",
-                "rename one; `actions` and `terminated` always exist",
+                "rename one; `actions` and `terminated` always exist, and `succeeded` with success_causes",
             )
         if not isinstance(variable.shape, tuple) or not all(
             isinstance(size, int) and size > 0 for size in variable.shape
@@ -376,16 +399,51 @@ def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Ta
     return tasks
 
 
-def _folder_fingerprint(folder: Path) -> str:
-    """Over the relative names and contents of all files but caches and hidden ones."""
-    digest = hashlib.sha256()
+def _folder_files(folder: Path) -> dict[str, Path]:
+    """All files but caches and hidden ones, by relative name."""
+    found = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and not any(part.startswith(".") for part in parts):
-            content = path.read_bytes()
-            digest.update(f"{'/'.join(parts)}\0{len(content)}\0".encode())
-            digest.update(content)
+            found["/".join(parts)] = path
+    return found
+
+
+def _files_that_count(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
+    """Those of the folder that results of the task `name` may depend on: without other tasks that nothing of it imports, and their rewards."""
+    if loaded.folder is None:
+        return {}
+    files, task = _folder_files(loaded.folder), loaded.tasks[name]
+    own = {task.human_reward, task.sparse_reward}
+    rewards = {str(PurePosixPath(reward).parent) for reward in own}
+    tasks = {f"tasks/{path.name}": path.stem for path in (loaded.folder / "tasks").glob("*.py")}
+    code = [path for key, path in files.items() if path.suffix == ".py" and (key not in tasks or tasks[key] == name)]
+    imports = [line for path in code for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))]
+    needed = {name, "__init__", *(word for line in imports for word in re.findall(r"\w+", line))}
+    return {
+        key: path
+        for key, path in files.items()
+        if tasks.get(key, name) in needed
+        and not (path.suffix == ".py" and str(PurePosixPath(key).parent) in rewards and key not in own)
+    }
+
+
+def _fingerprint(files: Mapping[str, Path]) -> str:
+    """SHA-256 over names and contents."""
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
     return digest.hexdigest()
+
+
+def _task_fingerprint(loaded: LoadedEnvironment, files: Mapping[str, Path]) -> str:
+    """`loaded.fingerprint` of these files alone, and of the written fitness where there is one."""
+    if not files:
+        return loaded.fingerprint
+    _, plus, written = loaded.fingerprint.partition("+")
+    return f"{_fingerprint(files)}{plus}{written}"
 
 
 # ── gymnasium:<id> ──────────────────────────────────────────────────────────────────────────────────────────────────

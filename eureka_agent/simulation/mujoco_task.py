@@ -176,16 +176,7 @@ class MujocoTask(VecTask):
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
     """The class's MJCF, compiled. Raises EnvironmentLoadError."""
-    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
-    if owner is None:
-        raise EnvironmentLoadError(
-            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
-        )
-    path = Path(inspect.getfile(owner)).parent / task.model_file
-    if not path.is_file():
-        raise EnvironmentLoadError(
-            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"
-        )
+    path = model_path(task)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
@@ -196,6 +187,21 @@ def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
             f"set num_actions = {model.nu}",
         )
     return model
+
+
+def model_path(task: type[MujocoTask]) -> Path:
+    """File of the class's MJCF. Raises EnvironmentLoadError."""
+    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
+    if owner is None:
+        raise EnvironmentLoadError(
+            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
+        )
+    path = Path(inspect.getfile(owner)).parent / task.model_file
+    if not path.is_file():
+        raise EnvironmentLoadError(
+            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"
+        )
+    return path
 
 
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:

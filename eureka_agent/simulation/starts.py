@@ -11,14 +11,14 @@ import torch
 from eureka_agent.records import MOST_CHARACTERS, MOST_COLUMNS, MOST_MEASURED, ColumnRange, Measurements
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import user_code
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
 from eureka_agent.task import Task
 
 ROWS = 8
 RESETS = 32
 """Of all rows: `ROWS * RESETS` start states are looked at, of an environment that is slow to reset fewer."""
 RESET_SECONDS = 5.0
-_ALWAYS_ZERO = ("actions", "terminated")
+_ALWAYS_ZERO = ("actions", "terminated", SUCCEEDED)
 _SEED = 0
 
 

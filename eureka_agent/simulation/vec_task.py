@@ -6,22 +6,26 @@ A subclass simulates `num_envs` copies of one environment in tensors whose first
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.random import RowRandom
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
+_PACKAGE = __name__.partition(".")[0]
 TIME_OUT = "time_out"
 """Name under which a truncation is counted among the termination causes."""
+SUCCEEDED = "succeeded"
+"""The variable that tells of an end by success, of environments that have such an end."""
 
 
 def padded(rows: int, multiple: int) -> int:
@@ -31,12 +35,35 @@ def padded(rows: int, multiple: int) -> int:
 
 def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLoadError:
     """The error for causes of which one is not declared."""
-    declared = cls.termination_causes
-    unknown = next(cause for cause in causes if cause not in declared)
+    declared = tuple(cls.termination_causes)
+    unknown = next(str(cause) for cause in causes if cause not in declared)
+    # the program's own compute_termination has no line that anyone could mend: then it is the class
+    hooks = {"compute_termination": cls.compute_termination, "compute_failures": getattr(cls, "compute_failures", None)}
+    own = {
+        name: hook
+        for name, hook in hooks.items()
+        if hook is not None and hook.__module__.partition(".")[0] != _PACKAGE and repr(unknown)[1:-1] in _source(hook)
+    }
+    name, place = next(iter(own.items()), (cls.__name__, cls))
+    what = f"{name} gave the cause {unknown!r}" if own else f"{name} ends episodes by {unknown!r}"
+    near = difflib.get_close_matches(unknown, declared, n=1)
     return EnvironmentLoadError(
-        f"{place_of_function(cls.compute_termination)}compute_termination gave the cause {unknown!r}, which is not in termination_causes {declared!r}",
-        f"name every cause in the class's termination_causes; {did_you_mean(str(unknown), declared)}",
+        f"{place_of_function(place)}{what}, which is not in termination_causes {declared!r}",
+        f"write `termination_causes = {(*declared, unknown)!r}` in the class {cls.__name__}"
+        + (f", or correct the cause: did you mean {near[0]!r}?" if near else ""),
     )
+
+
+def _source(function: Callable[..., object]) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+
+
+def _any(rows: Sequence[Tensor]) -> Tensor:
+    """Rows in which one of several bool tensors is true."""
+    return torch.stack(list(rows)).any(dim=0) if len(rows) > 1 else rows[0]
 
 
 class Variables(Mapping[str, Tensor]):
@@ -78,7 +105,7 @@ class VecTask(ABC):
     """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and out."""
 
     variables: ClassVar[tuple[Variable, ...]] = ()
-    """What a reward may read, beside `actions` and `terminated`, which every environment has."""
+    """What a reward may read, beside `actions` and `terminated`, which every environment has, and `succeeded`, which one with `success_causes` has."""
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
@@ -99,6 +126,8 @@ class VecTask(ABC):
     """Source of its random numbers, in the words of a hint."""
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
     """Names that `compute_termination` may give, for reports."""
+    success_causes: ClassVar[tuple[str, ...]] = ()
+    """Those of `termination_causes` that are successes; the others are failures."""
     termination_conditions: Mapping[str, str] = {}
     """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below 0.3 m"}`. An instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()
@@ -124,6 +153,8 @@ class VecTask(ABC):
         self.progress_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self.actions = torch.zeros(num_envs, self.num_actions, device=self.device)
         self.terminated_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+        if self.success_causes:
+            self.succeeded_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         self.resets_by_mask = self.device.type != "cpu" and self.restorable
         """Whether `reset_done` leaves it to the device which rows those are, in place of asking it. Costs more than an answer does on a CPU."""
         self.active_rows = num_envs
@@ -209,7 +240,18 @@ class VecTask(ABC):
             "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
             (0.0, 1.0),
         )
-        return (actions, terminated, *cls.variables)
+        if not cls.success_causes:
+            return (actions, terminated, *cls.variables)
+        good = " or ".join(cls.success_causes)
+        bad = " or ".join(cause for cause in cls.termination_causes if cause not in cls.success_causes)
+        failure = f"1 where the episode ends here by failure ({bad or 'none can'}), else 0 (an end by {good} is a success, a time-out neither)"
+        success = f"1 where the episode ends here by success ({good}), else 0"
+        return (
+            actions,
+            replace(terminated, doc=failure),
+            Variable(SUCCEEDED, (), "1", "-", success, (0.0, 1.0)),
+            *cls.variables,
+        )
 
     def advance(self, actions: Tensor) -> Transition:
         """One control step of all rows, without resetting any. `actions`: shape (num_envs, num_actions), clipped here."""
@@ -221,7 +263,9 @@ class VecTask(ABC):
         causes = ended if isinstance(ended, dict) else {self.termination_causes[0]: ended}
         if not causes.keys() <= set(self.termination_causes):
             raise undeclared_cause(type(self), causes)
-        terminated = torch.stack(list(causes.values())).any(dim=0) if len(causes) > 1 else next(iter(causes.values()))
+        terminated = _any(list(causes.values()))
+        if self.success_causes:
+            causes = self._tell_successes(causes)
         truncated = self.compute_truncation() & ~terminated
         self.terminated_buf = terminated
         self.reset_buf = terminated | truncated
@@ -229,8 +273,22 @@ class VecTask(ABC):
         return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
 
     def read_variables(self) -> Mapping[str, Tensor]:
-        """All variables of the current state, with `actions` and `terminated`. Live views, to be read before the next step or reset."""
-        return Variables({"actions": self.actions, "terminated": self.terminated_buf.float, **self.compute_variables()})
+        """All variables of the current state, with those that every environment has. Live views, to be read before the next step or reset."""
+        ends: dict[str, Callable[[], Tensor]] = {"terminated": self.terminated_buf.float}
+        if self.success_causes:
+            ends = {
+                "terminated": lambda: (self.terminated_buf & ~self.succeeded_buf).float(),
+                SUCCEEDED: self.succeeded_buf.float,
+            }
+        return Variables({"actions": self.actions, **ends, **self.compute_variables()})
+
+    def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Note the rows that end by success alone, and return the causes with the failures first: a row that has both has failed."""
+        failures = {name: rows for name, rows in causes.items() if name not in self.success_causes}
+        successes = {name: rows for name, rows in causes.items() if name in self.success_causes}
+        nowhere = torch.zeros_like(next(iter(causes.values())), dtype=torch.bool)
+        self.succeeded_buf = _any([nowhere, *successes.values()]) & ~_any([nowhere, *failures.values()])
+        return {**failures, **successes}
 
     def reset_done(self) -> Tensor:
         """Reset the rows whose episode ended in the last `advance` and return all observations."""
@@ -246,6 +304,8 @@ class VecTask(ABC):
         """Start a new episode in the rows `env_ids` (int64) and refresh the observations."""
         for buffer in (self.actions, self.terminated_buf, self.progress_buf, self.reset_buf):
             buffer.index_fill_(0, env_ids, 0)
+        if self.success_causes:
+            self.succeeded_buf.index_fill_(0, env_ids, 0)
         self.reset_idx(env_ids)
         self.compute_observations()
 

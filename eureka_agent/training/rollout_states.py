@@ -83,7 +83,10 @@ def _when(rollout: Rollout, slot: int, place: _Place) -> str:
     ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, place.row]
     step = math.floor(place.time)
     ends = ended[: max(0, step)].nonzero().flatten().tolist()
+    begun = int(rollout.progress[slot, place.row])
+    if step < 0 and begun:  # a training spreads the ends of its first episodes over time
+        return f"right after a reset, with progress_buf set to {begun}, as in a training's first episodes,"
     if step < place.time and (step < 0 or bool(ended[step])):
         return "right after a reset"
-    count = step - ends[-1] if ends else int(rollout.progress[slot, place.row]) + step + 1
+    count = step - ends[-1] if ends else begun + step + 1
     return f"in step {count} of an episode"

@@ -243,7 +243,7 @@ def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]
     # products, gates and the like do not add up, as they should not: weights that were left out do
     weights = torch.linalg.lstsq(terms.T, total.double().unsqueeze(1)).solution.squeeze(1)
     if not bool(((weights @ terms - total).abs() <= tolerance).all()):
-        return []
+        return [] if _is_of(total.double(), terms, tolerance) else [_left_out(total, terms.sum(dim=0))]
     found = ", ".join(f"{name!r} × {weight:.3g}" for name, weight in zip(components, weights.tolist(), strict=True))
     return [
         _finding(
@@ -253,6 +253,30 @@ def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]
             severity="warning",
         )
     ]
+
+
+def _is_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:
+    """True where the total is made of the components and products of them, whatever their weights: of no term that is in none."""
+    pairs = [terms[one] * terms[two] for one in range(len(terms)) for two in range(one)]
+    features = torch.stack([*terms, *pairs, terms.prod(dim=0)])
+    if 2 * len(features) > len(total):  # as many weights as rows fit anything
+        return True
+    # of one size, so that none is lost beside another
+    features = features / features.abs().amax(dim=1, keepdim=True).clamp(min=1e-12)
+    weights = torch.linalg.lstsq(features.T, total.unsqueeze(1), driver="gelsd").solution.squeeze(1)
+    return bool(((weights @ features - total).abs() <= tolerance).all())
+
+
+def _left_out(total: Tensor, terms: Tensor) -> Finding:
+    """The warning of a term that enters the total and stands in no component."""
+    apart = (total - terms).abs()
+    row = int(apart.argmax())
+    return _finding(
+        "D315",
+        f"the components do not add up to the total: a recorded state has {total[row].item():.4g}, and its components {terms[row].item():.4g} together",
+        "return every term of the total as a component, with its weight",
+        severity="warning",
+    )
 
 
 def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:

@@ -120,6 +120,15 @@ def test_early_ends_name_the_most_common_cause(description: TaskDescription) -> 
     )
 
 
+def test_a_success_is_no_early_end(description: TaskDescription) -> None:
+    landing = description.model_copy(update={"termination_causes": ("fell", "landed"), "success_causes": ("landed",)})
+    curve = points(terminations={"landed": 8, "fell": 2}, episodes=10, episode_length=50.0)
+    assert findings.early_termination(evidence(landing, curve=curve)) == []
+    curve = points(terminations={"landed": 4, "fell": 6}, episodes=10, episode_length=50.0)
+    (finding,) = findings.early_termination(evidence(landing, curve=curve))
+    assert (finding.cause, finding.value) == ("fell", pytest.approx(0.6))
+
+
 @pytest.mark.parametrize(
     ("ends", "length"),
     [

@@ -343,3 +343,21 @@ def test_the_record_of_a_proposal_can_be_read(arm: TaskDescription) -> None:
     assert first.source in first.reply
     assert first.cost.money == 0
     assert first.designer == "offline"
+
+
+def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> None:
+    succeeded = variable(
+        "succeeded", (), "1", "-", "1 where the episode ends here by success (landed), else 0", (0.0, 1.0)
+    )
+    causes = {"termination_causes": ("crashed", "landed"), "success_causes": ("landed",)}
+    landing = lander.model_copy(update={**causes, "variables": (*lander.variables, succeeded)})
+    proposals = generation(landing, 8)
+    for proposal in proposals:
+        assert "succeeded" in parameter_names(proposal.source)
+        assert '"alive"' not in proposal.source  # it would make floating worth more than landing
+    charged = [proposal for proposal in proposals if '"failure"' in proposal.source]
+    assert charged
+    assert all("an end by crashed forfeits" in proposal.reasoning for proposal in charged)
+    for proposal in proposals:
+        _, parts = evaluate(proposal.source, landing, {"succeeded": torch.tensor([0.0, 1.0])})
+        assert float(parts["success"][1] - parts["success"][0]) > 20.0

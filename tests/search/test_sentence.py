@@ -152,7 +152,7 @@ def test_a_sentence_that_it_cannot_read_leaves_the_task_alone(sentence: str) -> 
 
 def test_counted_things_are_words_and_quantities_are_not() -> None:
     text = words_used("run forward at 2 m/s for 3 laps", built_in("ant/run")).text
-    assert text.endswith("'run' 'forward' → forward_speed; not used: 'laps'")
+    assert text.endswith("'run' 'forward' → forward_speed; not used: 'laps' '3'")
 
 
 def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
@@ -208,3 +208,25 @@ def test_it_stands_above_the_live_view_in_full() -> None:
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", out.getvalue())
     # each word whole, in order and once: the view itself cuts a notice off at the width of 40
     assert note.text in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reference", "unused"),
+    [
+        ("hover 5 m away from the walls", "quadcopter/hover", "'5 m'"),
+        ("run forward 2 times", "ant/run", "'2'"),
+        ("run at 2 m/s", "hopper/run", ""),
+    ],
+)
+def test_numbers_that_no_term_has_are_among_the_words_not_used(sentence: str, reference: str, unused: str) -> None:
+    _, _, said = words_used(sentence, built_in(reference)).text.partition("not used: ")
+    assert said.split(".")[0].endswith(unused)
+    assert bool(re.search(r"\d", said.split(". A language")[0])) == bool(unused)
+
+
+def test_what_the_source_alone_shows_is_told_before_anything_is_trained() -> None:
+    described = built_in("cartpole/balance").model_copy(update={"remarks": ("env.py, line 7: Cart has 'reset_ids'",)})
+    found = notices(described.sentence, described, offline=False)
+    assert [(each.level, each.text.partition(". ")[0]) for each in found] == [
+        ("warning", "env.py, line 7: Cart has 'reset_ids'")
+    ]

@@ -63,6 +63,29 @@ FOUND = {
         (("hit_the_roof", "unstable_physics"), ("self.height > 5.0", "self.height > 0.9")),
         ("stable physics", "warning", "the episodes end by 'unstable_physics'"),
     ),
+    "a velocity that is not reset": (
+        ((RESET, ""),),
+        ("episodes begin anew", "error", "self.velocity starts at "),
+    ),
+    "a timer that is not reset, and that these episodes never start": (
+        (
+            (MADE, f"{MADE}        self.waited = torch.zeros(num_envs)\n"),
+            (PHYSICS, f"{PHYSICS}        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n"),
+            ('"height": self.height,', '"height": self.height + self.waited,'),
+        ),
+        ("episodes begin anew", "error", "what an episode leaves in self.waited is there in the next: height is "),
+    ),
+    "physics that explode": (
+        (
+            (PHYSICS, f"{PHYSICS}        self.velocity = 2.0 * self.velocity\n"),
+            ("self.height > 5.0", "self.height > 1e30"),
+        ),
+        ("finite under random actions", "error", "the physics explodes"),
+    ),
+    "a range that the physics leaves by far": (
+        (('"height of the lift"', '"height of the lift", (0.0, 1e-7)'),),
+        ("finite under random actions", "error", "the physics explodes"),
+    ),
     "a state that only a training reaches": (  # it has more rows than the checks before it
         ((PHYSICS, f"{PHYSICS}        self.height[10:] = torch.nan\n"),),
         ("a brief training", "error", "the variable 'height' is nan in step"),
@@ -109,6 +132,38 @@ def test_a_fitness_that_is_always_the_same_is_found(tmp_path: Path, fitness: str
     assert list(found) == ["fitness tells apart"]
     assert found["fitness tells apart"].severity == severity
     assert found["fitness tells apart"].actual.startswith(actual)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "sparse"),
+    [("last", "height"), ("sum", "height"), *((each, "0.0 * height + 3.0") for each in ("last", "mean", "max"))],
+)
+def test_a_constant_fitness_is_blamed_whatever_the_sparse_reward_is(
+    tmp_path: Path, reduction: str, sparse: str
+) -> None:
+    task = TASK.replace("return height", "return 0.0 * height + 3.0").replace(
+        "task = Task(", f'task = Task(fitness_reduction="{reduction}", '
+    )
+    source = f'def compute_reward(height):\n    total = {sparse}\n    return total, {{"total": total}}\n'
+    found = check(write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": source}))
+    assert {each.expected for each in found.values()} == {"a fitness that depends on the state"}
+    assert all("3" in each.actual for each in found.values())
+
+
+def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> None:
+    change = (PHYSICS, f"{PHYSICS}        raise RuntimeError('no table')\n")
+    results = check_environment(str(write_lift(tmp_path / "lift", change, rewards=BASELINES)), rollout_s=0.1)
+    (told,) = (each for each in results if not each.passed)
+    assert told.actual.endswith("RuntimeError: no table")
+
+
+def test_a_tensor_that_a_step_overwrites_before_it_is_read_need_not_be_reset(tmp_path: Path) -> None:
+    changes = (
+        (MADE, f"{MADE}        self.force = torch.zeros(num_envs)\n"),
+        ("0.1 * actions[:, 0]", "0.1 * self.force"),
+        ("        self.velocity = 0.9", "        self.force = actions[:, 0]\n        self.velocity = 0.9"),
+    )
+    assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
 
 
 def test_a_fitness_that_counts_steps_tells_apart_where_episodes_end_early(tmp_path: Path) -> None:

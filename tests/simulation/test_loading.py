@@ -291,6 +291,8 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
             "torso_height below",
         ),
         ('termination_conditions = ("terminated",)', "expected a dictionary of texts by cause", "torso_height below"),
+        ('success_causes = ("arrived",)', "'arrived', which is none of its termination_causes", "name it in both"),
+        ('success_causes = "terminated"', "'terminated', expected a tuple of names", "with one name too"),
         ('masses_and_sizes = "mass 1 kg"', "'mass 1 kg', expected a tuple of texts", "pole 0.1 kg"),
     ],
 )
@@ -307,3 +309,38 @@ def test_what_a_class_says_of_its_endings_is_described(write_folder: WriteFolder
     described = describe(load_environment(str(write_folder((ENV, "num_actions", said)))))
     assert described.endings == {"terminated": "position beyond ±4 m"}
     assert describe(load_environment(str(write_folder()))).endings == {"terminated": ""}
+
+
+def test_the_fingerprint_of_a_task_is_of_its_own_files(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    before = describe(load_environment(str(folder)), "go")
+    (folder / "tasks" / "stay.py").write_text(
+        (folder / "tasks" / "go.py").read_text().replace("task = Task(", 'task = Task(human_reward="rewards/stay.py", ')
+    )
+    (folder / "rewards" / "stay.py").write_text((folder / "rewards" / "human.py").read_text())
+    now = describe(load_environment(str(folder)), "go")
+    assert (now.fingerprint, now.files) == (before.fingerprint, before.files)
+    assert describe(load_environment(str(folder)), "stay").fingerprint != before.fingerprint
+    assert set(before.files) == {"env.py", "tasks/go.py", "rewards/human.py", "rewards/sparse.py"}
+    (folder / "rewards" / "human.py").write_text("# other\n")
+    changed = describe(load_environment(str(folder)), "go")
+    assert changed.fingerprint != before.fingerprint
+    assert {name for name in before.files if changed.files[name] != before.files[name]} == {"rewards/human.py"}
+
+
+def test_a_task_that_another_one_imports_counts(write_folder: WriteFolder) -> None:
+    folder = write_folder((TASK, "from eureka_agent", "from .shared import SCALE\nfrom eureka_agent"))
+    (folder / "tasks" / "shared.py").write_text(
+        (folder / "tasks" / "go.py").read_text().replace("from .shared import SCALE", "SCALE = 1.0")
+    )
+    assert "tasks/shared.py" in describe(load_environment(str(folder)), "go").files
+
+
+def test_a_misspelt_hook_is_remarked_on(write_folder: WriteFolder) -> None:
+    described = describe(
+        load_environment(str(write_folder((ENV, "def compute_termination(", "def compute_terminations("))))
+    )
+    (remark,) = described.remarks
+    assert "'compute_terminations', which overrides nothing" in remark
+    assert "calls 'compute_termination'" in remark
+    assert describe(load_environment(str(write_folder()))).remarks == ()

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.conformance_checks import Subject
+from eureka_agent.simulation.conformance_checks import Note, Remark, Subject
 from eureka_agent.simulation.conformance_training import mujoco_speed
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask, substeps
@@ -261,7 +261,20 @@ def test_the_check_tells_a_model_s_integrator_and_timestep(
     loaded = load_environment(
         str(write_folder(files={"env.py": ENV, "model.xml": MJCF.replace("implicitfast", integrator)}))
     )
-    (said,) = mujoco_speed(Subject(loaded, loaded.task(None)[1]))
+    said, memory = mujoco_speed(Subject(loaded, loaded.task(None)[1]))
+    assert isinstance(said, Note)
+    assert isinstance(memory, Remark)
+    assert memory.expected == "a <size memory> in the MJCF"
     expected = f"integrator {integrator.upper()}, timestep 0.005 s, 4 physics steps in a control step of 0.02 s"
     assert said.startswith(expected)
     assert ("implicitfast" in said) == advised
+
+
+def test_a_tiny_timestep_is_warned_of_with_what_is_quicker(write_folder: WriteFolder) -> None:
+    model = MJCF.replace('timestep="0.005"', 'timestep="0.0001"')
+    assert model != MJCF
+    loaded = load_environment(str(write_folder(files={"env.py": ENV, "model.xml": model})))
+    warned = next(iter(mujoco_speed(Subject(loaded, loaded.task(None)[1]))))
+    assert isinstance(warned, Remark)
+    assert "200 physics steps in a control step" in warned.actual
+    assert warned.hint == 'timestep="0.002" takes 10 physics steps, a training 20 times fewer'

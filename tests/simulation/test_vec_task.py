@@ -133,3 +133,36 @@ def test_rows_seeded_alike_start_alike() -> None:
     other.reset()
     assert float(environment.count[2]) == float(other.count[0])
     assert float(environment.count[1]) != float(other.count[1])
+
+
+class Jumper(Counter):
+    """A counter that has won above 10 and lost above 20; both are told."""
+
+    termination_causes = ("won", "lost")
+    success_causes = ("won",)
+
+    def compute_termination(self) -> dict[str, Tensor]:
+        return {"won": self.count > 10.0, "lost": self.count > 20.0}
+
+
+def test_a_success_ends_the_episode_and_is_no_failure() -> None:
+    environment = Jumper(3)
+    environment.reset()
+    environment.count[:] = torch.tensor([0.0, 15.0, 25.0])
+    transition = environment.advance(torch.zeros(3, 1))
+    assert transition.terminated.tolist() == [False, True, True]
+    assert transition.variables["succeeded"].tolist() == [0.0, 1.0, 0.0]
+    assert transition.variables["terminated"].tolist() == [0.0, 0.0, 1.0]  # it won and lost at once: a failure
+    assert next(iter(transition.causes)) == "lost"
+    environment.reset_done()
+    assert environment.read_variables()["succeeded"].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_is_said_of_ends_tells_successes_from_failures() -> None:
+    told = {variable.name: variable.doc for variable in Jumper.all_variables()}
+    assert "by failure (lost)" in told["terminated"]
+    assert "an end by won is a success" in told["terminated"]
+    assert "by success (won)" in told["succeeded"]
+    plain = {variable.name: variable.doc for variable in Counter.all_variables()}
+    assert "succeeded" not in plain
+    assert "succeeded_buf" not in Counter(2).row_tensors()

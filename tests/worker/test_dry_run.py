@@ -136,6 +136,13 @@ async def test_a_source_that_cannot_be_loaded(dry_runner: DryRunner, source: str
         ),
         # 1.5 times the total: off by half of |pole_upright|, which is 1 at most
         ("return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}", "D315", "'a' × 0.8, 'b' × 0.4"),
+        # a term that is in no component, and one that a clamp cuts off
+        ("return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}", "D315", "its components"),
+        (
+            "y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a': pole_upright, 'b': cart_velocity}",
+            "D315",
+            "has 0.1,",
+        ),
         ("y = (cart_velocity > 500).float()\n    return y, {'y': y}", "D313", "of random actions"),
         ("time.sleep(0.02)\n    return pole_upright, {'a': pole_upright}", "D309", "ms"),
     ],
@@ -200,3 +207,17 @@ async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -
     source = HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}"
     assert "PermissionError" in the_only_error(await dry_runner.dry_run(source)).message
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "a + b, {'a': a, 'b': b}",
+        "a * b, {'a': a, 'b': b}",
+        "2.0 * a * b + c, {'a': a, 'b': b, 'c': c}",
+        "a * b * c, {'a': a, 'b': b, 'c': c}",
+    ],
+)
+async def test_sums_and_products_of_components_leave_no_term_out(dry_runner: DryRunner, returned: str) -> None:
+    body = f"a, b, c = pole_upright, cart_velocity, torch.exp(-cart_velocity.abs())\n    return {returned}"
+    assert not [finding for finding in await dry_runner.dry_run(HEAD + body) if finding.code == "D315"]

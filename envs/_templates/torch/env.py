@@ -41,6 +41,7 @@ class PointMass(VecTask):
     num_actions = 2
     max_episode_length = 100  # control steps
     control_dt = 0.05  # seconds
+    # what ends an episode early. Where one of them is a success, say so: `success_causes = ("arrived",)`; the others are failures
     termination_causes = ("left_the_table",)
 
     def __init__(
@@ -79,7 +80,7 @@ class PointMass(VecTask):
         }
 
     def compute_termination(self) -> dict[str, Tensor]:
-        """Failures by cause. The time limit is no failure: the base class keeps it."""
+        """Ends by cause. The time limit is none of them: the base class keeps it."""
         return {"left_the_table": (self.position.abs() > TABLE_HALF_WIDTH).any(dim=-1)}
 
     def reset_idx(self, env_ids: Tensor) -> None:

@@ -55,7 +55,7 @@ class Scene:
     @property
     def can_fail(self) -> bool:
         """Whether episodes can end by failure."""
-        return bool(self.description.termination_causes) and self.named("terminated") is not None
+        return bool(self.description.failure_causes) and self.named("terminated") is not None
 
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from pathlib import Path
 
 from eureka_agent.designer.offline.compose import compose, scene_of
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.vocabulary import QUANTITY, read_intents
+from eureka_agent.designer.offline.terms import Tracking
+from eureka_agent.designer.offline.vocabulary import QUANTITY, quantities, read_intents
 from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.records import TaskDescription
+
+_NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.])(-?\d+(?:\.\d+)?)(?!\w)", re.IGNORECASE)
+"""A number, with its unit where it has one that the designer knows."""
 
 
 def content_words(sentence: str) -> list[str]:
@@ -33,6 +38,20 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
             if term is not None and (word in (*intent.words, *intent.heading) or of_variable):
                 used.setdefault(word, name)
     return used
+
+
+def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
+    """Numbers of the sentence, with their units, that no term of the most sensible reward has in it."""
+    scene, intents = scene_of(description, sentence)
+    terms = compose(scene, intents, Dice(random.Random(0))).genome.terms
+    known = [abs(term.target) for term in terms if isinstance(term, Tracking)]
+    found = []
+    for match in _NUMBER.finditer(sentence):
+        written = match[0].strip()
+        wanted = [value for value, _ in quantities(written)] or [float(match[3])]
+        if not any(math.isclose(abs(wanted[0]), value, rel_tol=0.01) for value in known):
+            found.append(written)
+    return list(dict.fromkeys(found))
 
 
 def is_unread(sentence: str, description: TaskDescription) -> bool:

@@ -190,3 +190,18 @@ class Alive(TermBase):
 
     def describe(self) -> str:
         return "1 for every step without a failure"
+
+
+class Success(TermBase):
+    """1 in the step that ends the episode by success."""
+
+    kind: Literal["success"] = "success"
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("succeeded",)
+
+    def value(self, scope: Scope) -> str:
+        return "succeeded"
+
+    def describe(self) -> str:
+        return "the prize of a success that ends the episode"

@@ -141,7 +141,7 @@ def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> 
     jointed = spec.frame.lower() in ("joint", "actuator") or "joint" in name
     if spec.name == "actions":
         return Quantity.ACTION
-    if spec.name == "terminated":
+    if spec.name in ("terminated", "succeeded"):
         return Quantity.TERMINATED
     if spec.shape == (4,) and (name | doc) & stem_set("quaternion quat orientation attitude"):
         return Quantity.QUATERNION

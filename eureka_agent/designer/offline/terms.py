@@ -13,6 +13,7 @@ from eureka_agent.designer.offline.reward_terms import (
     Level,
     Progress,
     Stillness,
+    Success,
     Tracking,
     Upright,
 )
@@ -27,12 +28,24 @@ __all__ = [
     "Progress",
     "Smoothness",
     "Stillness",
+    "Success",
     "Term",
     "Tracking",
     "Upright",
 ]
 
 Term = Annotated[
-    Progress | Level | Distance | Upright | Tracking | Stillness | Alive | Penalty | Smoothness | Limit | Failure,
+    Progress
+    | Level
+    | Distance
+    | Upright
+    | Tracking
+    | Stillness
+    | Alive
+    | Penalty
+    | Smoothness
+    | Limit
+    | Failure
+    | Success,
     Field(discriminator="kind"),
 ]

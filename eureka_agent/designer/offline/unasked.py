@@ -20,16 +20,19 @@ from eureka_agent.designer.offline.terms import (
     Penalty,
     Smoothness,
     Stillness,
+    Success,
     Term,
     Tracking,
 )
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
-from eureka_agent.designer.offline.words import stem_set
+from eureka_agent.designer.offline.words import stem_set, stems
 
 _SPEED_SCALES = {Quantity.VELOCITY: 1.0, Quantity.ANGULAR_VELOCITY: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
 _FAR = 3.0
 """Multiple of the distance that matters, for a place of which nobody says how far away it may be."""
+_LOOKS_AHEAD = 100
+"""Steps whose pay counts for a policy that discounts by 0.99."""
 _BEST_SMALL = frozenset({*_SPEED_SCALES, Quantity.POSITION, Quantity.ANGLE})
 _ROTATIONS = (Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR)
 _NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
@@ -52,7 +55,19 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     goals = {intent.goal: intent for intent in intents}
     weighted = dice.theme.support_weight
     found: list[Option] = []
-    for maker in (_alive, _failure, _posture, _rest, _centre, _drift, _effort, _smoothness, _joint_speed, _limits):
+    for maker in (
+        _alive,
+        _failure,
+        _success,
+        _posture,
+        _rest,
+        _centre,
+        _drift,
+        _effort,
+        _smoothness,
+        _joint_speed,
+        _limits,
+    ):
         for option in maker(scene, goals, dice):
             if option.probability < 1.0:
                 term = option.term.model_copy(update={"weight": rounded(option.term.weight * weighted, digits=2)})
@@ -95,11 +110,13 @@ def generic_options(
 def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
     if not scene.can_fail:
         return []
+    if (
+        scene.description.success_causes
+    ):  # a success would end the pay as a failure does; a price on failing serves both
+        return []
     asked = Goal.SURVIVE in goals
     why = (
-        "the words ask to survive"
-        if asked
-        else f"episodes end early by {', '.join(scene.description.termination_causes)}"
+        "the words ask to survive" if asked else f"episodes end early by {', '.join(scene.description.failure_causes)}"
     )
     # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for every step anyway
     likely = 0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.05 if Goal.SWING_UP in goals else 0.15
@@ -111,8 +128,24 @@ def _failure(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option
     if not scene.can_fail:
         return []
     likely = 0.3 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.8
-    why = f"an end by {', '.join(scene.description.termination_causes)} forfeits all that could still be earned"
-    return [Option(Failure(name="failure", weight=dice.around(8.0)), likely, why)]
+    why = f"an end by {', '.join(scene.description.failure_causes)} forfeits all that could still be earned"
+    term = Failure(name="failure", weight=dice.around(8.0))
+    if scene.description.success_causes and Goal.SURVIVE in goals:
+        return [Option(term, 1.0, why, Goal.SURVIVE)]
+    return [Option(term, likely, why)]
+
+
+def _success(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+    """A prize of twice the steps that an end by success forgoes, as far as a policy looks ahead."""
+    causes = scene.description.success_causes
+    if not causes or scene.named("succeeded") is None:
+        return []
+    steps = min(_LOOKS_AHEAD, scene.description.max_episode_length)
+    why = f"an end by {', '.join(causes)} is a success, and ends what every further step would pay"
+    # another task of the environment may have nothing to do with it
+    told = stems(f"{scene.description.sentence} {scene.description.fitness_doc}") | scene.words
+    likely = 1.0 if any(stems(cause) & told for cause in causes) else 0.4
+    return [Option(Success(name="success", weight=dice.around(2.0 * steps)), likely, why)]
 
 
 def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:

@@ -1,0 +1,121 @@
+"""The check of `eureka envs --check` that an episode begins anew: nothing of the one before is left in it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, Subject
+from eureka_agent.simulation.conformance_rows import Difference, first_difference
+from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
+from eureka_agent.simulation.vec_task import VecTask
+
+_STEPS_BEFORE = 40
+_SHOWN = 6
+_HINT = "write `self.{name}[env_ids] = …` in reset_idx"
+
+
+def begun_anew(subject: Subject) -> None:
+    """An episode is the same after others as in a fresh instance, whatever the others left behind."""
+    fresh, used = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
+    try:
+        used.tell_rows_from_constants(subject.make(ROWS + 1))
+        expected = _episode(fresh)
+        first = subject.make(ROWS, seed=2)
+        _begin(first)
+        starts = _own_tensors(first)
+        written = _written_by_steps(used)
+        _begin(used)
+        after = {name: value.clone() for name, value in _own_tensors(used).items()}
+        difference = _difference(expected, _episode(used))
+        if difference is not None:
+            left = [name for name in written if name in starts and _differ(starts[name], after[name])]
+            raise _left_behind(left, difference, {name: (starts[name], after[name]) for name in left})
+        # what these episodes did not leave behind others may: a wrong value is put there in their place
+        if _after_spoiling(used, written, expected) is None:
+            return
+        found = {name: each for name in written if (each := _after_spoiling(used, [name], expected)) is not None}
+        if found:
+            raise _left_behind(list(found), next(iter(found.values())), {})
+    finally:
+        fresh.close()
+        used.close()
+
+
+def _left_behind(names: list[str], difference: Difference, values: dict[str, tuple[Tensor, Tensor]]) -> Nonconforming:
+    shown = ", ".join(f"self.{name}" for name in names[:_SHOWN])
+    told = []
+    for name in names[:_SHOWN]:
+        if name in values:
+            fresh, after = (value.flatten(1) if value.dim() > 1 else value.unsqueeze(1) for value in values[name])
+            row, column = (fresh != after).nonzero()[0].tolist()
+            told.append(
+                f"self.{name} starts at {after[row, column]:.6g}, in a fresh instance at {fresh[row, column]:.6g}"
+            )
+    what = "; ".join(told) or (f"what an episode leaves in {shown} is there in the next" if names else "")
+    return Nonconforming(
+        "an episode that does not depend on the one before",
+        f"{what}{': ' if what else ''}{difference.text('fresh', 'after other episodes')}",
+        " and ".join(_HINT.format(name=name) for name in names[:_SHOWN])
+        or "let reset_idx set all of the state, also what lies outside of tensors",
+    )
+
+
+def _begin(environment: VecTask) -> None:
+    """New episodes in all rows, the same ones in every instance."""
+    environment.seed_rows(torch.arange(ROWS), 1000 + torch.arange(ROWS))
+    environment.reset()
+
+
+def _episode(environment: VecTask) -> list[RecordedStep]:
+    """Start and steps of new episodes; the start as a step of its own."""
+    _begin(environment)
+    nowhere = torch.zeros(ROWS, dtype=torch.bool)
+    start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), nowhere, nowhere)
+    return [start, *run(environment, random_actions(ROWS, environment.num_actions, COMPARED_STEPS, seed=11))]
+
+
+def _difference(expected: list[RecordedStep], found: list[RecordedStep]) -> Difference | None:
+    for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+        for row in range(ROWS):
+            difference = first_difference(one, row, other, row)
+            if difference is not None:
+                return difference.at("right after a reset" if index == 0 else f"in step {index} of the episode")
+    return None
+
+
+def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
+    """The attributes that have a row for each environment."""
+    rows = VecTask.row_tensors(environment)
+    return {name: value for name, value in rows.items() if name != "obs_buf" and not value.is_inference()}
+
+
+def _written_by_steps(environment: VecTask) -> list[str]:
+    """Names of the attributes that steps write, whether or not that changed their values. Leaves the environment in the midst of episodes."""
+    before = {name: (value, value._version) for name, value in _own_tensors(environment).items()}
+    for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed=12)):
+        pass
+    after = _own_tensors(environment)
+    return [
+        name
+        for name, (value, version) in before.items()
+        if name in after and (after[name] is not value or after[name]._version != version)
+    ]
+
+
+def _after_spoiling(environment: VecTask, names: list[str], expected: list[RecordedStep]) -> Difference | None:
+    """How new episodes differ from the expected ones after wrong values stood in these attributes."""
+    for name in names:
+        value = getattr(environment, name)
+        try:
+            if value.is_floating_point():
+                value.add_(1.0)
+            elif value.dtype == torch.bool:
+                value.logical_not_()
+        except RuntimeError:  # a tensor that cannot be written in place, such as an expanded one
+            continue
+    return _difference(expected, _episode(environment))
+
+
+def _differ(one: Tensor, other: Tensor) -> bool:
+    return not torch.equal(one.nan_to_num(), other.nan_to_num())
