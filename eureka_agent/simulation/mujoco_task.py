@@ -121,9 +121,13 @@ class MujocoTask(VecTask):
 
     def simulate(self) -> None:
         self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
+        self._refresh(slice(None))
+
+    def _refresh(self, rows: Tensor | slice) -> None:
+        """Copies of what the simulator has. Its sensors of a row that was loaded are of who was there before, until its next step: so of these rows alone."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
-        self._sensor_values.copy_(self.physics.sensordata)
+        self._sensor_values[rows] = self.physics.sensordata[rows].to(self._sensor_values)
 
     def row_tensors(self) -> dict[str, Tensor]:
         """With the simulator's own state, which holds qpos, qvel and ctrl."""
@@ -148,10 +152,7 @@ class MujocoTask(VecTask):
         self.place(env_ids)
         self.physics.forward(env_ids)
         self.unstable.index_fill_(0, env_ids, False)
-        self.joint_positions.copy_(self.qpos)
-        self.joint_velocities.copy_(self.qvel)
-        # these rows alone: the simulator's sensors of a row that was loaded are of who was there before, until its next step
-        self._sensor_values[env_ids] = self.physics.sensordata[env_ids].to(self._sensor_values)
+        self._refresh(env_ids)
 
     def reset_masked(self, mask: Tensor) -> None:
         """With the simulator's sensors, which are no part of its state, put back as well."""

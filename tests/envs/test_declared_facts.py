@@ -98,7 +98,7 @@ def test_an_episode_ends_on_one_side_of_the_number_that_is_told(make: Make, name
         if hasattr(environment, "physics"):
             environment.qvel.zero_()
             environment.physics.forward(torch.arange(2))
-            environment._refresh()
+            environment._refresh(slice(None))
         else:
             environment.compute_observations()
         assert environment.compute_termination()[cause].tolist() == [ends, ends], value
