@@ -16,7 +16,8 @@ import pytest
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 SHARED = "Objects in several documents"
-MAPPINGS = {"files", 
+MAPPINGS = {
+    "files",
     "settings",
     "versions",
     "tasks",
