@@ -239,5 +239,9 @@ def test_a_persons_own_reward_is_trained_and_scored(eureka: CommandLine, puck: P
 
 def test_a_persons_broken_reward_is_one_clear_error(eureka: CommandLine, puck: Path) -> None:
     (eureka.folder / "broken.py").write_text("def compute_reward(puck_positoin):\n    return puck_positoin, {}\n")
-    errors = eureka("train", "broken.py", "--env", str(puck), status=1)
-    assert "puck_positoin" in errors
+    process = eureka.popen("train", "broken.py", "--env", str(puck))
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "broken.py:1:20 C303 unknown variable 'puck_positoin': did you mean 'puck_position'?" in output
+    assert "Traceback" not in errors
+    assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))  # nothing that would be the latest run
