@@ -84,7 +84,8 @@ def compare(pair: dict[str, Any]) -> dict[str, float]:
     racing, without = pair["racing"], pair["without"]
     last = {arm: pair[arm]["winners"][-1][1] for arm in ("racing", "without")}
     same = min(last.values())
-    fitness = [racing["final_fitness"], without["final_fitness"]]
+    finals = [racing["final_fitness"], without["final_fitness"]]
+    fitness = finals if None not in finals else [last["racing"], last["without"]]
     return {
         "end": racing["seconds"] / without["seconds"],
         **{
