@@ -136,7 +136,7 @@ def _speed(since: float) -> Iterator[Row]:
 
 
 def _population(since: float) -> Iterator[Row]:
-    """What 16 members in one process gain; there is no target."""
+    """Gain of 16 members in one process; there is no target."""
     found, when = result("population_gain", since)
     for task in found.get("tasks", {}) or ("cartpole", "hopper", "ant"):
         figures = found.get("tasks", {}).get(task, {})

@@ -15,9 +15,9 @@ from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
-MOST_FILES = 200
-"""Of an environment's folder, whose hashes are kept one by one."""
 """Entries of what a worker measured, by any name."""
+MOST_FILES = 200
+"""Number of files of an environment's folder whose hashes are kept one by one."""
 MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
 MOST_CHARACTERS = 400
@@ -133,7 +133,7 @@ class TaskDescription(Record):
     termination_conditions: dict[str, str] = Field(default_factory=dict)
     """As the environment's class declares them, by cause."""
     success_causes: tuple[str, ...] = ()
-    """Those of `termination_causes` that are successes."""
+    """The `termination_causes` that are successes."""
     env_steps: int
     """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
@@ -144,7 +144,7 @@ class TaskDescription(Record):
     fingerprint: str
     """SHA-256 over the environment folder's files that count for the task: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
     remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
-    """What its source alone shows to be seldom meant, such as a misspelt hook: told at a search's start."""
+    """Likely mistakes that its source alone shows, such as a misspelt hook: told at a search's start."""
     files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
     """A short hash of each file in the fingerprint, by its name in the folder; empty where there are more."""
     restorable: bool = False
@@ -372,7 +372,7 @@ class Outcome(Record):
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
     ended_by: dict[ShortName, Count] = {}
-    """Those episodes by what ended them: a termination cause or `"time_out"`. Empty in archives of earlier versions."""
+    """Number of those episodes by what ended them: a termination cause or `"time_out"`. Empty in archives of earlier versions."""
 
 
 class EpisodeSummary(Record):

@@ -194,7 +194,7 @@ def _rows(
 def _said_otherwise(
     variable: VariableSpec, variables: Sequence[VariableSpec], columns: Mapping[str, Columns], rows: Mapping[str, _Row]
 ) -> str:
-    """What else says it: a vector's other frame, or for a quaternion a variable that can be read; empty where nothing does."""
+    """Name of the row that says the same: a vector's other frame, or for a quaternion a variable that can be read; empty where there is none."""
     values = columns[variable.name]
     if is_quaternion(values):
         body = variable.name.partition("_")[0]

@@ -45,7 +45,7 @@ def run_of(path: Path) -> Path | None:
 
 
 def rest_of_run(run: Path) -> str:
-    """What can still be done with a run whose archive is lost, as a hint; empty for a folder that is no run's."""
+    """Hint on what is left of a run whose archive is lost; empty for a folder that is no run's."""
     if not (run / "settings.yaml").is_file():
         return ""
     readable = [str(path) for name in ("report.md", "best", "attempts") if (path := run / name).exists()]

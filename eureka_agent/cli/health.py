@@ -50,7 +50,7 @@ REQUIRED_PACKAGES = (
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
 RUN_BYTES = 100 << 20
-"""That the run of an ordinary search takes at most."""
+"""Largest run folder of an ordinary search."""
 LITTLE_MEMORY_BYTES = 2 << 30
 
 

@@ -27,7 +27,7 @@ TICK_S = 1.0
 """Seconds after which a log looks whether it has to tell of what is under way."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_HOLD_UP_S = 2.0
-"""That a stop waits for one step of the search, such as the designs of a large generation."""
+"""Seconds that a stop waits for one step of the search, such as the designs of a large generation."""
 
 
 class LastingConsole(CleanConsole):

@@ -16,7 +16,7 @@ _LEAST_COLUMNS = 20
 
 
 def color() -> bool | None:
-    """What click is told of colour: False where the terminal has none or a person wants none (no-color.org), else None: let it see whether there is a terminal."""
+    """click's setting for colour: False where the terminal has none or a person wants none (no-color.org), else None: let it see whether there is a terminal."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
@@ -62,7 +62,7 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """What may not be broken: words, and commands that can be pasted."""
+    """Pieces that may not be broken: words, and commands that can be pasted."""
     of_program = rf"(?<=: ){re.escape(program())} .*"
     return [match[0] for match in re.finditer(rf"{of_program}|[^\s`]*`[^`]+`\S*|\S+", text)]
 

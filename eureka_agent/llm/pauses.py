@@ -36,4 +36,4 @@ class Pauses:
 
 
 PAUSES: ContextVar[Pauses] = ContextVar("PAUSES")
-"""Those of the desk that the present request was handed in at; unset for a request without a desk."""
+"""Pauses of the desk at which the present request was handed in; unset for a request without a desk."""

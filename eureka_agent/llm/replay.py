@@ -42,7 +42,7 @@ class Recording:
     messages: Mapping[str, Message]
     settings: Mapping[str, Any]
     search: Mapping[str, Any] = field(default_factory=dict)
-    """Those of `SEARCH_SETTINGS` that are known of the search that was recorded."""
+    """Settings of the recorded search, of `SEARCH_SETTINGS`, as far as they are known."""
 
 
 def write_recording(path: Path, recording: Recording) -> None:

@@ -1,4 +1,4 @@
-"""What the trainings of a search do at a moment: train, wait for a slot, or wait at a rung until it is decided whether they go on."""
+"""Counts of the trainings that train, wait for a slot, or wait at a rung until it is decided whether they go on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Activity:
     for_a_slot: int
     at_a_rung: int
     for_a_review: int
-    """Of those at a rung; the others there wait until they are compared."""
+    """Number of those at a rung that wait for a review; the others there wait until they are compared."""
     at_a_rung_since: float
-    """When the first of them came there, on the view's clock; 0 without any."""
+    """Arrival of the first of them there, on the view's clock; 0 without any."""
 
     @property
     def stands_still(self) -> bool:

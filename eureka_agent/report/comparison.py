@@ -12,7 +12,7 @@ from eureka_agent.records import Score
 FEWEST_SEEDS = 3
 """Two seeds make an interval so wide that it tells nothing: Student's t is 12.7 for one degree of freedom."""
 INTERVALS = 100
-"""Of Simpson's rule, an even number: more do not change the eighth digit."""
+"""Intervals of Simpson's rule, an even number: more do not change the eighth digit."""
 
 
 def student_t_975(degrees_of_freedom: float) -> float:

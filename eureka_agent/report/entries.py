@@ -11,7 +11,7 @@ from eureka_agent.report.events import TrainingKind, Wait
 from eureka_agent.report.sparkline import History
 
 TIME_OUT = "time_out"
-"""How an episode ends that nothing ended before its time."""
+"""Name for the end of an episode that nothing ended before its time."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class TrainingView:
     waits_for: Wait | Literal[""] = ""
     """At a rung; empty while it trains, and before that."""
     waits_since: float = 0.0
-    """When it came to that rung, on the view's clock."""
+    """Arrival at that rung, on the view's clock."""
 
     @property
     def is_baseline(self) -> bool:

@@ -13,7 +13,7 @@ from eureka_agent.settings import SearchSettings
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
 """Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh seed, or one of the two baselines."""
 Wait = Literal["review", "others", "slot"]
-"""What a training waits for that has paused at a rung: its review, the comparison with the others, and then a slot in which it goes on."""
+"""Reasons for which a training waits that has paused at a rung: its review, the comparison with the others, and then a slot in which it goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class TrainingEnded:
     failure: str = ""
     """Why it failed, in one sentence; empty when it did not."""
     taken_from: str = ""
-    """Where a result that was there already comes from, in words; empty where it was trained now."""
+    """Source of a result that was there already, in words; empty where it was trained now."""
 
 
 @dataclass(frozen=True, kw_only=True)

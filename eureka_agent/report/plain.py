@@ -119,7 +119,7 @@ class PlainLog:
 
 
 def progress_line(view: SearchView, now: float) -> str:
-    """What trains, what is waited for and since when, and how far the search is; empty where nothing has begun."""
+    """Progress in one line: trainings, waits and since when, and how far the search is; empty where nothing has begun."""
     room = LINE_WIDTH - TIME_WIDTH
     if view.run is None:
         return view.requests.awaited(now, room)

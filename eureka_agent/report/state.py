@@ -127,7 +127,7 @@ class SearchView:
 
     @property
     def activity(self) -> Activity:
-        """What the trainings do now."""
+        """Activity of the trainings now."""
         return activity(self.running.values(), self.queued.values())
 
     def elapsed(self, now: float) -> float:

@@ -89,7 +89,7 @@ class WorkerClient:
         self.inbox = Inbox(folder / _INBOX_FOLDER)
         """Files that the worker sent. Those that an event names are there when it comes."""
         self._sources: dict[str, Path] = {}
-        """Where the latest files that it was sent come from, by the names that it has them under."""
+        """Sources of the latest files that it was sent, by the names that it has them under."""
         self._given: set[str] = set()
         """Files that it was sent once and for all, as far as it is to have them still."""
         self._unread = bytearray()

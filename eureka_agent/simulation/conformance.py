@@ -126,7 +126,7 @@ class _Checking:
         self._stuck = False
         """A check did not end: so would others not."""
         self._raised: set[str] = set()
-        """What was raised so far. It comes from whatever steps the environment, and is told once."""
+        """Errors raised so far. They come from whatever steps the environment, and are told once."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
         """All results, each as soon as it is there."""

@@ -104,7 +104,7 @@ def _written_by_steps(environment: VecTask) -> list[str]:
 
 
 def _after_spoiling(environment: VecTask, names: list[str], expected: list[RecordedStep]) -> Difference | None:
-    """How new episodes differ from the expected ones after wrong values stood in these attributes."""
+    """Differences of new episodes from the expected ones after wrong values stood in these attributes."""
     for name in names:
         value = getattr(environment, name)
         try:

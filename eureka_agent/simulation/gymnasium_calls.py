@@ -26,7 +26,7 @@ _SHOWN_ACTIONS = 12
 
 @dataclass(frozen=True)
 class Result:
-    """What a reset or a step gave."""
+    """Result of a reset or a step."""
 
     observation: Any
     reward: float
@@ -145,7 +145,7 @@ def layers(environment: gymnasium.Env) -> Iterator[gymnasium.Env]:
 
 
 def _layers_of_persons(environment: gymnasium.Env) -> Sequence[gymnasium.Env]:
-    """Those that are none of Gymnasium's own; of an environment of Gymnasium's, it alone."""
+    """Layers that are none of Gymnasium's own; of an environment of Gymnasium's, it alone."""
     found = list(layers(environment))
     return [each for each in found if top_module(type(each)) not in _NO_PERSONS] or found[-1:]
 

@@ -43,10 +43,10 @@ _SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State
 
 @dataclass(frozen=True)
 class Tried:
-    """What a few random episodes showed."""
+    """Findings of a few random episodes."""
 
     info: Mapping[str, Any]
-    """Of the first reset and the first step."""
+    """Info of the first reset and the first step."""
     ends_doc: str
     """Meaning of `terminated`: the sign of the environment's own reward at ends."""
     truncated_after: int | None

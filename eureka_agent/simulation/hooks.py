@@ -25,9 +25,9 @@ _CALLED_FROM_OUTSIDE = frozenset(
         "step",
     )
 )
-"""Of a base class's methods those that others call; the rest is there to be overridden."""
+"""Methods of a base class that others call; the rest is there to be overridden."""
 _SIMILAR = 0.84
-"""Of names from here on (`difflib`), one is taken for the other, misspelt."""
+"""Likeness of two names (`difflib`) from which one is taken for the other, misspelt."""
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:

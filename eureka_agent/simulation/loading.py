@@ -410,7 +410,7 @@ def _folder_files(folder: Path) -> dict[str, Path]:
 
 
 def _files_that_count(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
-    """Those of the folder that results of the task `name` may depend on: without other tasks that nothing of it imports, and their rewards."""
+    """Files of the folder that results of the task `name` may depend on: without other tasks that nothing of it imports, and their rewards."""
     if loaded.folder is None:
         return {}
     files, task = _folder_files(loaded.folder), loaded.tasks[name]

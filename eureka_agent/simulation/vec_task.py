@@ -105,7 +105,7 @@ class VecTask(ABC):
     """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and out."""
 
     variables: ClassVar[tuple[Variable, ...]] = ()
-    """What a reward may read, beside `actions` and `terminated`, which every environment has, and `succeeded`, which one with `success_causes` has."""
+    """Variables that a reward may read, beside `actions` and `terminated`, which every environment has, and `succeeded`, which one with `success_causes` has."""
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
@@ -127,7 +127,7 @@ class VecTask(ABC):
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
     """Names that `compute_termination` may give, for reports."""
     success_causes: ClassVar[tuple[str, ...]] = ()
-    """Those of `termination_causes` that are successes; the others are failures."""
+    """The `termination_causes` that are successes; the others are failures."""
     termination_conditions: Mapping[str, str] = {}
     """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below 0.3 m"}`. An instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()

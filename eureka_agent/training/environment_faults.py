@@ -107,7 +107,7 @@ def _authors_frames(error: BaseException, cls: type[VecTask] | None) -> list[tra
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Those of the first alarm, where a time limit's came again on the way out."""
+    """Frames of an error; of the first alarm, where a time limit's came again on the way out."""
     while isinstance(error, TimeLimitError) and isinstance(error.__context__, TimeLimitError):
         error = error.__context__
     return list(traceback.extract_tb(error.__traceback__))

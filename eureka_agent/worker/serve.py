@@ -54,7 +54,7 @@ from eureka_agent.worker.training_job import Population
 MAKING_SECONDS = 120.0
 """Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one of few rows."""
 _DOING = {"prepare": "the training", "train": "the training", "evaluate": "the evaluation", "open": "the environment"}
-"""What a command makes, in a person's words."""
+"""Things that a command makes, in a person's words."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
 
