@@ -1,10 +1,11 @@
-"""`make bench`: benchmarks, one after the other, each in a process of its own, and a table of the training engine's figures against their targets.
+"""`make bench`: benchmarks, one after the other, each in a process of its own, and a table of the
+training engine's figures against their targets.
 
-python -m benchmarks            all but the long studies; about an hour on two idle cores, 30 minutes of it racing_time
-python -m benchmarks NAME …     some of them
-python -m benchmarks --quick    a moment of each, to see that they run: stores nothing
-python -m benchmarks --list     their names and what they measure
-python -m benchmarks --table    the table alone, from the results that are stored
+python -m benchmarks            all but the long studies; about an hour on two idle cores, 30
+minutes of it racing_time python -m benchmarks NAME …     some of them python -m benchmarks --quick
+a moment of each, to see that they run: stores nothing python -m benchmarks --list     their names
+and what they measure python -m benchmarks --table    the table alone, from the results that are
+stored
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ STUDIES = (
     "tuning",
     "tuning_synthetic",
 )
-"""What decisions rested on, half an hour to two hours each, or a look at runs that are there: run only by name."""
+"""What decisions rested on, half an hour to two hours each, or a look at runs that are there: run
+only by name."""
 QUICK = "--quick"
 
 
@@ -36,7 +38,11 @@ def scripts() -> dict[str, Path]:
     """Benchmarks by name: every module here that has a `main`."""
     found = {}
     for path in sorted(FOLDER.glob("*.py")):
-        functions = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+        functions = [
+            node.name
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.FunctionDef)
+        ]
         if "main" in functions and not path.name.startswith("_"):
             found[path.stem] = path
     return found
@@ -73,7 +79,10 @@ def main() -> int:
             failed.append(name)
     if not quick:
         print(f"\n{render(rows(began))}")
-    print(f"\n{(time.time() - began) / 60.0:.0f} minutes" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    print(
+        f"\n{(time.time() - began) / 60.0:.0f} minutes"
+        + (f"; failed: {', '.join(failed)}" if failed else "")
+    )
     return len(failed)
 
 

@@ -1,8 +1,10 @@
-"""One candidate the way Eureka-like tools train it: a process of its own, a Gymnasium vector environment, Stable-Baselines3's PPO.
+"""One candidate the way Eureka-like tools train it: a process of its own, a Gymnasium vector
+environment, Stable-Baselines3's PPO.
 
     python benchmarks/_candidate.py gymnasium|plain hopper|ant ENV_STEPS SEED SETTINGS_AS_JSON
 
-Prints one line of JSON: wall seconds of `learn`, and of all before it since the interpreter began to read this file.
+Prints one line of JSON: wall seconds of `learn`, and of all before it since the interpreter began
+to read this file.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ class FromGymnasium(BareVecEnv):
     def __init__(self, environments: SyncVectorEnv) -> None:
         self._environments = environments
         self._actions: Any = None
-        super().__init__(environments.num_envs, environments.single_observation_space, environments.single_action_space)
+        super().__init__(
+            environments.num_envs,
+            environments.single_observation_space,
+            environments.single_action_space,
+        )
 
     def reset(self) -> NDArray[np.float32]:
         return self._environments.reset(seed=self._seeds)[0]
@@ -73,10 +79,15 @@ def main() -> None:
     torch.set_num_threads(1)
     makers = [maker(kind, robot)] * settings["num_envs"]
     if settings["vector"] == "sync":
-        rows: VecEnv = FromGymnasium(SyncVectorEnv(makers, copy=False, autoreset_mode=AutoresetMode.SAME_STEP))
+        rows: VecEnv = FromGymnasium(
+            SyncVectorEnv(makers, copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
+        )
     else:
         rows = DummyVecEnv(makers)
-    sizes, batch = settings["hidden_sizes"], settings["horizon"] * settings["num_envs"] // settings["minibatches"]
+    sizes, batch = (
+        settings["hidden_sizes"],
+        settings["horizon"] * settings["num_envs"] // settings["minibatches"],
+    )
     activation = torch.nn.ELU if settings["activation"] == "elu" else torch.nn.Tanh
     model = PPO(
         "MlpPolicy",
@@ -92,7 +103,9 @@ def main() -> None:
     ready = time.perf_counter()
     model.learn(int(env_steps))
     learned = time.perf_counter() - ready
-    print(json.dumps({"learn_s": learned, "setup_s": ready - BEGAN, "env_steps": model.num_timesteps}))
+    print(
+        json.dumps({"learn_s": learned, "setup_s": ready - BEGAN, "env_steps": model.num_timesteps})
+    )
 
 
 if __name__ == "__main__":

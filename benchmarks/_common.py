@@ -38,12 +38,19 @@ class Subject:
         source = self.loaded.reward_source(self.task, kind)
         if source is None:
             raise SystemExit(f"{self.name} has no {kind} reward")
-        return RewardFunction.from_source(source, self.loaded.environment_class.all_variables(), allow_private=True)
+        return RewardFunction.from_source(
+            source, self.loaded.environment_class.all_variables(), allow_private=True
+        )
 
     def settings(self, **changes: Any) -> TrainingSettings:
         """The task's settings with some changed."""
         budget = self.task.training
-        values = {"env_steps": budget.env_steps, "num_envs": budget.num_envs, **budget.overrides, **changes}
+        values = {
+            "env_steps": budget.env_steps,
+            "num_envs": budget.num_envs,
+            **budget.overrides,
+            **changes,
+        }
         return TrainingSettings.model_validate(values)
 
     def score(self, policy: Policy) -> float:
@@ -51,7 +58,12 @@ class Subject:
         environment = self.make(EVALUATION_EPISODES)
         try:
             evaluation, _ = evaluate_policy(
-                environment, self.task, policy, EVALUATION_EPISODES, record=False, seed=EVALUATION_SEED
+                environment,
+                self.task,
+                policy,
+                EVALUATION_EPISODES,
+                record=False,
+                seed=EVALUATION_SEED,
             )
         finally:
             environment.close()
@@ -87,5 +99,7 @@ def train(subject: Subject, settings: TrainingSettings, seeds: Sequence[int]) ->
     while trainer.busy:
         for event in trainer.iterate():
             if isinstance(event, MemberFinished):
-                policies[event.job] = Policy(event.policy, settings.activation, trainer.policy_metadata)
+                policies[event.job] = Policy(
+                    event.policy, settings.activation, trainer.policy_metadata
+                )
     return [policies[str(seed)] for seed in seeds]

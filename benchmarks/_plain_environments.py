@@ -1,7 +1,9 @@
-"""Our hopper and ant as plain Gymnasium environments: the same MJCF stepped by `mujoco.mj_step`, in numpy, one robot each.
+"""Our hopper and ant as plain Gymnasium environments: the same MJCF stepped by `mujoco.mj_step`, in
+numpy, one robot each.
 
-Same observation, termination, start states and human reward as in `envs/` (tests/benchmarks holds them against each other), without torch and
-without a look at MuJoCo's warnings, so there is nothing that would slow them down.
+Same observation, termination, start states and human reward as in `envs/` (tests/benchmarks holds
+them against each other), without torch and without a look at MuJoCo's warnings, so there is nothing
+that would slow them down.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class PlainEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
     velocity_noise: float
 
     def __init__(self) -> None:
-        self.model = mujoco.MjModel.from_xml_path(str(ENVIRONMENTS / self.name / f"{self.name}.xml"))
+        self.model = mujoco.MjModel.from_xml_path(
+            str(ENVIRONMENTS / self.name / f"{self.name}.xml")
+        )
         self.data = mujoco.MjData(self.model)
         self.observation_space = Box(-np.inf, np.inf, (self.observations,), np.float32)
         self.action_space = Box(-1.0, 1.0, (self.model.nu,), np.float32)
@@ -52,7 +56,9 @@ class PlainEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         self._steps = 0
         return self.observe(np.zeros(self.model.nu)), {}
 
-    def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """One control step; actions in [-1, 1]."""
         self.data.ctrl[:] = action
         mujoco.mj_step(self.model, self.data, nstep=self.frame_skip)
@@ -114,7 +120,8 @@ class PlainAnt(PlainEnvironment):
         self._rotation = np.empty(9)
 
     def _axes(self) -> Array:
-        """The torso's axes in the world, as columns, of the state reached (`xmat` is a substep old)."""
+        """The torso's axes in the world, as columns, of the state reached (`xmat` is a substep
+        old)."""
         mujoco.mju_quat2Mat(self._rotation, self.data.qpos[3:7])
         return self._rotation.reshape(3, 3)
 

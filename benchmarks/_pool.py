@@ -55,16 +55,21 @@ class PoolRun:
             self.marks.setdefault(job, []).append((time.perf_counter(), points[-1].env_steps))
 
     def steps_per_second(self) -> float:
-        """Of all trainings together, between their first and their last sign of life, so without any start-up.
+        """Of all trainings together, between their first and their last sign of life, so without
+        any start-up.
 
         Raises RuntimeError where a training was over before it gave a second one.
         """
         if any(len(marks) < 2 for marks in self.marks.values()):
             raise RuntimeError("the trainings are too short to be timed: give them more env steps")
-        return sum((marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]) for marks in self.marks.values())
+        return sum(
+            (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+            for marks in self.marks.values()
+        )
 
     def startup_seconds(self) -> float:
-        """What the run took beyond its steps at that rate: starting workers, first calls, the last policies' files."""
+        """What the run took beyond its steps at that rate: starting workers, first calls, the last
+        policies' files."""
         return self.seconds - self.env_steps / self.steps_per_second()
 
 
@@ -78,7 +83,8 @@ def train_in_pool(
     limits: Limits | None = None,
     wall: Wall | None = None,
 ) -> PoolRun:
-    """Train these rewards side by side, as a search does: process wall unless another `wall` is given, real workers, saved states at the default interval.
+    """Train these rewards side by side, as a search does: process wall unless another `wall` is
+    given, real workers, saved states at the default interval.
 
     Raises RuntimeError where a training fails.
     """
@@ -101,7 +107,9 @@ def train_in_pool(
         )
         try:
             jobs = enumerate(sources)
-            trainings = (pool.train(f"job@{seed}", source, seed, trusted=True) for seed, source in jobs)
+            trainings = (
+                pool.train(f"job@{seed}", source, seed, trusted=True) for seed, source in jobs
+            )
             began = time.perf_counter()
             results = await asyncio.gather(*trainings)
             run.seconds = time.perf_counter() - began
@@ -138,8 +146,11 @@ def pinned(cores: Sequence[int]) -> Iterator[None]:
 
 
 def first_cores(count: int) -> list[int]:
-    """That many of the cores that this process may use. Ends the benchmark where there are fewer."""
+    """That many of the cores that this process may use. Ends the benchmark where there are
+    fewer."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < count:
-        raise SystemExit(f"error: this benchmark needs {count} cores, and this process may use {len(cores)}")
+        raise SystemExit(
+            f"error: this benchmark needs {count} cores, and this process may use {len(cores)}"
+        )
     return cores[:count]

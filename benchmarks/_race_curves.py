@@ -1,4 +1,5 @@
-"""Trainings to the end, from which `racing.py` replays races: made once, kept as JSON lines where a folder is given."""
+"""Trainings to the end, from which `racing.py` replays races: made once, kept as JSON lines where a
+folder is given."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class PolicyScore(Record):
     fitness: tuple[float, ...]
     """Of each episode."""
     cost: float
-    """Processor time that they took, scored together with those of the generation's other candidates, over that of the whole training."""
+    """Processor time that they took, scored together with those of the generation's other
+    candidates, over that of the whole training."""
 
 
 class Trained(Record):
@@ -53,7 +55,8 @@ class Trained(Record):
     """Of the kept policy, without noise."""
     checkpoints: tuple[CheckpointRecord, ...]
     scores: tuple[PolicyScore, ...]
-    """Of the policy at each checkpoint but the last, always from the same start states; empty where none was scored."""
+    """Of the policy at each checkpoint but the last, always from the same start states; empty where
+    none was scored."""
 
     def kept(self, place: int) -> int:
         """The checkpoint whose policy the trainer keeps when it has come to this one."""
@@ -79,7 +82,9 @@ class SideBySide(Policy):
     def act(self, observations: Tensor) -> Tensor:
         """Actions in [-1, 1], shape (batch, num_actions); the batch is cut into equal parts."""
         parts = observations.chunk(len(self._policies))
-        return torch.cat([policy.act(part) for policy, part in zip(self._policies, parts, strict=True)])
+        return torch.cat(
+            [policy.act(part) for policy, part in zip(self._policies, parts, strict=True)]
+        )
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,11 @@ class RaceBench(Bench):
         trainer = Trainer(make, self.task, self.settings, slots=min(16, len(sources)))
         variables = self.environment.environment_class.all_variables()
         for name, source in sources.items():
-            trainer.submit(name, RewardFunction.from_source(source, variables, allow_private=trusted), seeds[name])
+            trainer.submit(
+                name,
+                RewardFunction.from_source(source, variables, allow_private=trusted),
+                seeds[name],
+            )
         due = checkpoint_iterations(self.settings.updates, self.settings.checkpoints)[:-1]
         points: dict[str, list[CurvePoint]] = {name: [] for name in sources}
         scores: dict[str, list[PolicyScore]] = {name: [] for name in sources}
@@ -122,24 +131,31 @@ class RaceBench(Bench):
             for job, score in self._scores_on_the_way(trainer, reached).items():
                 scores[job].append(score)
         for job in results:
-            self.scores[job] = tuple(each.model_copy(update={"cost": each.cost / seconds[job]}) for each in scores[job])
+            self.scores[job] = tuple(
+                each.model_copy(update={"cost": each.cost / seconds[job]}) for each in scores[job]
+            )
         return results
 
     def _scores_on_the_way(self, trainer: Trainer, jobs: Sequence[str]) -> dict[str, PolicyScore]:
         """Of the policies as they are now, their cost in seconds."""
         if not jobs:
             return {}
-        # not the kept policy, which a trainer tells: that one's score is the one at its checkpoint, and is known
+        # not the kept policy, which a trainer tells: that one's score is the one at its checkpoint,
+        # and is known
         slots = {member.job.name: slot for slot, member in trainer._members.items()}
         policies = [
-            Policy(trainer._population.policy_tensors(slots[job]), self.settings.activation, {}) for job in jobs
+            Policy(trainer._population.policy_tensors(slots[job]), self.settings.activation, {})
+            for job in jobs
         ]
         began = time.process_time()
         episodes = self._score(policies, SCORE_EPISODES, SCORE_SEED).episodes
         cost = (time.process_time() - began) / len(jobs)
         return {
             job: PolicyScore(
-                fitness=tuple(each.fitness for each in episodes[place * SCORE_EPISODES : (place + 1) * SCORE_EPISODES]),
+                fitness=tuple(
+                    each.fitness
+                    for each in episodes[place * SCORE_EPISODES : (place + 1) * SCORE_EPISODES]
+                ),
                 cost=cost,
             )
             for place, job in enumerate(jobs)
@@ -149,7 +165,9 @@ class RaceBench(Bench):
         """The policies' episodes, so many of the first one, then of the second one, …"""
         rows = self.environment.make(self.task, len(policies) * episodes)
         try:
-            return evaluate_policy(rows, self.task, SideBySide(policies), rows.num_envs, record=False, seed=seed)[0]
+            return evaluate_policy(
+                rows, self.task, SideBySide(policies), rows.num_envs, record=False, seed=seed
+            )[0]
         finally:
             rows.close()
 
@@ -159,13 +177,18 @@ def race_bench(reference: str) -> RaceBench:
     environment_name, _, task_name = reference.partition("/")
     environment = load_environment(environment_name)
     _, task = environment.task(task_name or None)
-    budget = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs, **task.training.overrides}
+    budget = {
+        "env_steps": task.training.env_steps,
+        "num_envs": task.training.num_envs,
+        **task.training.overrides,
+    }
     settings = TrainingSettings.model_validate(budget)
     return RaceBench(environment, task, describe(environment, task_name or None), settings)
 
 
 def finished_run(folder: Path) -> tuple[str, list[Trained]]:
-    """Task and candidates of a finished search without racing; none of them was scored on its way."""
+    """Task and candidates of a finished search without racing; none of them was scored on its
+    way."""
     archive = Archive(folder)
     try:
         settings = archive.fact("settings")
@@ -175,18 +198,26 @@ def finished_run(folder: Path) -> tuple[str, list[Trained]]:
     trained = []
     for attempt in attempts:
         assert attempt.outcome is not None
-        first = attempt.model_copy(update={"repeats": ()})  # its fitness is that of the training which the curve shows
+        first = attempt.model_copy(
+            update={"repeats": ()}
+        )  # its fitness is that of the training which the curve shows
         trained.append(_trained(first, attempt.iteration, ()))
     return f"{settings['env']}/{settings['task']}", trained
 
 
-def searched_trainings(reference: str, searches: Sequence[int], second: bool, folder: Path | None) -> list[Trained]:
-    """The first generations of searches with these seeds: eight proposals of the offline designer each, trained once.
+def searched_trainings(
+    reference: str, searches: Sequence[int], second: bool, folder: Path | None
+) -> list[Trained]:
+    """The first generations of searches with these seeds: eight proposals of the offline designer
+    each, trained once.
 
-    With `second` the ones after them, which come from each search's best; the first ones are kept in the folder too.
+    With `second` the ones after them, which come from each search's best; the first ones are kept
+    in the folder too.
     """
     name = reference.replace("/", "-")
-    first_file, second_file = (None if folder is None else folder / f"{name}{kind}.jsonl" for kind in ("", ".second"))
+    first_file, second_file = (
+        None if folder is None else folder / f"{name}{kind}.jsonl" for kind in ("", ".second")
+    )
     file = second_file if second else first_file
     if file is not None and file.exists():
         return _read(file)
@@ -194,10 +225,14 @@ def searched_trainings(reference: str, searches: Sequence[int], second: bool, fo
     generations: tuple[list[Trained], list[Trained]] = [], []
     for search in searches:
         attempts = generation(bench, OfflineDesigner(), 0, GENERATION, search, [])
-        generations[0].extend(_trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts)
+        generations[0].extend(
+            _trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts
+        )
         if second:
             attempts = generation(bench, OfflineDesigner(), 1, GENERATION, search, attempts)
-            generations[1].extend(_trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts)
+            generations[1].extend(
+                _trained(attempt, search, bench.scores[attempt.id]) for attempt in attempts
+            )
     if not second:
         return _write(first_file, generations[0])
     if first_file is not None and not first_file.exists():
@@ -205,15 +240,22 @@ def searched_trainings(reference: str, searches: Sequence[int], second: bool, fo
     return _write(second_file, generations[1])
 
 
-def repeated_trainings(reference: str, first: Sequence[Trained], folder: Path | None) -> list[Trained]:
+def repeated_trainings(
+    reference: str, first: Sequence[Trained], folder: Path | None
+) -> list[Trained]:
     """These rewards trained again, once from each of the further seeds."""
     file = None if folder is None else folder / f"{reference.replace('/', '-')}.repeats.jsonl"
     if file is not None and file.exists():
         return _read(file)
     bench = race_bench(reference)
-    jobs = {f"{each.reward}+{seed}": (each, each.seed + seed) for each in first for seed in FURTHER_SEEDS}
+    jobs = {
+        f"{each.reward}+{seed}": (each, each.seed + seed)
+        for each in first
+        for seed in FURTHER_SEEDS
+    }
     results = bench.train(
-        {name: each.source for name, (each, _) in jobs.items()}, {name: seed for name, (_, seed) in jobs.items()}
+        {name: each.source for name, (each, _) in jobs.items()},
+        {name: seed for name, (_, seed) in jobs.items()},
     )
     trained = [
         Trained(

@@ -17,9 +17,11 @@ from eureka_agent.settings import TrainingSettings
 By = Literal["curve", "smoothed", "trend", "now", "kept", "both", "with curve", "best"]
 """What candidates are compared by.
 
-Curve: fitness of the exploring policy since the checkpoint before. Smoothed: the mean of the last two of these. Trend: the last one and half of what it
-will have risen if it goes on rising as it did. Now: the score without noise of the policy at the rung; kept: of the best policy by the curve until
-then; both: the mean of the two; with curve: the mean of the kept one's score and the curve. Best: the highest of the scores at the rungs until then.
+Curve: fitness of the exploring policy since the checkpoint before. Smoothed: the mean of the last
+two of these. Trend: the last one and half of what it will have risen if it goes on rising as it
+did. Now: the score without noise of the policy at the rung; kept: of the best policy by the curve
+until then; both: the mean of the two; with curve: the mean of the kept one's score and the curve.
+Best: the highest of the scores at the rungs until then.
 """
 SCORED: tuple[By, ...] = ("now", "kept", "both", "with curve", "best")
 PARTS = 6
@@ -39,14 +41,16 @@ class Policy:
     ahead: float = 0.0
     """Nobody is stopped at a rung before the best is so many robust deviations above the median."""
     chosen: int = 0
-    """Checkpoints before the end whose policies are scored too: the best of these, of those scored at rungs and of the one kept by the curve is the training's."""
+    """Checkpoints before the end whose policies are scored too: the best of these, of those scored
+    at rungs and of the one kept by the curve is the training's."""
 
     def __str__(self) -> str:
         ahead = f" {self.ahead:g} ahead" if self.ahead else ""
         chosen = f", of last {self.chosen}" if self.chosen else ""
         episodes = f" {self.episodes}" if self.episodes != SCORE_EPISODES else ""
         return (
-            f"{' '.join(f'{share:g}' for share in self.shares):16} {self.margin:<5g} {self.by}{episodes}{ahead}{chosen}"
+            f"{' '.join(f'{share:g}' for share in self.shares):16} {self.margin:<5g}"
+            f" {self.by}{episodes}{ahead}{chosen}"
         )
 
     @property
@@ -55,7 +59,8 @@ class Policy:
         return self.by in SCORED
 
     def choices(self, places: Sequence[int], checkpoints: int) -> list[int]:
-        """Checkpoints whose policies are scored in the end, or have been at these rungs, if the policy is chosen by its score."""
+        """Checkpoints whose policies are scored in the end, or have been at these rungs, if the
+        policy is chosen by its score."""
         if not self.chosen:
             return []
         last = range(checkpoints - 1 - self.chosen, checkpoints - 1)
@@ -79,14 +84,22 @@ class Raced:
 
 
 def value(trained: Trained, places: Sequence[int], policy: Policy) -> float | None:
-    """What a candidate is compared by at the last of these checkpoints, which are the rungs that it has come to."""
+    """What a candidate is compared by at the last of these checkpoints, which are the rungs that it
+    has come to."""
     place = places[-1]
     last = trained.checkpoints[place].fitness
     if policy.by == "best":
         return max(_score(trained, each, policy.episodes) for each in places)
     if policy.scores:
-        now, kept = (_score(trained, each, policy.episodes) for each in (place, trained.kept(place)))
-        return {"now": now, "kept": kept, "both": (now + kept) / 2, "with curve": (kept + (last or 0.0)) / 2}[policy.by]
+        now, kept = (
+            _score(trained, each, policy.episodes) for each in (place, trained.kept(place))
+        )
+        return {
+            "now": now,
+            "kept": kept,
+            "both": (now + kept) / 2,
+            "with curve": (kept + (last or 0.0)) / 2,
+        }[policy.by]
     before = trained.checkpoints[place - 1].fitness if place else None
     if policy.by == "curve" or last is None or before is None:
         return last
@@ -95,7 +108,8 @@ def value(trained: Trained, places: Sequence[int], policy: Policy) -> float | No
 
 
 def scoring_cost(trained: Trained, place: int, policy: Policy) -> float:
-    """Processor time of what `value` asks of the policies, in trainings; some of the episodes are charged like all."""
+    """Processor time of what `value` asks of the policies, in trainings; some of the episodes are
+    charged like all."""
     if not policy.scores:
         return 0.0
     now, kept = {place}, {trained.kept(place)}
@@ -106,17 +120,25 @@ def scoring_cost(trained: Trained, place: int, policy: Policy) -> float:
 def final_fitness(trained: Trained, places: Sequence[int], policy: Policy) -> float:
     """What a training comes to, with these rungs.
 
-    A policy chosen by its score is worth what it has in other episodes: chosen by one half of them, valued by the other one, both ways.
+    A policy chosen by its score is worth what it has in other episodes: chosen by one half of them,
+    valued by the other one, both ways.
     """
     choices = policy.choices(places, len(trained.checkpoints))
     if not choices:
         return trained.fitness
     half = len(trained.scores[0].fitness) // 2
     found = []
-    for chosen_by, valued_by in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
-        score, best = max((statistics.fmean(trained.scores[place].fitness[chosen_by]), place) for place in choices)
+    for chosen_by, valued_by in (
+        (slice(half), slice(half, None)),
+        (slice(half, None), slice(half)),
+    ):
+        score, best = max(
+            (statistics.fmean(trained.scores[place].fitness[chosen_by]), place) for place in choices
+        )
         better = score > trained.fitness
-        found.append(statistics.fmean(trained.scores[best].fitness[valued_by]) if better else trained.fitness)
+        found.append(
+            statistics.fmean(trained.scores[best].fitness[valued_by]) if better else trained.fitness
+        )
     return statistics.fmean(found)
 
 
@@ -132,9 +154,14 @@ def raced(generation: Sequence[Trained], policy: Policy, settings: TrainingSetti
     scoring = 0.0
     for rung, place in enumerate(rungs.places):
         left += [len(kept)] * (place + 1 - len(left))
-        values = {candidate: value(trained, rungs.places[: rung + 1], policy) for candidate, trained in kept.items()}
+        values = {
+            candidate: value(trained, rungs.places[: rung + 1], policy)
+            for candidate, trained in kept.items()
+        }
         scoring += sum(scoring_cost(trained, place, policy) for trained in kept.values())
-        if policy.ahead and not _ahead([each for each in values.values() if each is not None], policy.ahead):
+        if policy.ahead and not _ahead(
+            [each for each in values.values() if each is not None], policy.ahead
+        ):
             continue
         for candidate in behind(values, margin=policy.margin * (rung + 1)):
             del kept[candidate]
@@ -142,7 +169,9 @@ def raced(generation: Sequence[Trained], policy: Policy, settings: TrainingSetti
     known = rungs.places if policy.by in ("now", "best") else ()
     for trained in kept.values():
         scoring += sum(
-            trained.scores[place].cost for place in policy.choices((), len(trained.checkpoints)) if place not in known
+            trained.scores[place].cost
+            for place in policy.choices((), len(trained.checkpoints))
+            if place not in known
         )
     return Raced(tuple(kept.values()), tuple(left), scoring)
 
@@ -157,22 +186,35 @@ def _ahead(values: Sequence[float], deviations: float) -> bool:
 def rank_correlations(
     trained: Sequence[Trained], by: By = "curve", chosen: int = 0, episodes: int = SCORE_EPISODES
 ) -> list[float]:
-    """Of what candidates are compared by, at each checkpoint where it is known, with the final fitness (Spearman)."""
+    """Of what candidates are compared by, at each checkpoint where it is known, with the final
+    fitness (Spearman)."""
     policy = Policy((), 0.0, by, episodes, chosen=chosen)
     final = _ranks([final_fitness(each, (), policy) for each in trained])
     return [
-        statistics.correlation(_ranks([value(each, range(place + 1), policy) or 0.0 for each in trained]), final)
+        statistics.correlation(
+            _ranks([value(each, range(place + 1), policy) or 0.0 for each in trained]), final
+        )
         for place in range(len(trained[0].scores if policy.scores else trained[0].checkpoints))
     ]
 
 
 def leader_lost(
-    trained: Sequence[Trained], by: By, place: int, draws: int, seed: int, size: int = GENERATION, chosen: int = 0
+    trained: Sequence[Trained],
+    by: By,
+    place: int,
+    draws: int,
+    seed: int,
+    size: int = GENERATION,
+    chosen: int = 0,
 ) -> tuple[float, float]:
-    """What the leader of a generation at a checkpoint lacks, in the end, of the best one; and how often it is not the best one."""
+    """What the leader of a generation at a checkpoint lacks, in the end, of the best one; and how
+    often it is not the best one."""
     generator = random.Random(seed)
     policy = Policy((), 0.0, by, chosen=chosen)
-    values = [(value(each, range(place + 1), policy) or 0.0, final_fitness(each, (), policy)) for each in trained]
+    values = [
+        (value(each, range(place + 1), policy) or 0.0, final_fitness(each, (), policy))
+        for each in trained
+    ]
     lost = []
     for _ in range(draws):
         generation = generator.sample(values, size)
@@ -189,11 +231,14 @@ def _ranks(values: Sequence[float]) -> list[float]:
 def expected_best(scores: Sequence[float], count: int) -> float:
     """Mean of the best of `count` different ones of the scores."""
     ways = math.comb(len(scores), count)
-    return sum(math.comb(place, count - 1) * score / ways for place, score in enumerate(sorted(scores)))
+    return sum(
+        math.comb(place, count - 1) * score / ways for place, score in enumerate(sorted(scores))
+    )
 
 
 def as_good_as(means: Sequence[float], lost: float) -> float:
-    """How many candidates, at least 1, have a mean best that is by `lost` below that of all; interpolated.
+    """How many candidates, at least 1, have a mean best that is by `lost` below that of all;
+    interpolated.
 
     `means`: mean best of 1, 2, … candidates.
     """
@@ -253,17 +298,26 @@ def compare(
     return {
         "samples_saved": 1.0 - statistics.fmean(samples),
         "scoring": statistics.fmean(shares) - statistics.fmean(samples),
-        "winner_stopped": statistics.fmean(ours < theirs for ours, theirs in zip(kept, could, strict=True)),
+        "winner_stopped": statistics.fmean(
+            ours < theirs for ours, theirs in zip(kept, could, strict=True)
+        ),
         "fitness_lost": lost,
         "as_good_as": as_many,
         "time": size * statistics.fmean(shares) / as_many,
         "time_alone": size * statistics.fmean(waits) / as_many,
-        "time_to_level": statistics.fmean(shares) * reached / reached_raced if reached_raced else math.inf,
+        "time_to_level": (
+            statistics.fmean(shares) * reached / reached_raced if reached_raced else math.inf
+        ),
     }
 
 
 def times_without(
-    trained: Sequence[Trained], settings: TrainingSettings, policy: Policy, draws: int, seed: int, size: int
+    trained: Sequence[Trained],
+    settings: TrainingSettings,
+    policy: Policy,
+    draws: int,
+    seed: int,
+    size: int,
 ) -> list[float]:
     """The policy's time as one part of the trainings after the other is left out."""
     speeds = {1: 1.0}
@@ -275,7 +329,8 @@ def times_without(
 
 
 def jackknife_error(values: Sequence[float]) -> float:
-    """Standard error of an estimate from what it is as one part of the data after the other is left out (Tukey 1958)."""
+    """Standard error of an estimate from what it is as one part of the data after the other is left
+    out (Tukey 1958)."""
     return math.sqrt((len(values) - 1) * statistics.pvariance(values))
 
 
@@ -286,21 +341,30 @@ class Seeds:
     trainings: dict[str, tuple[Trained, ...]]
 
     def reward_share(self) -> float:
-        """The part of the trainings' variance that is the rewards' (one-way analysis of variance)."""
+        """The part of the trainings' variance that is the rewards' (one-way analysis of
+        variance)."""
         scores = [[each.fitness for each in group] for group in self.trainings.values()]
         within = statistics.fmean(statistics.variance(group) for group in scores)
-        between = statistics.variance([statistics.fmean(group) for group in scores]) - within / len(scores[0])
+        between = statistics.variance([statistics.fmean(group) for group in scores]) - within / len(
+            scores[0]
+        )
         return max(0.0, between) / (max(0.0, between) + within)
 
     def winner(
-        self, settings: TrainingSettings, policy: Policy | None, draws: int, seed: int, size: int = GENERATION
+        self,
+        settings: TrainingSettings,
+        policy: Policy | None,
+        draws: int,
+        seed: int,
+        size: int = GENERATION,
     ) -> float:
         """Mean fitness that the winner of a race has from the seeds which it did not race with."""
         generator = random.Random(seed)
         found = []
         for _ in range(draws):
             generation = [
-                generator.choice(self.trainings[name]) for name in generator.sample(list(self.trainings), size)
+                generator.choice(self.trainings[name])
+                for name in generator.sample(list(self.trainings), size)
             ]
             kept = generation if policy is None else raced(generation, policy, settings).kept
             best = max(kept, key=lambda each: each.fitness)

@@ -1,4 +1,5 @@
-"""A MuJoCo batch that keeps time and can record what was asked of it, so that the same physics can be run again with nothing around it."""
+"""A MuJoCo batch that keeps time and can record what was asked of it, so that the same physics can
+be run again with nothing around it."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ class RecordedBatch:
 
     def copied_state(self, ids: Any = None) -> dict[str, Tensor]:
         """Copies of the simulator's state, of all rows or of these."""
-        return {name: (value if ids is None else value[ids]).clone() for name, value in self._state.items()}
+        return {
+            name: (value if ids is None else value[ids]).clone()
+            for name, value in self._state.items()
+        }
 
     def record(self) -> None:
         """Note every call from here on."""
@@ -83,13 +87,18 @@ def _holder(environment: MujocoTask) -> tuple[object, str]:
         for name, value in getattr(owner, "__dict__", {}).items():
             if isinstance(value, Batch):
                 return owner, name
-    raise SystemExit(f"error: {type(environment).__name__} has no mujoco.batch.Batch: it is not simulated on the CPU")
+    raise SystemExit(
+        f"error: {type(environment).__name__} has no mujoco.batch.Batch: it is not simulated on"
+        " the CPU"
+    )
 
 
 def watch(environment: MujocoTask) -> RecordedBatch:
     """Put a recorded batch in the place of a task's own."""
     state = {
-        name.removeprefix(_STATE): value for name, value in environment.row_tensors().items() if name.startswith(_STATE)
+        name.removeprefix(_STATE): value
+        for name, value in environment.row_tensors().items()
+        if name.startswith(_STATE)
     }
     owner, name = _holder(environment)
     watched = RecordedBatch(getattr(owner, name), state)
@@ -103,11 +112,17 @@ class BarePhysics:
     def __init__(self, environment: MujocoTask) -> None:
         # a batch of its own, since the training goes on in the other one
         batch = Batch(environment.model, environment.num_envs, nthread=1, persistent=True)
-        names = [name.removeprefix(_STATE) for name in environment.row_tensors() if name.startswith(_STATE)]
+        names = [
+            name.removeprefix(_STATE)
+            for name in environment.row_tensors()
+            if name.startswith(_STATE)
+        ]
         self._batch = batch
         self._state = {name: batch.bind(name) for name in names}
 
-    def replay(self, start: Mapping[str, Tensor], calls: list[tuple[str, Any, Any]]) -> tuple[float, dict[str, Any]]:
+    def replay(
+        self, start: Mapping[str, Tensor], calls: list[tuple[str, Any, Any]]
+    ) -> tuple[float, dict[str, Any]]:
         """Wall seconds inside `batch.step`, and the simulator's state after the last call."""
         self._place(None, start)
         seconds = 0.0

@@ -14,7 +14,8 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def commit() -> str:
-    """The checkout's commit, with a `+` where its files differ from it; empty where git does not tell."""
+    """The checkout's commit, with a `+` where its files differ from it; empty where git does not
+    tell."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--exclude=*", "--dirty=+"],
@@ -28,7 +29,8 @@ def commit() -> str:
 
 
 def write_result(name: str, figures: dict[str, Any]) -> None:
-    """Store figures under `results/`, with the class of machine, the commit and the versions that gave them."""
+    """Store figures under `results/`, with the class of machine, the commit and the versions that
+    gave them."""
     import torch  # not before: it would count in a driver whose memory was measured
 
     RESULTS.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""rsl-rl and Stable-Baselines3 on the same simulator and reward, with PPO settings as close as each allows."""
+"""rsl-rl and Stable-Baselines3 on the same simulator and reward, with PPO settings as close as each
+allows."""
 
 from __future__ import annotations
 
@@ -96,7 +97,11 @@ def _rsl_configuration(settings: TrainingSettings) -> dict[str, Any]:
         "activation": settings.activation,
         "obs_normalization": True,
     }
-    noise = {"class_name": "GaussianDistribution", "init_std": settings.initial_action_std, "std_type": "log"}
+    noise = {
+        "class_name": "GaussianDistribution",
+        "init_std": settings.initial_action_std,
+        "std_type": "log",
+    }
     return {
         "num_steps_per_env": settings.horizon,
         "save_interval": 10**9,
@@ -121,12 +126,16 @@ def _rsl_configuration(settings: TrainingSettings) -> dict[str, Any]:
     }
 
 
-def rsl_rl(subject: Subject, settings: TrainingSettings, seed: int, iterations: int) -> tuple[float, Policy]:
+def rsl_rl(
+    subject: Subject, settings: TrainingSettings, seed: int, iterations: int
+) -> tuple[float, Policy]:
     """Processor seconds of one rsl-rl training (without its set-up) and its last policy."""
     torch.manual_seed(seed)
     with contextlib.redirect_stdout(io.StringIO()):
         environment = _RslEnvironment(RewardedEnvironment(subject, settings.num_envs, seed))
-        runner = OnPolicyRunner(environment, _rsl_configuration(settings), log_dir=None, device="cpu")
+        runner = OnPolicyRunner(
+            environment, _rsl_configuration(settings), log_dir=None, device="cpu"
+        )
         began = time.process_time()
         runner.learn(iterations, init_at_random_ep_len=True)
         seconds = time.process_time() - began
@@ -163,18 +172,25 @@ class _SB3Environment(BareVecEnv):
     def step_async(self, actions: NDArray[np.float32]) -> None:
         self._actions = torch.from_numpy(actions)
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         observations, reward, ended, truncated, reached = self._rewarded.step(self._actions)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for row in ended.nonzero().flatten().tolist():
-            infos[row] = {"TimeLimit.truncated": bool(truncated[row]), "terminal_observation": reached[row].numpy()}
+            infos[row] = {
+                "TimeLimit.truncated": bool(truncated[row]),
+                "terminal_observation": reached[row].numpy(),
+            }
         return observations.numpy(), reward.numpy(), ended.numpy(), infos
 
     def close(self) -> None:
         self._rewarded.environment.close()
 
 
-def stable_baselines3(subject: Subject, settings: TrainingSettings, seed: int, iterations: int) -> float:
+def stable_baselines3(
+    subject: Subject, settings: TrainingSettings, seed: int, iterations: int
+) -> float:
     """Processor seconds of one Stable-Baselines3 training, without its set-up."""
     environment = VecNormalize(
         _SB3Environment(RewardedEnvironment(subject, settings.num_envs, seed)), norm_reward=False

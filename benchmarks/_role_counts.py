@@ -11,7 +11,8 @@ from eureka_agent.critic.review import EXPLOIT
 from eureka_agent.records import Attempt, Message, Stage
 
 CHEATED = "reward-hacking"
-"""Finding of a training in which the reward rose while the fitness fell: what a reviewer warns of."""
+"""Finding of a training in which the reward rose while the fitness fell: what a reviewer warns
+of."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Reviews:
     warned: int
     """Trained rewards that it saw a way to cheat in."""
     warned_cheated: int
-    """True warnings among these: rewards whose training was one of cheating, or was stopped or broke off."""
+    """True warnings among these: rewards whose training was one of cheating, or was stopped or
+    broke off."""
     calm: int
     """Trained rewards that it saw nothing in."""
     calm_cheated: int
@@ -37,16 +39,28 @@ def requests_by_role(messages: Sequence[Message]) -> dict[str, tuple[int, int]]:
     tokens: Counter[str] = Counter()
     for message in messages:
         requests[message.role] += 1
-        tokens[message.role] += (message.cost.prompt_tokens or 0) + (message.cost.completion_tokens or 0)
+        tokens[message.role] += (message.cost.prompt_tokens or 0) + (
+            message.cost.completion_tokens or 0
+        )
     return {role: (count, tokens[role]) for role, count in requests.most_common()}
 
 
 def reviews(attempts: Sequence[Attempt]) -> Reviews:
     """Counts of what became of the reviewed attempts."""
-    seen = [attempt for attempt in attempts if attempt.verdict is not None and REVIEW in attempt.verdict.steps_run]
-    codes = {attempt.id: {each.code for each in attempt.verdict.findings} for attempt in seen if attempt.verdict}
+    seen = [
+        attempt
+        for attempt in attempts
+        if attempt.verdict is not None and REVIEW in attempt.verdict.steps_run
+    ]
+    codes = {
+        attempt.id: {each.code for each in attempt.verdict.findings}
+        for attempt in seen
+        if attempt.verdict
+    }
     contradictions = [attempt for attempt in seen if attempt.stage is Stage.REJECTED]
-    ended = [attempt for attempt in seen if attempt.stage in (Stage.TRAINED, Stage.STOPPED, Stage.FAILED)]
+    ended = [
+        attempt for attempt in seen if attempt.stage in (Stage.TRAINED, Stage.STOPPED, Stage.FAILED)
+    ]
     warned = [attempt for attempt in ended if EXPLOIT in codes[attempt.id]]
     calm = [attempt for attempt in ended if EXPLOIT not in codes[attempt.id]]
     return Reviews(
@@ -75,6 +89,9 @@ def table(messages: Sequence[Message], attempts: Sequence[Attempt]) -> str:
     if found.made:
         lines += [
             f"{found.made} reviews: {found.contradictions} turned down",
-            f"{found.warned} warned of: {found.warned_cheated} came true; {found.calm} not warned of: {found.calm_cheated} cheated, stopped or broke off",
+            (
+                f"{found.warned} warned of: {found.warned_cheated} came true; {found.calm} not"
+                f" warned of: {found.calm_cheated} cheated, stopped or broke off"
+            ),
         ]
     return "\n".join(lines)

@@ -46,8 +46,11 @@ def _own_runs_folder() -> Iterator[None]:
                 os.environ[RUNS_VARIABLE] = before
 
 
-def search(values: Mapping[str, Any], read: Callable[[Run, Watch], Result], watch: Watch | None = None) -> Result:
-    """See a search through, and what `read` makes of it before its folder is gone. `values`: settings by name."""
+def search(
+    values: Mapping[str, Any], read: Callable[[Run, Watch], Result], watch: Watch | None = None
+) -> Result:
+    """See a search through, and what `read` makes of it before its folder is gone. `values`:
+    settings by name."""
     with _own_runs_folder():
         watch = watch or Watch()
         run = asyncio.run(start(values, None, ["eureka", "search"], watch))

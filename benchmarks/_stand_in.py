@@ -1,4 +1,5 @@
-"""A stand-in for a language model: Chat Completions on loopback, with the latency that a benchmark wants and rewards that differ by their prompt."""
+"""A stand-in for a language model: Chat Completions on loopback, with the latency that a benchmark
+wants and rewards that differ by their prompt."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def stand_in(latency_s: float, reward: Callable[[float], str]) -> Iterator[Stand
             prompt = "\n".join(str(message["content"]) for message in body["messages"])
             text = reply_to(prompt + json.dumps(len(found.requests)), reward)
             time.sleep(latency_s)
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+            choice = {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": text},
+            }
             usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": len(text) // 4}
             data = json.dumps(
                 {

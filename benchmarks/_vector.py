@@ -8,7 +8,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 
 class BareVecEnv(VecEnv):
-    """Without attributes, methods and wrappers of single environments, which its PPO does without."""
+    """Without attributes, methods and wrappers of single environments, which its PPO does
+    without."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [None] * self.num_envs
@@ -16,7 +17,9 @@ class BareVecEnv(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError
 
-    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
+    ) -> list[Any]:
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:

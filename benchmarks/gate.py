@@ -1,10 +1,13 @@
-"""What the critic's novelty and trajectory gate would have saved and lost in finished searches, replayed attempt by attempt.
+"""What the critic's novelty and trajectory gate would have saved and lost in finished searches,
+replayed attempt by attempt.
 
     python benchmarks/gate.py [RUN …]
 
-A RUN is the folder of a finished search, by default all in the runs folder; nothing is written to it but what opening its archive writes. Every attempt that was trained is judged again with what was
-known before it. Saved: trainings of rewards that would have been sent back. Lost: those of them whose fitness was above the median of their generation.
-What a rejected reward's trajectories told later ones is left in.
+A RUN is the folder of a finished search, by default all in the runs folder; nothing is written to
+it but what opening its archive writes. Every attempt that was trained is judged again with what was
+known before it. Saved: trainings of rewards that would have been sent back. Lost: those of them
+whose fitness was above the median of their generation. What a rejected reward's trajectories told
+later ones is left in.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ class Tally:
     saved: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     ordered: list[tuple[float, bool]] = field(default_factory=list)
-    """Part of the pairs ordered right, and whether the reward was good; of attempts that had enough pairs."""
+    """Part of the pairs ordered right, and whether the reward was good; of attempts that had enough
+    pairs."""
     seconds: float = 0.0
 
 
@@ -47,7 +51,9 @@ async def replay(run: Run) -> Tally:
     medians = {each.iteration: _median(attempts, each.iteration) for each in attempts}
     memory = RunMemory(run, in_order=True)
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
-        runner = DryRunner(choose_wall("auto"), run.settings.env, run.description.task, Path(scratch))
+        runner = DryRunner(
+            choose_wall("auto"), run.settings.env, run.description.task, Path(scratch)
+        )
         try:
             await runner.start()
             critics = {
@@ -68,13 +74,19 @@ async def replay(run: Run) -> Tally:
                             tally.saved[found.code] += 1
                             tally.lost[found.code] += good
                             print(
-                                f"  {attempt.id} (fitness {attempt.fitness}): {found.code} {found.message}", flush=True
+                                f"  {attempt.id} (fitness {attempt.fitness}): {found.code}"
+                                f" {found.message}",
+                                flush=True,
                             )
                 if known.episodes:
                     scored = await runner.score(
-                        attempt.proposal.source, {each.attempt: each.path for each in known.episodes}
+                        attempt.proposal.source,
+                        {each.attempt: each.path for each in known.episodes},
                     )
-                    returns = {each.attempt: part for each, part in zip(known.episodes, scored.returns, strict=True)}
+                    returns = {
+                        each.attempt: part
+                        for each, part in zip(known.episodes, scored.returns, strict=True)
+                    }
                     order = ordering(known.episodes, returns)
                     if order.pairs >= LEAST_PAIRS:
                         tally.ordered.append((order.right / order.pairs, good))
@@ -84,27 +96,34 @@ async def replay(run: Run) -> Tally:
 
 
 def _median(attempts: list[Attempt], iteration: int) -> float:
-    values = [each.fitness for each in attempts if each.iteration == iteration and each.fitness is not None]
+    values = [
+        each.fitness
+        for each in attempts
+        if each.iteration == iteration and each.fitness is not None
+    ]
     return statistics.median(values) if values else 0.0
 
 
 def main() -> None:
     """Print one line a run and code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
     for folder in parser.parse_args().runs or list_runs():
         print(folder.name, flush=True)
         tally = asyncio.run(replay(open_run(folder)))
         for code in ("N501", "N502", "G601"):
             print(
-                f"  {code}: {tally.saved[code]} of {tally.trained} trainings saved, {tally.lost[code]} good ones lost"
+                f"  {code}: {tally.saved[code]} of {tally.trained} trainings saved,"
+                f" {tally.lost[code]} good ones lost"
             )
         if tally.ordered:
             shares = sorted(share for share, _ in tally.ordered)
             least_good = min((share for share, good in tally.ordered if good), default=float("nan"))
             print(
-                f"  pairs ordered right by {len(shares)} rewards: least {shares[0]:.3f}, median {statistics.median(shares):.3f}, "
-                f"least of a good one {least_good:.3f}"
+                f"  pairs ordered right by {len(shares)} rewards: least {shares[0]:.3f}, median"
+                f" {statistics.median(shares):.3f}, least of a good one {least_good:.3f}"
             )
         print(f"  {tally.seconds / max(1, tally.trained):.2f} s a reward", flush=True)
 

@@ -1,9 +1,11 @@
-"""What training 16 members at once gains on a GPU, against 16 trainings one after the other: the environments that are simulated in torch.
+"""What training 16 members at once gains on a GPU, against 16 trainings one after the other: the
+environments that are simulated in torch.
 
     python benchmarks/gpu_population.py [--quick] [TASK …]
 
-Wall time of some iterations after a few that warm up, on one GPU; the two ways take turns, and the median of each counts. One run of K=1
-is measured and counted 16 times. Target: K=16 at least 10 times as fast. Without a GPU nothing is measured.
+Wall time of some iterations after a few that warm up, on one GPU; the two ways take turns, and the
+median of each counts. One run of K=1 is measured and counted 16 times. Target: K=16 at least 10
+times as fast. Without a GPU nothing is measured.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ def seconds(chosen: Subject, members: int, num_envs: int, iterations: int) -> fl
     """Wall seconds of some iterations on the GPU."""
     settings = chosen.settings(num_envs=num_envs, env_steps=10**12)
     trainer = Trainer(
-        lambda rows: chosen.loaded.make(chosen.task, rows, "cuda"), chosen.task, settings, members, "cuda"
+        lambda rows: chosen.loaded.make(chosen.task, rows, "cuda"),
+        chosen.task,
+        settings,
+        members,
+        "cuda",
     )
     for seed in range(members):
         trainer.submit(str(seed), chosen.reward(), seed)
@@ -43,8 +49,12 @@ def seconds(chosen: Subject, members: int, num_envs: int, iterations: int) -> fl
 
 def main() -> dict[str, dict[str, float]]:
     """Measure, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=["cartpole/balance", "quadcopter/hover"], metavar="TASK")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "tasks", nargs="*", default=["cartpole/balance", "quadcopter/hover"], metavar="TASK"
+    )
     parser.add_argument("--num-envs", type=int, default=64)
     parser.add_argument("--quick", action="store_true", help="one round of few iterations")
     arguments = parser.parse_args()
@@ -69,8 +79,8 @@ def main() -> dict[str, dict[str, float]]:
             "env_steps_per_s": steps / one,
         }
         print(
-            f"{chosen.name:18} K=16 takes {one:6.1f} s ({steps / one:,.0f} env steps/s); 16 × K=1 takes {many / one:.1f} times as long "
-            f"(target: {TARGET:.0f})",
+            f"{chosen.name:18} K=16 takes {one:6.1f} s ({steps / one:,.0f} env steps/s); 16 × K=1"
+            f" takes {many / one:.1f} times as long (target: {TARGET:.0f})",
             flush=True,
         )
     if not arguments.quick:

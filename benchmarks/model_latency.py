@@ -1,10 +1,13 @@
 """Whether slots stand idle while a language model is slow, and how much memory the driver takes.
 
-    python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst] [--no-reviewer]
+    python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst]
+    [--no-reviewer]
 
-A search on cartpole against a stand-in for a model on loopback that takes 20 s for every reply, with trainings of about 60 s: the env steps are chosen for
-this machine's speed. Four slots, eight proposals a generation, a reviewer, and an analyst where asked for. From the end of the first generation's designing to
-the moment at which the last candidate has a slot, the slots that have nothing to train are counted four times a second.
+A search on cartpole against a stand-in for a model on loopback that takes 20 s for every reply,
+with trainings of about 60 s: the env steps are chosen for this machine's speed. Four slots, eight
+proposals a generation, a reviewer, and an analyst where asked for. From the end of the first
+generation's designing to the moment at which the last candidate has a slot, the slots that have
+nothing to train are counted four times a second.
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.ranking import ranked
-from eureka_agent.report.events import Event, IterationStarted, TrainingProgress, TrainingQueued, TrainingResumed
+from eureka_agent.report.events import (
+    Event,
+    IterationStarted,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingResumed,
+)
 from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4
@@ -77,7 +86,8 @@ def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
 
 
 class Moments(Watch):
-    """Notes when something happened, without the points of curves, of which a driver would keep none either."""
+    """Notes when something happened, without the points of curves, of which a driver would keep
+    none either."""
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, TrainingProgress | TrainingResumed):
@@ -86,7 +96,8 @@ class Moments(Watch):
 
 
 def steps_for(seconds: float) -> int:
-    """Env steps of a training that takes about so long beside the others, from the speed of a short search's trainings."""
+    """Env steps of a training that takes about so long beside the others, from the speed of a short
+    search's trainings."""
     values = {
         "env": "cartpole",
         "task": "swingup",
@@ -98,14 +109,21 @@ def steps_for(seconds: float) -> int:
 
     def steps_per_second(run: Run, watch: Watch) -> float:
         outcomes = [attempt.outcome for attempt in run.archive.attempts()]
-        return statistics.median(each.env_steps / each.seconds for each in outcomes if each is not None)
+        return statistics.median(
+            each.env_steps / each.seconds for each in outcomes if each is not None
+        )
 
-    return round(seconds * search({**values, "finalists": 0, "confirm": 0, "racing": False}, steps_per_second))
+    return round(
+        seconds
+        * search({**values, "finalists": 0, "confirm": 0, "racing": False}, steps_per_second)
+    )
 
 
 def main() -> int:
     """Print the share of idle slots."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--latency", type=float, default=20.0)
     parser.add_argument("--training", type=float, default=60.0)
     parser.add_argument("--generations", type=int, default=3)
@@ -130,11 +148,18 @@ def main() -> int:
             "finalists": 0,
         }
         figures = search(values, lambda run, watch: _figures(run, watch, counts), Moments())
-    figures = {**figures, "latency_s": arguments.latency, "requests": len(server.requests), "env_steps": env_steps}
+    figures = {
+        **figures,
+        "latency_s": arguments.latency,
+        "requests": len(server.requests),
+        "env_steps": env_steps,
+    }
     for name, value in figures.items():
         print(f"{name:32} {value}")
     name = (
-        "model_latency" + ("_analyst" if arguments.analyst else "") + ("_no_reviewer" if arguments.no_reviewer else "")
+        "model_latency"
+        + ("_analyst" if arguments.analyst else "")
+        + ("_no_reviewer" if arguments.no_reviewer else "")
     )
     write_result(name, figures)
     return 0
@@ -142,10 +167,20 @@ def main() -> int:
 
 def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> dict[str, Any]:
     began = watch.began
-    first = next(at for at, event in watch.events if isinstance(event, IterationStarted) and event.iteration == 1)
-    last_queued = max(at for at, event in watch.events if isinstance(event, TrainingQueued) and event.kind == "search")
+    first = next(
+        at
+        for at, event in watch.events
+        if isinstance(event, IterationStarted) and event.iteration == 1
+    )
+    last_queued = max(
+        at
+        for at, event in watch.events
+        if isinstance(event, TrainingQueued) and event.kind == "search"
+    )
     queued = {
-        event.job: at for at, event in watch.events if isinstance(event, TrainingQueued) and event.kind == "search"
+        event.job: at
+        for at, event in watch.events
+        if isinstance(event, TrainingQueued) and event.kind == "search"
     }
     started = {
         event.job: at
@@ -158,11 +193,13 @@ def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> d
     return {
         "idle_share": round(statistics.fmean(sum(free) for free in inside) / SLOTS, 4),
         "idle_share_of_each_worker": [
-            round(statistics.fmean(free) / (SLOTS // WORKERS), 4) for free in zip(*inside, strict=True)
+            round(statistics.fmean(free) / (SLOTS // WORKERS), 4)
+            for free in zip(*inside, strict=True)
         ],
         "watched_s": round(until - first, 1),
         "median_training_s": round(
-            statistics.median(each.outcome.seconds for each in trained if each.outcome is not None), 1
+            statistics.median(each.outcome.seconds for each in trained if each.outcome is not None),
+            1,
         ),
         "driver_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "whole_s": round(watch.events[-1][0], 1),

@@ -1,9 +1,12 @@
-"""How good the offline designer's rewards are: proposals trained at the task's budget, against the human and the sparse reward.
+"""How good the offline designer's rewards are: proposals trained at the task's budget, against the
+human and the sparse reward.
 
-    python benchmarks/offline_designer.py [TASK …] [--iterations N] [--samples K] [--seed S] [--env-steps N]
+    python benchmarks/offline_designer.py [TASK …] [--iterations N] [--samples K] [--seed S]
+    [--env-steps N]
 
-A TASK is `env/task`; without one, every built-in task runs (over an hour on one core). Trainings run in this process, without critic and wall.
-Every figure is the mean fitness of 32 episodes of the best checkpoint, acting without noise.
+A TASK is `env/task`; without one, every built-in task runs (over an hour on one core). Trainings
+run in this process, without critic and wall. Every figure is the mean fitness of 32 episodes of the
+best checkpoint, acting without noise.
 """
 
 from __future__ import annotations
@@ -52,7 +55,10 @@ class Bench:
     ) -> dict[str, tuple[MemberFinished, list[CurvePoint], Evaluation]]:
         """Every source trained once, side by side; failed ones are missing."""
         trainer = Trainer(
-            partial(self.environment.make, self.task), self.task, self.settings, slots=min(16, len(sources))
+            partial(self.environment.make, self.task),
+            self.task,
+            self.settings,
+            slots=min(16, len(sources)),
         )
         variables = self.environment.environment_class.all_variables()
         for name, source in sources.items():
@@ -87,28 +93,45 @@ class Bench:
             if source is not None
             for seed in BASELINE_SEEDS
         }
-        results = self.train(jobs, {name: int(name.partition("-")[2]) for name in jobs}, trusted=True)
+        results = self.train(
+            jobs, {name: int(name.partition("-")[2]) for name in jobs}, trusted=True
+        )
         return {
-            kind: [each[2].fitness_mean() for name, each in results.items() if name.startswith(kind)]
+            kind: [
+                each[2].fitness_mean() for name, each in results.items() if name.startswith(kind)
+            ]
             for kind in sources
         }
 
 
 def generation(
-    bench: Bench, designer: OfflineDesigner, iteration: int, samples: int, seed: int, history: list[Attempt]
+    bench: Bench,
+    designer: OfflineDesigner,
+    iteration: int,
+    samples: int,
+    seed: int,
+    history: list[Attempt],
 ) -> list[Attempt]:
     """Proposals of one iteration, trained and diagnosed."""
     known = {attempt.id: attempt for attempt in history}
     proposals: dict[str, Proposal] = {}
     for sample, plan in enumerate(Greedy().plan(iteration, history, samples)):
         parents = tuple(
-            ParentSummary(name, known[name].proposal.source, known[name].fitness, known[name].diagnosis, "")
+            ParentSummary(
+                name, known[name].proposal.source, known[name].fitness, known[name].diagnosis, ""
+            )
             for name in plan.parents
         )
         siblings = tuple(proposal.source for proposal in proposals.values())
         request_seed = 10_000 * seed + 100 * iteration + sample
         request = DesignRequest(
-            bench.description, bench.task.sentence, plan.operator, parents, (), request_seed, siblings=siblings
+            bench.description,
+            bench.task.sentence,
+            plan.operator,
+            parents,
+            (),
+            request_seed,
+            siblings=siblings,
         )
         proposals[f"{iteration}-{sample}"] = asyncio.run(designer.propose(request))
     seeds = {name: 10_000 * seed + 100 * iteration + place for place, name in enumerate(proposals)}
@@ -132,9 +155,12 @@ def generation(
                 diagnosis=diagnosis,
             )
         )
-        terms = ", ".join(f"{component.name} {component.share:.0%}" for component in diagnosis.components)
+        terms = ", ".join(
+            f"{component.name} {component.share:.0%}" for component in diagnosis.components
+        )
         print(
-            f"  {name:5} {proposals[name].operator.value:17} {evaluation.fitness_mean():8.3f}  {terms}  [{one_line(diagnosis)}]",
+            f"  {name:5} {proposals[name].operator.value:17} {evaluation.fitness_mean():8.3f} "
+            f" {terms}  [{one_line(diagnosis)}]",
             flush=True,
         )
     return attempts
@@ -145,7 +171,10 @@ def run_task(reference: str, arguments: argparse.Namespace) -> str:
     environment_name, _, task_name = reference.partition("/")
     environment = load_environment(environment_name)
     _, task = environment.task(task_name or None)
-    budget = {"env_steps": arguments.env_steps or task.training.env_steps, "num_envs": task.training.num_envs}
+    budget = {
+        "env_steps": arguments.env_steps or task.training.env_steps,
+        "num_envs": task.training.num_envs,
+    }
     bench = Bench(
         environment,
         task,
@@ -159,12 +188,17 @@ def run_task(reference: str, arguments: argparse.Namespace) -> str:
         print(f"  {kind:6} {_shown(values)}", flush=True)
     history: list[Attempt] = []
     for iteration in range(arguments.iterations):
-        history += generation(bench, OfflineDesigner(), iteration, arguments.samples, arguments.seed, history)
+        history += generation(
+            bench, OfflineDesigner(), iteration, arguments.samples, arguments.seed, history
+        )
     scores = [attempt.fitness for attempt in history if attempt.fitness is not None]
     median = statistics.median(scores)
     seconds = time.perf_counter() - began
     means = [statistics.mean(values) if values else float("nan") for values in baselines.values()]
-    return f"{reference:20} {max(scores):9.3f} {median:9.3f} {means[0]:9.3f} {means[1]:9.3f} {seconds:8.0f}"
+    return (
+        f"{reference:20} {max(scores):9.3f} {median:9.3f} {means[0]:9.3f} {means[1]:9.3f}"
+        f" {seconds:8.0f}"
+    )
 
 
 def _shown(values: list[float]) -> str:
@@ -173,7 +207,9 @@ def _shown(values: list[float]) -> str:
 
 def main() -> int:
     """Print attempts as they end, then a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--iterations", type=int, default=2)
     parser.add_argument("--samples", type=int, default=8)
@@ -181,7 +217,11 @@ def main() -> int:
     parser.add_argument("--env-steps", type=int, default=0, help="instead of the task's budget")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    known = [f"{entry.name}/{task}" for entry in list_environments() for task in load_environment(entry.name).tasks]
+    known = [
+        f"{entry.name}/{task}"
+        for entry in list_environments()
+        for task in load_environment(entry.name).tasks
+    ]
     lines = [run_task(reference, arguments) for reference in arguments.tasks or known]
     print(f"\n{'task':20} {'best':>9} {'median':>9} {'human':>9} {'sparse':>9} {'seconds':>8}")
     print("\n".join(lines))

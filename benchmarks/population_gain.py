@@ -1,9 +1,11 @@
-"""What training 16 members in one process gains, against 16 trainings one after the other: our own, rsl-rl's, Stable-Baselines3's.
+"""What training 16 members in one process gains, against 16 trainings one after the other: our own,
+rsl-rl's, Stable-Baselines3's.
 
     python benchmarks/population_gain.py [--quick] [TASK …]
 
-All on the same simulator with the task's own settings and the same number of samples, one thread, start-up left out. One run of the others is measured and counted
-16 times. The four take turns, and the median of each counts. Times are the processor's: what else runs on the machine does not count.
+All on the same simulator with the task's own settings and the same number of samples, one thread,
+start-up left out. One run of the others is measured and counted 16 times. The four take turns, and
+the median of each counts. Times are the processor's: what else runs on the machine does not count.
 Needs the `bench` extra.
 """
 
@@ -38,7 +40,9 @@ def measure(chosen: Subject, rounds: int, iterations: int) -> dict[str, float]:
         "one_process": lambda seed: ours(chosen, MEMBERS, iterations),
         "one_by_one": lambda seed: MEMBERS * ours(chosen, 1, iterations),
         "rsl_rl": lambda seed: MEMBERS * rsl_rl(chosen, settings, seed, iterations)[0],
-        "stable_baselines3": lambda seed: MEMBERS * stable_baselines3(chosen, settings, seed, iterations),
+        "stable_baselines3": lambda seed: (
+            MEMBERS * stable_baselines3(chosen, settings, seed, iterations)
+        ),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
@@ -49,8 +53,12 @@ def measure(chosen: Subject, rounds: int, iterations: int) -> dict[str, float]:
 
 def main() -> dict[str, dict[str, float]]:
     """Measure, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=["cartpole/balance", "hopper/run", "ant/run"], metavar="TASK")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "tasks", nargs="*", default=["cartpole/balance", "hopper/run", "ant/run"], metavar="TASK"
+    )
     parser.add_argument("--quick", action="store_true", help="one round of few iterations")
     arguments = parser.parse_args()
     rounds, iterations = (1, 5) if arguments.quick else (3, 30)
@@ -59,19 +67,25 @@ def main() -> dict[str, dict[str, float]]:
     for reference in arguments.tasks:
         chosen = subject(reference)
         seconds = measure(chosen, rounds, iterations)
-        ratios = {name: value / seconds["one_process"] for name, value in seconds.items() if name != "one_process"}
+        ratios = {
+            name: value / seconds["one_process"]
+            for name, value in seconds.items()
+            if name != "one_process"
+        }
         figures[chosen.name] = {
             **{f"{name}_s": value for name, value in seconds.items()},
             **{f"{name}_ratio": value for name, value in ratios.items()},
         }
         print(
-            f"{chosen.name:18} K=16 takes {seconds['one_process']:6.1f} s; "
-            f"16 × K=1 takes {ratios['one_by_one']:.1f} times as long, "
-            f"16 × rsl-rl {ratios['rsl_rl']:.1f}, 16 × Stable-Baselines3 {ratios['stable_baselines3']:.1f}",
+            f"{chosen.name:18} K=16 takes {seconds['one_process']:6.1f} s; 16 × K=1 takes"
+            f" {ratios['one_by_one']:.1f} times as long, 16 × rsl-rl {ratios['rsl_rl']:.1f}, 16 ×"
+            f" Stable-Baselines3 {ratios['stable_baselines3']:.1f}",
             flush=True,
         )
     if not arguments.quick:
-        write_result("population_gain", {"rounds": rounds, "iterations": iterations, "tasks": figures})
+        write_result(
+            "population_gain", {"rounds": rounds, "iterations": iterations, "tasks": figures}
+        )
     return figures
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/prompt.py RUN [--operator improve] [--iteration 3] [--all]
 
-Asks nobody, and changes nothing. Tokens are characters / 4. With `--all` it counts a whole generation's requests, what is equal in all of them (and may be
-cached) apart.
+Asks nobody, and changes nothing. Tokens are characters / 4. With `--all` it counts a whole
+generation's requests, what is equal in all of them (and may be cached) apart.
 """
 
 from __future__ import annotations
@@ -23,14 +23,21 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
-    """The requests of a generation, counted from 1, made from all attempts before it as they stand in the archive; None: of the one after the last."""
+    """The requests of a generation, counted from 1, made from all attempts before it as they stand
+    in the archive; None: of the one after the last."""
     run = open_run(find_run(name), reading=True)
     try:
         if iteration is None:
-            iteration = max((attempt.iteration for attempt in run.archive.attempts()), default=-1) + 2
-        history = [attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1]
+            iteration = (
+                max((attempt.iteration for attempt in run.archive.attempts()), default=-1) + 2
+            )
+        history = [
+            attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1
+        ]
         briefing = Briefing(run, strategy_of(run.settings))
-        found = asyncio.run(briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0))
+        found = asyncio.run(
+            briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0)
+        )
     finally:
         run.archive.close()
     return [request for request in found if request.operator is not Operator.TUNE_WEIGHTS]
@@ -43,11 +50,15 @@ def tokens(text: str) -> int:
 
 def main() -> int:
     """Print a prompt, or the sizes of a generation's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("--operator", default="improve")
     parser.add_argument(
-        "--iteration", type=int, help="generation, counted from 1; default: the one after the run's last"
+        "--iteration",
+        type=int,
+        help="generation, counted from 1; default: the one after the run's last",
     )
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
@@ -56,13 +67,17 @@ def main() -> int:
         for request in found:
             system, order = opening(request)
             print(
-                f"{request.operator.value:18} {tokens(system.content):6,} shared, {tokens(order.content):6,} of its own"
+                f"{request.operator.value:18} {tokens(system.content):6,} shared,"
+                f" {tokens(order.content):6,} of its own"
             )
         return 0
-    chosen = next((request for request in found if request.operator.value == arguments.operator), None)
+    chosen = next(
+        (request for request in found if request.operator.value == arguments.operator), None
+    )
     if chosen is None:
         print(
-            f"error: this generation asks for {', '.join(dict.fromkeys(each.operator.value for each in found))}",
+            "error: this generation asks for"
+            f" {', '.join(dict.fromkeys(each.operator.value for each in found))}",
             file=sys.stderr,
         )
         return 2

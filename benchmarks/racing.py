@@ -1,22 +1,30 @@
-"""What racing saves and what it loses: generations of the offline designer trained to the end, then raced on paper.
+"""What racing saves and what it loses: generations of the offline designer trained to the end, then
+raced on paper.
 
-    python benchmarks/racing.py [TASK …] [--searches N] [--seed S] [--second] [--draws N] [--size N] [--repeats N] [--keep FOLDER] [--run FOLDER]
+    python benchmarks/racing.py [TASK …] [--searches N] [--seed S] [--second] [--draws N] [--size N]
+    [--repeats N] [--keep FOLDER] [--run FOLDER]
 
-The first generations of some searches (`--second`: the ones after them) are trained once to the end of each task's budget: about 3 minutes a task on one
-core, ant 19. Generations (of eight) are then drawn from them at random, and each is raced over the recorded curves under several policies: where the
-rungs are, by how much one must be behind (in robust deviations at the first rung, n times that at the n-th), and by what candidates are
-compared: the curve's fitness, with the noise of exploration, the same smoothed or with its trend, or a score without noise, of the policy at the
-rung or of the one kept so far. With `of last 3` the policies of the last three checkpoints before the end are scored too, and the best of these,
-of those scored at rungs and of the one kept by the curve is the training's. The processor time of all these scores, measured, counts.
+The first generations of some searches (`--second`: the ones after them) are trained once to the end
+of each task's budget: about 3 minutes a task on one core, ant 19. Generations (of eight) are then
+drawn from them at random, and each is raced over the recorded curves under several policies: where
+the rungs are, by how much one must be behind (in robust deviations at the first rung, n times that
+at the n-th), and by what candidates are compared: the curve's fitness, with the noise of
+exploration, the same smoothed or with its trend, or a score without noise, of the policy at the
+rung or of the one kept so far. With `of last 3` the policies of the last three checkpoints before
+the end are scored too, and the best of these, of those scored at rungs and of the one kept by the
+curve is the training's. The processor time of all these scores, measured, counts.
 
-Saved samples are no gain by themselves: half of the candidates take half of the time too. So `time` is the time that a policy takes over that of
-as many candidates trained to the end as have, on average, the same best fitness (`as good as`), ± its standard error by leaving out a sixth of the trainings after the other;
-`alone` the same where a generation has a worker for itself, whose throughput falls as candidates are stopped (measured here); `to level` the
-time until some candidate reaches the mean best of two generations trained to the end, over that without racing.
+Saved samples are no gain by themselves: half of the candidates take half of the time too. So `time`
+is the time that a policy takes over that of as many candidates trained to the end as have, on
+average, the same best fitness (`as good as`), ± its standard error by leaving out a sixth of the
+trainings after the other; `alone` the same where a generation has a worker for itself, whose
+throughput falls as candidates are stopped (measured here); `to level` the time until some candidate
+reaches the mean best of two generations trained to the end, over that without racing.
 
-With `--repeats N` the first N rewards are trained from two further seeds: how much of the fitness is the reward's, and what the winner
-of a race, which is often as much lucky as good, is worth when it is trained again. `--run` takes the candidates of a finished search (`--no-racing`)
-in place of trainings.
+With `--repeats N` the first N rewards are trained from two further seeds: how much of the fitness
+is the reward's, and what the winner of a race, which is often as much lucky as good, is worth when
+it is trained again. `--run` takes the candidates of a finished search (`--no-racing`) in place of
+trainings.
 """
 
 from __future__ import annotations
@@ -30,7 +38,14 @@ from pathlib import Path
 from typing import Any
 
 from _common import filled_trainer, start, subject
-from _race_curves import GENERATION, Trained, finished_run, race_bench, repeated_trainings, searched_trainings
+from _race_curves import (
+    GENERATION,
+    Trained,
+    finished_run,
+    race_bench,
+    repeated_trainings,
+    searched_trainings,
+)
 from _races import (
     SCORED,
     By,
@@ -54,7 +69,8 @@ MEMBERS = (1, 2, 4, 8)
 READINGS: tuple[By, ...] = ("curve", *SCORED)
 """What candidates are compared by, in the tables of correlations and of leaders."""
 CHOSEN = 3
-"""Checkpoints before the end whose policies are scored where a training's policy is chosen by that."""
+"""Checkpoints before the end whose policies are scored where a training's policy is chosen by
+that."""
 LEADERS_FROM = 4
 """Place of the first checkpoint at which leaders are looked at."""
 
@@ -71,7 +87,11 @@ POLICIES = (
         if (shares, margin, chosen) != (DEFAULT.shares, DEFAULT.margin, 0)
     ),
     *(Policy((0.1,), 0.5, ahead=ahead) for ahead in (1.0, 2.0)),
-    *(Policy(shares, 0.5, by) for shares in ((0.2, 0.4), (0.4, 0.7)) for by in ("smoothed", "trend")),
+    *(
+        Policy(shares, 0.5, by)
+        for shares in ((0.2, 0.4), (0.4, 0.7))
+        for by in ("smoothed", "trend")
+    ),
     *(
         Policy(shares, margin, by, chosen=chosen)
         for chosen, by in ((0, "kept"), (0, "with curve"), (CHOSEN, "kept"), (CHOSEN, "best"))
@@ -82,7 +102,8 @@ POLICIES = (
 
 
 def throughputs(reference: str, rounds: int = 3, iterations: int = 4) -> dict[int, float]:
-    """Env steps in a second of the processor, by the number of members that train side by side; arms interleaved."""
+    """Env steps in a second of the processor, by the number of members that train side by side;
+    arms interleaved."""
     task = subject(reference)
     settings = task.settings()
     trainers = {members: filled_trainer(task, settings, range(members)) for members in MEMBERS}
@@ -121,7 +142,8 @@ def race(
     }
     scores = [each.fitness for each in trained]
     print(
-        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ± {statistics.stdev(scores):.3g}"
+        f"{reference}: {len(trained)} trainings, fitness {statistics.fmean(scores):.4g} ±"
+        f" {statistics.stdev(scores):.3g}"
     )
     if trained_scored(trained):
         costs = zip(*([score.cost for score in each.scores] for each in trained), strict=True)
@@ -130,12 +152,14 @@ def race(
     for by, chosen in readings:
         lost = ", ".join(f"{mean:.3g} ({share:.0%})" for mean, share in leaders[by, chosen])
         print(
-            f"  {by:10} rank correlation with the final fitness{f', of last {chosen}' if chosen else ''} "
-            f"{' '.join(f'{each:.2f}' for each in correlations[by, chosen])}; "
-            f"its leader lacks, from checkpoint {LEADERS_FROM + 1} on: {lost}"
+            f"  {by:10} rank correlation with the final"
+            f" fitness{f', of last {chosen}' if chosen else ''}"
+            f" {' '.join(f'{each:.2f}' for each in correlations[by, chosen])}; its leader lacks,"
+            f" from checkpoint {LEADERS_FROM + 1} on: {lost}"
         )
     print(
-        f"  {'rungs':16} {'margin':6} {'by':18} saved scoring  winner stopped  fitness lost  as good as         time      over default  alone  to level",
+        f"  {'rungs':16} {'margin':6} {'by':18} saved scoring  winner stopped  fitness lost  as"
+        " good as         time      over default  alone  to level",
         flush=True,
     )
     rows = {}
@@ -149,9 +173,11 @@ def race(
             [own - other for own, other in zip(times, default, strict=True)]
         )
         print(
-            f"  {policy!s:42} {row['samples_saved']:5.0%} {row['scoring']:7.1%} {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} "
-            f"{row['as_good_as']:11.1f} {row['time']:5.2f} ± {row['time_error']:4.2f} "
-            f"{row['time_over_default']:8.2f} ± {row['time_over_default_error']:4.2f} {row['time_alone']:6.2f} {row['time_to_level']:9.2f}",
+            f"  {policy!s:42} {row['samples_saved']:5.0%} {row['scoring']:7.1%}"
+            f" {row['winner_stopped']:15.0%} {row['fitness_lost']:13.3g} {row['as_good_as']:11.1f}"
+            f" {row['time']:5.2f} ± {row['time_error']:4.2f} {row['time_over_default']:8.2f} ±"
+            f" {row['time_over_default_error']:4.2f} {row['time_alone']:6.2f}"
+            f" {row['time_to_level']:9.2f}",
             flush=True,
         )
     return {
@@ -159,7 +185,9 @@ def race(
         "fitness_mean": statistics.fmean(scores),
         "fitness_deviation": statistics.stdev(scores),
         "rank_correlations": {_name(reading): values for reading, values in correlations.items()},
-        "leader_lost": {_name(reading): [mean for mean, _ in lost] for reading, lost in leaders.items()},
+        "leader_lost": {
+            _name(reading): [mean for mean, _ in lost] for reading, lost in leaders.items()
+        },
         "steps_per_processor_second": speeds,
         "default": rows[str(DEFAULT)],
         "times": {policy: row["time"] for policy, row in rows.items()},
@@ -185,10 +213,14 @@ def race_again(
         groups[each.reward] = (*groups[each.reward], each)
     most = max(len(group) for group in groups.values())
     seeds = Seeds({name: group for name, group in groups.items() if len(group) == most})
-    unraced = {size: seeds.winner(settings, None, draws, seed, size) for size in (1, 2, 4, 6, GENERATION)}
+    unraced = {
+        size: seeds.winner(settings, None, draws, seed, size) for size in (1, 2, 4, 6, GENERATION)
+    }
     print(
-        f"  {len(seeds.trainings)} rewards from {most} seeds each, {seeds.reward_share():.0%} of the variance the rewards'. Trained again, "
-        f"the best of {', '.join(map(str, unraced))} trained to the end has {', '.join(f'{value:.4g}' for value in unraced.values())}; raced:",
+        f"  {len(seeds.trainings)} rewards from {most} seeds each, {seeds.reward_share():.0%} of"
+        f" the variance the rewards'. Trained again, the best of {', '.join(map(str, unraced))}"
+        f" trained to the end has {', '.join(f'{value:.4g}' for value in unraced.values())};"
+        " raced:",
         flush=True,
     )
     worth = {}
@@ -199,7 +231,8 @@ def race_again(
 
 
 def chosen_elsewhere(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, float | str]]:
-    """For every task the policy that takes the least time on the others, and what it takes here; by whether the training's policy is chosen by its score."""
+    """For every task the policy that takes the least time on the others, and what it takes here; by
+    whether the training's policy is chosen by its score."""
     times = {reference: task["times"] for reference, task in figures.items()}
     common = [policy for policy in POLICIES if all(str(policy) in task for task in times.values())]
     chosen: dict[str, dict[str, float | str]] = {}
@@ -212,45 +245,80 @@ def chosen_elsewhere(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, 
             best = min(names, key=lambda policy: statistics.fmean(task[policy] for task in others))
             key = f"{reference}{', chosen by score' if by_score else ''}"
             chosen[key] = {"policy": best, "time": own[best], "time_of_default": own[str(DEFAULT)]}
-            print(f"{key}: best on the other tasks is {best}: {own[best]:.2f} (default {own[str(DEFAULT)]:.2f})")
+            print(
+                f"{key}: best on the other tasks is {best}: {own[best]:.2f} (default"
+                f" {own[str(DEFAULT)]:.2f})"
+            )
     return chosen
 
 
 def main() -> None:
     """Train, race, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tasks", nargs="*", metavar="TASK")
-    parser.add_argument("--searches", type=int, default=4, help="generations of eight trained for each task")
+    parser.add_argument(
+        "--searches", type=int, default=4, help="generations of eight trained for each task"
+    )
     parser.add_argument("--seed", type=int, default=11, help="of the first search")
-    parser.add_argument("--second", action="store_true", help="race the searches' second generations")
+    parser.add_argument(
+        "--second", action="store_true", help="race the searches' second generations"
+    )
     parser.add_argument("--draws", type=int, default=2000, help="generations drawn from them")
-    parser.add_argument("--size", type=int, default=GENERATION, help="candidates of such a generation")
-    parser.add_argument("--repeats", type=int, default=0, help="rewards trained from further seeds, at least 8")
-    parser.add_argument("--keep", type=Path, help="folder of trainings: read where they are there, else written")
-    parser.add_argument("--run", type=Path, action="append", default=[], help="folder of a finished search to race too")
+    parser.add_argument(
+        "--size", type=int, default=GENERATION, help="candidates of such a generation"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=0, help="rewards trained from further seeds, at least 8"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="folder of trainings: read where they are there, else written"
+    )
+    parser.add_argument(
+        "--run",
+        type=Path,
+        action="append",
+        default=[],
+        help="folder of a finished search to race too",
+    )
     arguments = parser.parse_args()
     start()
     finished = dict(finished_run(folder) for folder in arguments.run)
-    known = [f"{entry.name}/{task}" for entry in list_environments() for task in load_environment(entry.name).tasks]
+    known = [
+        f"{entry.name}/{task}"
+        for entry in list_environments()
+        for task in load_environment(entry.name).tasks
+    ]
     searches = range(arguments.seed, arguments.seed + arguments.searches)
     draws, seed = arguments.draws, arguments.seed
     figures = {}
     for reference in dict.fromkeys([*(arguments.tasks or ([] if finished else known)), *finished]):
         settings = race_bench(reference).settings
-        trained = finished.get(reference) or searched_trainings(reference, searches, arguments.second, arguments.keep)
-        figures[reference] = race(reference, trained, settings, policies_for(trained), draws, seed, arguments.size)
+        trained = finished.get(reference) or searched_trainings(
+            reference, searches, arguments.second, arguments.keep
+        )
+        figures[reference] = race(
+            reference, trained, settings, policies_for(trained), draws, seed, arguments.size
+        )
         if arguments.repeats and reference not in finished:
             first = trained[: arguments.repeats]
             again = repeated_trainings(reference, first, arguments.keep)
             policies = [policy for policy in policies_for([*first, *again]) if not policy.chosen]
-            figures[reference]["trained_again"] = race_again(first, again, settings, policies, draws, seed)
+            figures[reference]["trained_again"] = race_again(
+                first, again, settings, policies, draws, seed
+            )
     name = "racing_second" if arguments.second else "racing"
     write_result(name, {"tasks": figures, "chosen_elsewhere": chosen_elsewhere(figures)})
 
 
 def policies_for(trained: Sequence[Trained]) -> list[Policy]:
     """Those that these trainings can be raced by."""
-    return [policy for policy in POLICIES if not (policy.scores or policy.chosen) or trained_scored(trained)]
+    return [
+        policy
+        for policy in POLICIES
+        if not (policy.scores or policy.chosen) or trained_scored(trained)
+    ]
 
 
 def trained_scored(trained: Sequence[Trained]) -> bool:

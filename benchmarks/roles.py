@@ -1,13 +1,19 @@
-"""What reviewer and analyst contribute: whole searches with each of them, with both and with neither, at equal numbers of trainings.
+"""What reviewer and analyst contribute: whole searches with each of them, with both and with
+neither, at equal numbers of trainings.
 
-    python benchmarks/roles.py --run RUN
-    python benchmarks/roles.py --model openai/<name> [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [--replies FOLDER] [TASK …]
+    python benchmarks/roles.py --run RUN python benchmarks/roles.py --model openai/<name>
+    [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [--replies FOLDER]
+    [TASK …]
 
-With `--run` it counts in a stored run: requests and tokens of each role, what its reviewer turned down, and how many of its warnings came true. Nothing is asked then.
+With `--run` it counts in a stored run: requests and tokens of each role, what its reviewer turned
+down, and how many of its warnings came true. Nothing is asked then.
 
-Else it costs money where the model does: four searches for every task and seed. What one of them asked, another that asks the same is told again: so all four begin with the same
-rewards, and differ in nothing but what the roles made of them; the optimiser of constants is off. With `--replies` the replies outlive a run that breaks off. Every search's best attempt is trained again from five
-fresh seeds, and that mean is what is compared. Beside it: how many rewards the reviewer turned down, and tokens and money as if every search had asked for itself.
+Else it costs money where the model does: four searches for every task and seed. What one of them
+asked, another that asks the same is told again: so all four begin with the same rewards, and differ
+in nothing but what the roles made of them; the optimiser of constants is off. With `--replies` the
+replies outlive a run that breaks off. Every search's best attempt is trained again from five fresh
+seeds, and that mean is what is compared. Beside it: how many rewards the reviewer turned down, and
+tokens and money as if every search had asked for itself.
 """
 
 from __future__ import annotations
@@ -60,7 +66,10 @@ def shared_replies(folder: Path) -> Iterator[None]:
         put(archive, key, message)
 
     try:
-        with patch.object(Archive, "find", find_anywhere), patch.object(Archive, "put", put_in_both):
+        with (
+            patch.object(Archive, "find", find_anywhere),
+            patch.object(Archive, "put", put_in_both),
+        ):
             yield
     finally:
         shared.close()
@@ -92,7 +101,9 @@ def figures(run: Run, watch: Watch) -> dict[str, Any]:
 
 def main() -> int:
     """Print a line for every search, then the means by arm."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tasks", nargs="*", default=["cartpole/swingup"], metavar="TASK")
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--model")
@@ -104,7 +115,10 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--request-timeout", type=float, default=600.0)
     parser.add_argument(
-        "--replies", type=Path, metavar="FOLDER", help="where replies are kept; default: for this run alone"
+        "--replies",
+        type=Path,
+        metavar="FOLDER",
+        help="where replies are kept; default: for this run alone",
     )
     arguments = parser.parse_args()
     if arguments.run is not None:
@@ -120,7 +134,10 @@ def main() -> int:
         for arm, rows in arms.items():
             means = [row["mean"] for row in rows if row["mean"] is not None]
             tokens = statistics.mean(row["tokens"] for row in rows)
-            print(f"{task:20} {arm:9} {statistics.mean(means) if means else float('nan'):9.3f}  {tokens:9,.0f} tokens")
+            print(
+                f"{task:20} {arm:9} {statistics.mean(means) if means else float('nan'):9.3f} "
+                f" {tokens:9,.0f} tokens"
+            )
     write_result("roles", {"model": arguments.model, "searches": results})
     return 0
 
@@ -146,7 +163,10 @@ def searches(arguments: argparse.Namespace) -> dict[str, dict[str, list[dict[str
                     "final_seeds": FINAL_SEEDS,
                     "baselines": False,
                     "tuning": False,
-                    **{role: arguments.model if who == "every" else who for role, who in roles.items()},
+                    **{
+                        role: arguments.model if who == "every" else who
+                        for role, who in roles.items()
+                    },
                 }
                 found = search(values, figures)
                 results.setdefault(task, {}).setdefault(arm, []).append({"seed": seed, **found})

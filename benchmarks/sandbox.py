@@ -1,11 +1,14 @@
-"""What the Docker wall costs: the first use, a dry run, a training against plain processes, and an idle worker.
+"""What the Docker wall costs: the first use, a dry run, a training against plain processes, and an
+idle worker.
 
     python benchmarks/sandbox.py [--quick] [--pairs N] [--no-build] [TASK]
 
-The first use is `eureka sandbox build` with an empty cache and without the image, which is removed before. Dry runs are of the task's human reward in a warm worker, one after the other, in
-both walls. A training is that of a search, with saved states, one worker of four members on one core; pairs of it, plain first and Docker first in turn, are compared by the
-time between its first and its last sign of life. An idle worker has opened the task; what its container takes is read from the engine, without what the kernel would give back (inactive
-files). Needs a Docker engine.
+The first use is `eureka sandbox build` with an empty cache and without the image, which is removed
+before. Dry runs are of the task's human reward in a warm worker, one after the other, in both
+walls. A training is that of a search, with saved states, one worker of four members on one core;
+pairs of it, plain first and Docker first in turn, are compared by the time between its first and
+its last sign of life. An idle worker has opened the task; what its container takes is read from the
+engine, without what the kernel would give back (inactive files). Needs a Docker engine.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ def first_use() -> float:
 
 
 async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[float], int]:
-    """Seconds until a worker had opened the task, those of each dry run, and the bytes that its container took before (0 for a process)."""
+    """Seconds until a worker had opened the task, those of each dry run, and the bytes that its
+    container took before (0 for a process)."""
     environment, _, task = chosen.name.partition("/")
     source = human_source(chosen)
     with tempfile.TemporaryDirectory() as scratch:
@@ -75,9 +79,13 @@ def _container_bytes() -> int:
     engine = connect()
     try:
         api = engine.client.api
-        (container,) = [each for each in api.containers() if driver_of(each).get("pid") == str(os.getpid())]
+        (container,) = [
+            each for each in api.containers() if driver_of(each).get("pid") == str(os.getpid())
+        ]
         memory = api.stats(container["Id"], stream=False)["memory_stats"]
-        inactive = memory["stats"].get("total_inactive_file", memory["stats"].get("inactive_file", 0))
+        inactive = memory["stats"].get(
+            "total_inactive_file", memory["stats"].get("inactive_file", 0)
+        )
         return int(memory["usage"] - inactive)
     finally:
         engine.close()
@@ -86,15 +94,21 @@ def _container_bytes() -> int:
 def training_seconds(wall: str, chosen: Subject, iterations: int) -> float:
     """Between the first and the last sign of life of trainings, for each env step of theirs."""
     settings = chosen.settings()
-    settings = settings.model_copy(update={"env_steps": iterations * settings.horizon * settings.num_envs})
+    settings = settings.model_copy(
+        update={"env_steps": iterations * settings.horizon * settings.num_envs}
+    )
     run = PoolRun()
-    train_in_pool(chosen, settings, [human_source(chosen)] * MEMBERS, 1, run=run, wall=open_wall(wall))
+    train_in_pool(
+        chosen, settings, [human_source(chosen)] * MEMBERS, 1, run=run, wall=open_wall(wall)
+    )
     return 1.0 / run.steps_per_second()
 
 
 def main() -> dict[str, Any]:
     """Measure, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("task", nargs="?", default="hopper", metavar="TASK")
     parser.add_argument("--pairs", type=int, default=7, metavar="N")
     parser.add_argument("--no-build", action="store_true", help="leave the image that is there")
@@ -109,7 +123,10 @@ def main() -> dict[str, Any]:
     with pinned(first_cores(1)):
         for pair in range(1 if arguments.quick else arguments.pairs):
             order = ("process", "docker") if pair % 2 == 0 else ("docker", "process")
-            taken = {wall: training_seconds(wall, chosen, 4 if arguments.quick else ITERATIONS) for wall in order}
+            taken = {
+                wall: training_seconds(wall, chosen, 4 if arguments.quick else ITERATIONS)
+                for wall in order
+            }
             ratios.append(taken["docker"] / taken["process"])
     figures = {
         "task": chosen.name,
@@ -125,11 +142,14 @@ def main() -> dict[str, Any]:
     if build is not None:
         print(f"first use, image included: {build:.1f} s   (target: under {BUILD_TARGET_S:g})")
     print(
-        f"{chosen.name}: a worker is open after {opened:.1f} s ({plain_opened:.1f} s in a process); a dry run takes {1e3 * figures['dry_run_s']:.0f} ms "
-        f"({1e3 * figures['dry_run_process_s']:.0f} ms)   (target: under {1e3 * DRY_RUN_TARGET_S:g})"
+        f"{chosen.name}: a worker is open after {opened:.1f} s ({plain_opened:.1f} s in a process);"
+        f" a dry run takes {1e3 * figures['dry_run_s']:.0f} ms"
+        f" ({1e3 * figures['dry_run_process_s']:.0f} ms)   (target: under"
+        f" {1e3 * DRY_RUN_TARGET_S:g})"
     )
     print(
-        f"a training takes {figures['training_ratio']:.3f} of its time in a process ({min(ratios):.3f} to {max(ratios):.3f})   (target: within {TRAINING_TARGET:.0%})"
+        f"a training takes {figures['training_ratio']:.3f} of its time in a process"
+        f" ({min(ratios):.3f} to {max(ratios):.3f})   (target: within {TRAINING_TARGET:.0%})"
     )
     print(f"an idle worker takes {idle / 1e6:.0f} MB   (target: under {IDLE_TARGET_BYTES / 1e6:g})")
     if not arguments.quick:

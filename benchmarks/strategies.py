@@ -1,22 +1,31 @@
-"""Strategies at the same budget: the reward that each finds, trained again from fresh seeds. Real searches, same tasks, same seeds.
+"""Strategies at the same budget: the reward that each finds, trained again from fresh seeds. Real
+searches, same tasks, same seeds.
 
-    python benchmarks/strategies.py [TASK …] [--quick] [--seeds N …] [--arms ARM …] [--tuning] [--iterations N] [--samples N] [--final-seeds N]
-                                    [--env-steps N] [--as-usual] [--again] [--model MODEL …] [--base-url URL]
+    python benchmarks/strategies.py [TASK …] [--quick] [--seeds N …] [--arms ARM …] [--tuning]
+    [--iterations N] [--samples N] [--final-seeds N]
+                                    [--env-steps N] [--as-usual] [--again] [--model MODEL …]
+                                    [--base-url URL]
 
-An arm is a strategy, with `+tuning` one that leaves places to the optimiser of constants; `--tuning` adds greedy+tuning. All arms make as many candidates and train each
-as long: racing, repeats and working ahead are off, so they have the same env steps. `--as-usual` leaves them on, as `eureka search` has them; what each arm
-used is then its own affair, and printed. After every search its best attempt is trained again from fresh seeds, the same for all: what is compared is the mean of
-these, not the fitness by which it was chosen, which flatters the arm that chose from the more lucky ones. These trainings are not part of the budget.
+An arm is a strategy, with `+tuning` one that leaves places to the optimiser of constants;
+`--tuning` adds greedy+tuning. All arms make as many candidates and train each as long: racing,
+repeats and working ahead are off, so they have the same env steps. `--as-usual` leaves them on, as
+`eureka search` has them; what each arm used is then its own affair, and printed. After every search
+its best attempt is trained again from fresh seeds, the same for all: what is compared is the mean
+of these, not the fitness by which it was chosen, which flatters the arm that chose from the more
+lucky ones. These trainings are not part of the budget.
 
-Printed are, for each task and arm, the median over seeds with the lowest and the highest, what the search itself believed (mean), and for each two arms the mean
-difference with its 95 % interval (Student's t, paired by seed; zero within it: equal within noise) and who was ahead how often.
+Printed are, for each task and arm, the median over seeds with the lowest and the highest, what the
+search itself believed (mean), and for each two arms the mean difference with its 95 % interval
+(Student's t, paired by seed; zero within it: equal within noise) and who was ahead how often.
 
-Every search is written to results/strategies.json at once, beside those that are there from the same settings, and is not made again unless `--again`
-says so: so this can be run in parts. The default is over two hours on two cores. Two to ten seeds; 1 to 5 unless others are given.
+Every search is written to results/strategies.json at once, beside those that are there from the
+same settings, and is not made again unless `--again` says so: so this can be run in parts. The
+default is over two hours on two cores. Two to ten seeds; 1 to 5 unless others are given.
 
-`--model` takes what `eureka search` takes, and asks an LLM: keys come from the environment, tokens are counted. `--model replay:RUN` plays a run's replies back,
-which answers the arm, the seed and the settings that it was recorded with, and no others. Replies of an LLM differ from call to call, so seeds are then
-repetitions.
+`--model` takes what `eureka search` takes, and asks an LLM: keys come from the environment, tokens
+are counted. `--model replay:RUN` plays a run's replies back, which answers the arm, the seed and
+the settings that it was recorded with, and no others. Replies of an LLM differ from call to call,
+so seeds are then repetitions.
 """
 
 from __future__ import annotations
@@ -52,7 +61,10 @@ QUICK = {"iterations": 2, "samples": 4, "env_steps": 2_048, "final_seeds": 2}
 
 def read(run: Run, watch: Watch) -> dict[str, Any]:
     """One search in figures."""
-    seconds = next((seconds for seconds, event in watch.events if isinstance(event, FinalStarted)), watch.seconds())
+    seconds = next(
+        (seconds for seconds, event in watch.events if isinstance(event, FinalStarted)),
+        watch.seconds(),
+    )
     report, best = run_report(run), best_attempt(run)
     attempts = last_revisions(report.attempts)
     outcomes = [attempt.outcome for attempt in attempts]
@@ -79,7 +91,8 @@ def settings_of(arm: str) -> dict[str, Any]:
 
 
 def summarize(searches: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A task's searches, by arm and seed, in figures. Seeds that an arm has no fitness for are left out of its figures."""
+    """A task's searches, by arm and seed, in figures. Seeds that an arm has no fitness for are left
+    out of its figures."""
     fitness = {
         arm: {seed: each["fitness"] for seed, each in seeds.items() if each["fitness"] is not None}
         for arm, seeds in searches.items()
@@ -99,11 +112,16 @@ def summarize(searches: dict[str, dict[str, Any]]) -> dict[str, Any]:
     pairs = {}
     for first, second in itertools.combinations(arms, 2):
         differences = [
-            fitness[second][seed] - value for seed, value in fitness[first].items() if seed in fitness[second]
+            fitness[second][seed] - value
+            for seed, value in fitness[first].items()
+            if seed in fitness[second]
         ]
         if not differences:
             continue
-        pair: dict[str, Any] = {"difference": statistics.fmean(differences), "seeds": len(differences)}
+        pair: dict[str, Any] = {
+            "difference": statistics.fmean(differences),
+            "seeds": len(differences),
+        }
         pair["ahead"] = sum(difference > 0 for difference in differences)
         pair["median_difference"] = statistics.median(differences)
         if len(differences) > 1:
@@ -116,7 +134,8 @@ def show(task: str, searches: dict[str, dict[str, Any]], figures: dict[str, Any]
     """Print a task."""
     print(f"\n{task}: fitness of each search's best, trained again")
     print(
-        f"  {'arm':18} {'median':>8} {'lowest':>8} {'highest':>8} {'believed':>9} {'M env steps':>12} {'tuned':>6}  per seed"
+        f"  {'arm':18} {'median':>8} {'lowest':>8} {'highest':>8} {'believed':>9}"
+        f" {'M env steps':>12} {'tuned':>6}  per seed"
     )
     for arm, found in figures["arms"].items():
         each = " ".join(
@@ -125,15 +144,15 @@ def show(task: str, searches: dict[str, dict[str, Any]], figures: dict[str, Any]
         )
         tuned = statistics.fmean(one["tuned"] for one in searches[arm].values())
         print(
-            f"  {arm:18} {found['median']:8.4g} {found['lowest']:8.4g} {found['highest']:8.4g} {found['believed']:9.4g} "
-            f"{found['env_steps'] / 1e6:12.3g} {tuned:6.1f}  {each}"
+            f"  {arm:18} {found['median']:8.4g} {found['lowest']:8.4g} {found['highest']:8.4g}"
+            f" {found['believed']:9.4g} {found['env_steps'] / 1e6:12.3g} {tuned:6.1f}  {each}"
         )
     for name, pair in figures["pairs"].items():
         half = pair.get("half_width")
         noise = "one seed says nothing of noise" if half is None else f"± {half:.3g}"
         print(
-            f"  {name:32} {pair['difference']:+8.3g} ({noise}; median {pair['median_difference']:+.3g}), "
-            f"ahead in {pair['ahead']} of {pair['seeds']}"
+            f"  {name:32} {pair['difference']:+8.3g} ({noise}; median"
+            f" {pair['median_difference']:+.3g}), ahead in {pair['ahead']} of {pair['seeds']}"
         )
     print(end="", flush=True)
 
@@ -148,28 +167,43 @@ def stored(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_name(given: str) -> str:
-    """A model as the settings take it: a replayed run's folder as seen from anywhere, since each search here has a runs folder of its own."""
+    """A model as the settings take it: a replayed run's folder as seen from anywhere, since each
+    search here has a runs folder of its own."""
     folder = Path(given.removeprefix("replay:"))
-    return f"replay:{folder.resolve()}" if given.startswith("replay:") and folder.is_dir() else given
+    return (
+        f"replay:{folder.resolve()}" if given.startswith("replay:") and folder.is_dir() else given
+    )
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     known = [*STRATEGIES, *[f"{name}{TUNED}" for name in STRATEGIES if name != "best-of-n"]]
     parser.add_argument("tasks", nargs="*", default=list(TASKS), metavar="TASK")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5], metavar="N")
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=known, metavar="ARM", help=", ".join(known))
+    parser.add_argument(
+        "--arms", nargs="+", default=list(ARMS), choices=known, metavar="ARM", help=", ".join(known)
+    )
     parser.add_argument("--tuning", action="store_true", help=f"greedy{TUNED} too")
     parser.add_argument("--iterations", type=int, default=5, metavar="N")
     parser.add_argument("--samples", type=int, default=8, metavar="N")
     parser.add_argument("--final-seeds", type=int, default=5, metavar="N")
-    parser.add_argument("--env-steps", type=int, metavar="N", help="of one training; default: the task's own")
-    parser.add_argument("--as-usual", action="store_true", help="with racing, repeats and working ahead")
-    parser.add_argument("--again", action="store_true", help="also make the searches that are stored")
+    parser.add_argument(
+        "--env-steps", type=int, metavar="N", help="of one training; default: the task's own"
+    )
+    parser.add_argument(
+        "--as-usual", action="store_true", help="with racing, repeats and working ahead"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="also make the searches that are stored"
+    )
     parser.add_argument("--model", nargs="+", default=["offline"], metavar="MODEL")
     parser.add_argument("--base-url", metavar="URL")
-    parser.add_argument("--quick", action="store_true", help="tiny searches of one seed: show only that it runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny searches of one seed: show only that it runs"
+    )
     arguments = parser.parse_args()
     if not 1 <= len(set(arguments.seeds)) <= 10:
         parser.error(f"--seeds names {len(set(arguments.seeds))} seeds, expected one to ten")
@@ -199,17 +233,27 @@ def main() -> dict[str, Any]:
         environment, _, task_name = task.partition("/")
         mine: dict[str, Any] = searches.setdefault(task, {})
         for number, seed in enumerate(arguments.seeds[: 1 if arguments.quick else None]):
-            turn = number % len(arguments.arms)  # no arm is always the one that the machine is slow for
+            turn = number % len(
+                arguments.arms
+            )  # no arm is always the one that the machine is slow for
             for arm in arguments.arms[turn:] + arguments.arms[:turn]:
                 if str(seed) in mine.get(arm, {}) and not arguments.again:
                     continue
-                values = {**given, **settings_of(arm), "env": environment, "task": task_name, "seed": seed}
+                values = {
+                    **given,
+                    **settings_of(arm),
+                    "env": environment,
+                    "task": task_name,
+                    "seed": seed,
+                }
                 found = search(values, read)
                 found |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit()}
                 mine.setdefault(arm, {})[str(seed)] = found
                 figures[task] = summarize(mine)
                 if not arguments.quick:
-                    write_result(NAME, {"settings": settings, "tasks": figures, "searches": searches})
+                    write_result(
+                        NAME, {"settings": settings, "tasks": figures, "searches": searches}
+                    )
         show(task, mine, figures[task])
     return figures
 

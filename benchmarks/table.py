@@ -1,7 +1,8 @@
-"""The figures of the training engine, and of searches beside slow models, against their targets: one table, read from `results/`.
+"""The figures of the training engine, and of searches beside slow models, against their targets:
+one table, read from `results/`.
 
-A ratio is how far a figure is beyond its target: 1 meets it, 2 is twice as good. A figure that this run did not measure shows the day on which it
-was measured; one that was never measured says so.
+A ratio is how far a figure is beyond its target: 1 meets it, 2 is twice as good. A figure that this
+run did not measure shows the day on which it was measured; one that was never measured says so.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Row:
 
 
 def result(name: str, since: float) -> tuple[dict[str, Any], str]:
-    """The stored figures of a benchmark and when they are from; nothing where there are none. `since`: when this run began (Unix time)."""
+    """The stored figures of a benchmark and when they are from; nothing where there are none.
+    `since`: when this run began (Unix time)."""
     path = RESULTS / f"{name}.json"
     try:
         found = json.loads(path.read_text())
@@ -71,7 +73,14 @@ def at_least(figure: str, target: float, value: float | None, shown: str, **more
     """A figure that is to be no smaller than its target; `shown` formats both."""
     if value is None:
         return Row(figure, f"≥ {shown.format(target)}")
-    return Row(figure, f"≥ {shown.format(target)}", shown.format(value), value / target, value >= target, **more)
+    return Row(
+        figure,
+        f"≥ {shown.format(target)}",
+        shown.format(value),
+        value / target,
+        value >= target,
+        **more,
+    )
 
 
 def at_most(figure: str, target: float, value: float | None, shown: str, **more: Any) -> Row:
@@ -79,7 +88,9 @@ def at_most(figure: str, target: float, value: float | None, shown: str, **more:
     if value is None:
         return Row(figure, f"≤ {shown.format(target)}")
     ratio = target / value if value > 0.0 else None
-    return Row(figure, f"≤ {shown.format(target)}", shown.format(value), ratio, value <= target, **more)
+    return Row(
+        figure, f"≤ {shown.format(target)}", shown.format(value), ratio, value <= target, **more
+    )
 
 
 def rows(since: float = math.inf) -> list[Row]:
@@ -101,7 +112,9 @@ def _speed(since: float) -> Iterator[Row]:
     found, when = result("training_speed", since)
     for task, target in OF_RAW.items():
         lines = found.get("tasks", {}).get(task, [])
-        lines = lines if isinstance(lines, list) else []  # of a benchmark of this name that measured otherwise
+        lines = (
+            lines if isinstance(lines, list) else []
+        )  # of a benchmark of this name that measured otherwise
         by_size: dict[int, list[dict[str, Any]]] = {}
         for line in lines:
             by_size.setdefault(line["num_envs"], []).append(line)
@@ -109,15 +122,25 @@ def _speed(since: float) -> Iterator[Row]:
         mine = by_size.pop(own, [])
         if not mine:
             yield at_least(f"{task}, K=16: env steps/s, of raw physics", target, None, "{:.1%}")
-            yield at_most(f"{task}, K=16: time outside physics and learning", MOST_OUTSIDE, None, "{:.1%}")
+            yield at_most(
+                f"{task}, K=16: time outside physics and learning", MOST_OUTSIDE, None, "{:.1%}"
+            )
             continue
         figure = f"{task}, K=16, N={own} (the task's)"
         slowest = min(mine, key=lambda line: line["of_raw"])
-        note = f"lowest phase, after {slowest['iteration']} iterations; after {mine[-1]['iteration']}: {mine[-1]['of_raw']:.1%}"
+        note = (
+            f"lowest phase, after {slowest['iteration']} iterations; after {mine[-1]['iteration']}:"
+            f" {mine[-1]['of_raw']:.1%}"
+        )
         for num_envs, others in sorted(by_size.items()):
             note += f"; N={num_envs}: {min(line['of_raw'] for line in others):.1%}"
         yield at_least(
-            f"{figure}: env steps/s, of raw physics", target, slowest["of_raw"], "{:.1%}", note=note, measured=when
+            f"{figure}: env steps/s, of raw physics",
+            target,
+            slowest["of_raw"],
+            "{:.1%}",
+            note=note,
+            measured=when,
         )
         highest = max(mine, key=lambda line: line["outside"])
         parts = {name: highest["shares"][name] for name in OUTSIDE}
@@ -143,7 +166,11 @@ def _population(since: float) -> Iterator[Row]:
         for key, rival in RIVALS.items():
             known = figures.get(f"{key}_ratio")
             figure = f"{task}: 16 trainings at once, against {rival}"
-            yield Row(figure, "") if known is None else Row(figure, "", f"{known:.1f} x", measured=when)
+            yield (
+                Row(figure, "")
+                if known is None
+                else Row(figure, "", f"{known:.1f} x", measured=when)
+            )
 
 
 def _candidates(since: float) -> Iterator[Row]:
@@ -156,10 +183,12 @@ def _candidates(since: float) -> Iterator[Row]:
             continue
         theirs, same = arms["gymnasium"], arms["same_physics"]
         note = (
-            f"at the task's budget; as measured at {arms['env_steps']:,} steps with start-up {theirs['ratio']:.1f} x; "
-            f"on the same physics {same['ratio_at_budget']:.1f} x"
+            f"at the task's budget; as measured at {arms['env_steps']:,} steps with start-up"
+            f" {theirs['ratio']:.1f} x; on the same physics {same['ratio_at_budget']:.1f} x"
         )
-        yield at_least(figure, target, theirs["ratio_at_budget"], "{:.1f} x", note=note, measured=when)
+        yield at_least(
+            figure, target, theirs["ratio_at_budget"], "{:.1f} x", note=note, measured=when
+        )
 
 
 def _racing(since: float) -> Iterator[Row]:
@@ -172,19 +201,33 @@ def _racing(since: float) -> Iterator[Row]:
             yield at_most(time_row, RACING_TIME, None, "{:.2f}")
             yield Row(fitness_row, "0 within noise")
             continue
-        note = f"{summary['seeds']} seeds; reached to stay {summary['to_stay']:.2f}, to the end {summary['end']:.2f}"
+        note = (
+            f"{summary['seeds']} seeds; reached to stay {summary['to_stay']:.2f}, to the end"
+            f" {summary['end']:.2f}"
+        )
         yield at_most(time_row, RACING_TIME, summary["first"], "{:.2f}", note=note, measured=when)
         half = summary.get("difference_half_width")
         value = f"{summary['difference']:+.3g}" + ("" if half is None else f" ± {half:.2g}")
         equal = None if half is None else abs(summary["difference"]) <= half
-        yield Row(fitness_row, "0 within noise", value, None, equal, f"{summary['seeds']} seeds, 95 %", when)
+        yield Row(
+            fitness_row,
+            "0 within noise",
+            value,
+            None,
+            equal,
+            f"{summary['seeds']} seeds, 95 %",
+            when,
+        )
 
 
 def _two_cores(since: float) -> Iterator[Row]:
     found, when = result("two_cores", since)
     note = ""
     if found:
-        note = f"{found['ratio_without_startup']:.2f} x without start-up; raw physics alone {found['ceiling']:.2f} x"
+        note = (
+            f"{found['ratio_without_startup']:.2f} x without start-up; raw physics alone"
+            f" {found['ceiling']:.2f} x"
+        )
     figure = f"{found.get('task', 'hopper/run')}: training pool, two cores against one"
     yield at_least(figure, TWO_CORES, found.get("ratio"), "{:.2f} x", note=note, measured=when)
 
@@ -193,10 +236,14 @@ def _gpu(since: float) -> Iterator[Row]:
     found, when = result("gpu_population", since)
     tasks = found.get("tasks", {})
     if not tasks:
-        yield at_least("GPU, torch environments: K=16 against 16 runs of K=1", GPU, None, "{:.1f} x")
+        yield at_least(
+            "GPU, torch environments: K=16 against 16 runs of K=1", GPU, None, "{:.1f} x"
+        )
     for task, figures in tasks.items():
         figure = f"{task} on a GPU: K=16 against 16 runs of K=1"
-        yield at_least(figure, GPU, figures["ratio"], "{:.1f} x", note=found.get("device", ""), measured=when)
+        yield at_least(
+            figure, GPU, figures["ratio"], "{:.1f} x", note=found.get("device", ""), measured=when
+        )
 
 
 def _memory(since: float) -> Iterator[Row]:
@@ -210,18 +257,26 @@ def _memory(since: float) -> Iterator[Row]:
 
 
 def _beside_models(since: float) -> Iterator[Row]:
-    for name, whom in (("model_latency", "designer and reviewer"), ("model_latency_analyst", "with an analyst too")):
+    for name, whom in (
+        ("model_latency", "designer and reviewer"),
+        ("model_latency_analyst", "with an analyst too"),
+    ):
         found, when = result(name, since)
         figure = f"slots idle beside models that take 20 s, {whom}"
         if not found:
             yield at_most(figure, IDLE, None, "{:.1%}")
             continue
         each = ", ".join(f"{share:.1%}" for share in found["idle_share_of_each_worker"])
-        note = f"workers {each}; trainings of {found['median_training_s']:.0f} s, {found['watched_s']:.0f} s watched"
+        note = (
+            f"workers {each}; trainings of {found['median_training_s']:.0f} s,"
+            f" {found['watched_s']:.0f} s watched"
+        )
         yield at_most(figure, IDLE, found["idle_share"], "{:.1%}", note=note, measured=when)
     found, when = result("model_latency", since)
     peak = found.get("driver_peak_mb")
-    yield at_most("peak memory of the driver", DRIVER_MB, peak, "{:.0f} MB", measured=when if found else "")
+    yield at_most(
+        "peak memory of the driver", DRIVER_MB, peak, "{:.0f} MB", measured=when if found else ""
+    )
 
 
 def _walls(since: float) -> Iterator[Row]:
@@ -233,15 +288,36 @@ def _walls(since: float) -> Iterator[Row]:
         value = found.get(name)
         return None if value is None else factor * float(value)
 
-    yield at_most("Docker: first use, image included", BUILD_S, scaled("build_s", 1.0), "{:.0f} s", measured=when)
     yield at_most(
-        "Docker: a dry run in a warm worker", DRY_RUN_MS, scaled("dry_run_s", 1e3), "{:.0f} ms", measured=when
+        "Docker: first use, image included",
+        BUILD_S,
+        scaled("build_s", 1.0),
+        "{:.0f} s",
+        measured=when,
+    )
+    yield at_most(
+        "Docker: a dry run in a warm worker",
+        DRY_RUN_MS,
+        scaled("dry_run_s", 1e3),
+        "{:.0f} ms",
+        measured=when,
     )
     share = scaled("training_ratio", 1.0)
     yield at_most(
-        "Docker: a training, of its time in a process", IN_DOCKER, share, "{:.3f}", note=spread, measured=when
+        "Docker: a training, of its time in a process",
+        IN_DOCKER,
+        share,
+        "{:.3f}",
+        note=spread,
+        measured=when,
     )
-    yield at_most("Docker: an idle worker", IDLE_WORKER_MB, scaled("idle_bytes", 1e-6), "{:.0f} MB", measured=when)
+    yield at_most(
+        "Docker: an idle worker",
+        IDLE_WORKER_MB,
+        scaled("idle_bytes", 1e-6),
+        "{:.0f} MB",
+        measured=when,
+    )
 
 
 def render(lines: Sequence[Row]) -> str:

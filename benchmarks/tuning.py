@@ -1,16 +1,22 @@
-"""What choosing constants with the optimiser gains over random steps: the swing-up's human reward with its constants spoiled, N trainings each way.
+"""What choosing constants with the optimiser gains over random steps: the swing-up's human reward
+with its constants spoiled, N trainings each way.
 
-    python benchmarks/tuning.py [--quick] [--seeds N …] [--trainings N] [--batch N] [--final-seeds N] [--env-steps N]
+    python benchmarks/tuning.py [--quick] [--seeds N …] [--trainings N] [--batch N] [--final-seeds
+    N] [--env-steps N]
 
-The human reward's numbers get names, and every one of them is multiplied or divided by four, in turns. From there, for every seed,
+The human reward's numbers get names, and every one of them is multiplied or divided by four, in
+turns. From there, for every seed,
 
-- "tuned": batches of proposals of the tuning designer. The parent of each is the best so far, as in a search; the proposals of a batch do not know of each other;
+- "tuned": batches of proposals of the tuning designer. The parent of each is the best so far, as in
+  a search; the proposals of a batch do not know of each other;
 - "random": as many log-normal steps from the spoiled reward, as wide as the designer's first ones.
 
-Both arms start from the same training of the spoiled reward, and their n-th trainings have the same seed. The best of each arm (by its one training, as it was
-found) is trained again from fresh seeds: that mean is what counts, since the fitness by which it was chosen flatters it. Beside them the human and the
-spoiled reward, trained from the same fresh seeds. Trainings run in this process, without critic and wall. One pair of arms with 16 trainings takes about as long as 40
-trainings of the task.
+Both arms start from the same training of the spoiled reward, and their n-th trainings have the same
+seed. The best of each arm (by its one training, as it was found) is trained again from fresh seeds:
+that mean is what counts, since the fitness by which it was chosen flatters it. Beside them the
+human and the spoiled reward, trained from the same fresh seeds. Trainings run in this process,
+without critic and wall. One pair of arms with 16 trainings takes about as long as 40 trainings of
+the task.
 """
 
 from __future__ import annotations
@@ -61,7 +67,11 @@ def tolerance(value: Tensor, margin: float) -> Tensor:
 
 
 def compute_reward(
-    pole_upright: Tensor, cart_position: Tensor, pole_angular_velocity: Tensor, actions: Tensor, terminated: Tensor
+    pole_upright: Tensor,
+    cart_position: Tensor,
+    pole_angular_velocity: Tensor,
+    actions: Tensor,
+    terminated: Tensor,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     upright = (pole_upright + 1.0) / 2.0
     centred = (1.0 + tolerance(cart_position, CENTRED_MARGIN)) / 2.0
@@ -84,7 +94,11 @@ def spoiled() -> str:
     constants = tunable_constants(HUMAN)
     factors = [FACTOR if place % 2 == 0 else 1.0 / FACTOR for place in range(len(constants))]
     return with_constants(
-        HUMAN, {name: value * factor for (name, value), factor in zip(constants.items(), factors, strict=True)}
+        HUMAN,
+        {
+            name: value * factor
+            for (name, value), factor in zip(constants.items(), factors, strict=True)
+        },
     )
 
 
@@ -100,7 +114,11 @@ class Arm:
         """The next sources by job name."""
         begin = len(self.trained) - 1
         jobs = [f"{self.name}-{self.seed}-{begin + place}" for place in range(number)]
-        sources = [self._random(job) for job in jobs] if self.name == "random" else self._tuned(bench, jobs)
+        sources = (
+            [self._random(job) for job in jobs]
+            if self.name == "random"
+            else self._tuned(bench, jobs)
+        )
         return dict(zip(jobs, sources, strict=True))
 
     def best(self) -> TunedReward:
@@ -109,9 +127,16 @@ class Arm:
     def _random(self, job: str) -> str:
         generator, parent = random.Random(job), self.trained[0].source
         reach = math.log(REACH)
-        steps = {name: min(max(generator.gauss(0.0, SPREAD), -reach), reach) for name in tunable_constants(parent)}
+        steps = {
+            name: min(max(generator.gauss(0.0, SPREAD), -reach), reach)
+            for name in tunable_constants(parent)
+        }
         return with_constants(
-            parent, {name: value * math.exp(steps[name]) for name, value in tunable_constants(parent).items()}
+            parent,
+            {
+                name: value * math.exp(steps[name])
+                for name, value in tunable_constants(parent).items()
+            },
         )
 
     def _tuned(self, bench: Bench, jobs: list[str]) -> list[str]:
@@ -131,7 +156,12 @@ class Arm:
         ]
 
         async def ask() -> list[str]:
-            return [each.source for each in await asyncio.gather(*(designer.propose(request) for request in requests))]
+            return [
+                each.source
+                for each in await asyncio.gather(
+                    *(designer.propose(request) for request in requests)
+                )
+            ]
 
         return asyncio.run(ask())
 
@@ -144,13 +174,18 @@ def training_seed(job: str) -> int:
 
 def fitness_of(bench: Bench, sources: dict[str, str], seeds: dict[str, int]) -> dict[str, float]:
     """Every source trained once; failed ones are missing."""
-    return {name: evaluation.fitness_mean() for name, (_, _, evaluation) in bench.train(sources, seeds).items()}
+    return {
+        name: evaluation.fitness_mean()
+        for name, (_, _, evaluation) in bench.train(sources, seeds).items()
+    }
 
 
 def search(bench: Bench, seeds: list[int], trainings: int, batch: int) -> list[Arm]:
     """Both arms of every seed, batch after batch, side by side."""
     begins = {f"{PARENT}-{seed}-0": spoiled() for seed in seeds}
-    found = fitness_of(bench, begins, {job: 90_000 + seed for job, seed in zip(begins, seeds, strict=True)})
+    found = fitness_of(
+        bench, begins, {job: 90_000 + seed for job, seed in zip(begins, seeds, strict=True)}
+    )
     arms = []
     for job, seed in zip(begins, seeds, strict=True):
         for name in ("tuned", "random"):
@@ -161,17 +196,29 @@ def search(bench: Bench, seeds: list[int], trainings: int, batch: int) -> list[A
         found = fitness_of(bench, sources, {job: training_seed(job) for job in sources})
         for arm, each in proposed:
             # a training that failed is worth nothing, and the optimiser is to know it
-            arm.trained += [TunedReward(job, source, found.get(job, 0.0)) for job, source in each.items()]
-            print(f"  seed {arm.seed} {arm.name:6} {_shown([trial.fitness for trial in arm.trained])}", flush=True)
+            arm.trained += [
+                TunedReward(job, source, found.get(job, 0.0)) for job, source in each.items()
+            ]
+            print(
+                f"  seed {arm.seed} {arm.name:6}"
+                f" {_shown([trial.fitness for trial in arm.trained])}",
+                flush=True,
+            )
     return arms
 
 
 def final(bench: Bench, arms: list[Arm], final_seeds: int) -> dict[str, list[float]]:
     """The human's, the spoiled and every arm's best reward, each from the same fresh seeds."""
-    rewards = {"human": HUMAN, PARENT: spoiled()} | {f"{arm.name}-{arm.seed}": arm.best().source for arm in arms}
-    jobs = {f"{name}/{seed}": source for name, source in rewards.items() for seed in range(final_seeds)}
+    rewards = {"human": HUMAN, PARENT: spoiled()} | {
+        f"{arm.name}-{arm.seed}": arm.best().source for arm in arms
+    }
+    jobs = {
+        f"{name}/{seed}": source for name, source in rewards.items() for seed in range(final_seeds)
+    }
     found = fitness_of(bench, jobs, {job: 500_000 + int(job.rpartition("/")[2]) for job in jobs})
-    return {name: [found.get(f"{name}/{seed}", 0.0) for seed in range(final_seeds)] for name in rewards}
+    return {
+        name: [found.get(f"{name}/{seed}", 0.0) for seed in range(final_seeds)] for name in rewards
+    }
 
 
 def check_named_reward(bench: Bench) -> None:
@@ -197,15 +244,22 @@ def measure(bench: Bench, arguments: argparse.Namespace) -> dict[str, Any]:
     gains = [means[f"tuned-{seed}"] - means[f"random-{seed}"] for seed in arguments.seeds]
     if len(gains) > 1:
         middle, half = interval(gains)
-        print(f"\ntuned minus random, paired by seed: {middle:+.3f} ± {half:.3f} {bench.task.fitness_unit} (95 %)")
+        print(
+            f"\ntuned minus random, paired by seed: {middle:+.3f} ± {half:.3f}"
+            f" {bench.task.fitness_unit} (95 %)"
+        )
     for arm in arms:
         print(f"{arm.name}-{arm.seed}: {tunable_constants(arm.best().source)}")
     return {
         "trainings": arguments.trainings,
         "batch": arguments.batch,
         "env_steps": bench.settings.env_steps,
-        "found": {f"{arm.name}-{arm.seed}": [trial.fitness for trial in arm.trained] for arm in arms},
-        "constants": {f"{arm.name}-{arm.seed}": tunable_constants(arm.best().source) for arm in arms},
+        "found": {
+            f"{arm.name}-{arm.seed}": [trial.fitness for trial in arm.trained] for arm in arms
+        },
+        "constants": {
+            f"{arm.name}-{arm.seed}": tunable_constants(arm.best().source) for arm in arms
+        },
         "final": scores,
         "gains": gains,
     }
@@ -217,8 +271,12 @@ def _shown(values: list[float]) -> str:
 
 def main() -> int:
     """Print trainings as they end, then the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few tiny trainings: shows only that it runs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a few tiny trainings: shows only that it runs"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--trainings", type=int, default=16, help="of each arm")
     parser.add_argument("--batch", type=int, default=4)
@@ -231,7 +289,9 @@ def main() -> int:
     start()
     chosen = subject("cartpole/swingup")
     budget = {"env_steps": arguments.env_steps} if arguments.env_steps else {}
-    bench = Bench(chosen.loaded, chosen.task, describe(chosen.loaded, "swingup"), chosen.settings(**budget))
+    bench = Bench(
+        chosen.loaded, chosen.task, describe(chosen.loaded, "swingup"), chosen.settings(**budget)
+    )
     check_named_reward(bench)
     figures = measure(bench, arguments)
     if not arguments.quick:

@@ -1,12 +1,17 @@
-"""Which way of choosing constants needs fewest trainings: invented objectives of 3 to 8 constants, noisy as trainings are, 4, 8 and 16 evaluations.
+"""Which way of choosing constants needs fewest trainings: invented objectives of 3 to 8 constants,
+noisy as trainings are, 4, 8 and 16 evaluations.
 
-    python benchmarks/tuning_synthetic.py [--quick] [--seeds N] [--sizes N …] [--noise X …] [--batch N] [ARM …]
+    python benchmarks/tuning_synthetic.py [--quick] [--seeds N] [--sizes N …] [--noise X …] [--batch
+    N] [ARM …]
 
-An objective is 0 to 1 and a function of the constants' logarithms. Its optimum is log-normally far from the parent (a factor of 2.5 for one standard
-deviation); constants differ in how much they count. Five kinds: a bowl; a bowl that sees ratios of constants alone; a bowl turned in space that is flat in half of its directions; a
-bowl with a cliff, as where a reward is hacked; a plateau. An evaluation adds Gaussian noise of a standard deviation of `--noise`, and one in twelve
-comes to 30 % of what it was worth, as a training that found nothing. Proposals come in batches that do not know of each other. The parent is the best
-evaluation so far. Counted is the true objective of what a search would end with: the best three of all evaluations, evaluated twice more, the best mean.
+An objective is 0 to 1 and a function of the constants' logarithms. Its optimum is log-normally far
+from the parent (a factor of 2.5 for one standard deviation); constants differ in how much they
+count. Five kinds: a bowl; a bowl that sees ratios of constants alone; a bowl turned in space that
+is flat in half of its directions; a bowl with a cliff, as where a reward is hacked; a plateau. An
+evaluation adds Gaussian noise of a standard deviation of `--noise`, and one in twelve comes to 30 %
+of what it was worth, as a training that found nothing. Proposals come in batches that do not know
+of each other. The parent is the best evaluation so far. Counted is the true objective of what a
+search would end with: the best three of all evaluations, evaluated twice more, the best mean.
 
 Nothing is stored. All arms with 16 seeds take about 20 minutes; an ARM is the beginning of a name.
 """
@@ -42,7 +47,9 @@ class Objective:
     def __init__(self, kind: str, size: int, seed: int) -> None:
         generator = np.random.default_rng([seed, size, KINDS.index(kind)])
         self.kind = kind
-        self.optimum = np.clip(generator.normal(0.0, math.log(FACTOR), size), -math.log(6.0), math.log(6.0))
+        self.optimum = np.clip(
+            generator.normal(0.0, math.log(FACTOR), size), -math.log(6.0), math.log(6.0)
+        )
         counts = np.exp(generator.normal(0.0, 0.8, size))
         self.counts = 1.2 * counts / np.linalg.norm(counts)
         self.turn = np.linalg.qr(generator.normal(size=(size, size)))[0]
@@ -80,7 +87,9 @@ class Arm:
     def setting(self) -> AbstractContextManager[object]:
         """The optimiser with this arm's settings."""
         return (
-            patch.multiple(optimiser, **dict(self.settings)) if self.settings else patch.multiple(optimiser, REACH=5.0)
+            patch.multiple(optimiser, **dict(self.settings))
+            if self.settings
+            else patch.multiple(optimiser, REACH=5.0)
         )
 
 
@@ -94,7 +103,9 @@ def by_designer(tried: Tried, seed: int) -> Vector:
     def named(logarithms: Vector) -> dict[str, float]:
         return {f"C{place}": math.exp(value) for place, value in enumerate(logarithms)}
 
-    values = suggest(named(best(tried)), [Trial(named(each), fitness) for each, fitness in tried], seed)
+    values = suggest(
+        named(best(tried)), [Trial(named(each), fitness) for each, fitness in tried], seed
+    )
     return np.log(list(values.values()))
 
 
@@ -144,9 +155,16 @@ ARMS = (
 )
 
 
-def run(arm: Arm, objective: Objective, size: int, noise: float, batch: int, seed: int) -> dict[int, float]:
+def run(
+    arm: Arm, objective: Objective, size: int, noise: float, batch: int, seed: int
+) -> dict[int, float]:
     """The true objective of what the search would end with after each of the budgets."""
-    case = [seed, size, KINDS.index(objective.kind), round(1000 * noise)]  # every case has draws of its own
+    case = [
+        seed,
+        size,
+        KINDS.index(objective.kind),
+        round(1000 * noise),
+    ]  # every case has draws of its own
     generator = np.random.default_rng(case)
 
     def evaluate(logarithms: Vector) -> float:
@@ -156,18 +174,27 @@ def run(arm: Arm, objective: Objective, size: int, noise: float, batch: int, see
     tried: Tried = [(np.zeros(size), evaluate(np.zeros(size)))]
     found = {}
     while len(tried) <= max(BUDGETS):
-        seeds = [int(np.random.default_rng([*case, len(tried), place]).integers(2**32)) for place in range(batch)]
+        seeds = [
+            int(np.random.default_rng([*case, len(tried), place]).integers(2**32))
+            for place in range(batch)
+        ]
         tried += [(each, evaluate(each)) for each in [arm.choose(tried, each) for each in seeds]]
         if len(tried) - 1 in BUDGETS:
             finalists = sorted(tried, key=lambda each: -each[1])[:CONFIRMED]
-            means = [statistics.mean((fitness, evaluate(each), evaluate(each))) for each, fitness in finalists]
+            means = [
+                statistics.mean((fitness, evaluate(each), evaluate(each)))
+                for each, fitness in finalists
+            ]
             found[len(tried) - 1] = objective(finalists[means.index(max(means))][0])
     return found
 
 
 def main() -> int:
-    """Print a line for each arm as it ends: mean after each budget, then its difference from the first arm with the standard error."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a line for each arm as it ends: mean after each budget, then its difference from the
+    first arm with the standard error."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("arms", nargs="*", metavar="ARM")
     parser.add_argument("--quick", action="store_true", help="two seeds: shows only that it runs")
     parser.add_argument("--seeds", type=int, default=16)
@@ -176,7 +203,11 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=2)
     arguments = parser.parse_args()
     seeds = range(2 if arguments.quick else arguments.seeds)
-    chosen = [arm for arm in ARMS if not arguments.arms or any(arm.name.startswith(name) for name in arguments.arms)]
+    chosen = [
+        arm
+        for arm in ARMS
+        if not arguments.arms or any(arm.name.startswith(name) for name in arguments.arms)
+    ]
     cases = [
         (kind, size, noise, seed)
         for kind in KINDS
@@ -197,14 +228,20 @@ def main() -> int:
                 for kind, size, noise, seed in cases
             ]
         base = base or found
-        line = " ".join(f"{statistics.mean(each[budget] for each in found):9.3f}" for budget in BUDGETS)
+        line = " ".join(
+            f"{statistics.mean(each[budget] for each in found):9.3f}" for budget in BUDGETS
+        )
+        after_16 = [(each[16], case[2]) for each, case in zip(found, cases, strict=True)]
         by_noise = " ".join(
-            f"{statistics.mean(each[16] for each, case in zip(found, cases, strict=True) if case[2] == noise):.3f}"
+            f"{statistics.mean(each for each, its_noise in after_16 if its_noise == noise):.3f}"
             for noise in arguments.noise
         )
         gains = [each[16] - other[16] for each, other in zip(found, base, strict=True)]
         error = statistics.stdev(gains) / math.sqrt(len(gains))
-        print(f"{arm.name:38} {line}   {by_noise}   {statistics.mean(gains):+.3f} ± {error:.3f}", flush=True)
+        print(
+            f"{arm.name:38} {line}   {by_noise}   {statistics.mean(gains):+.3f} ± {error:.3f}",
+            flush=True,
+        )
     return 0
 
 

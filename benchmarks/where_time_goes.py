@@ -1,16 +1,21 @@
-"""Where the wall time of whole searches goes: a table of phases, a table of what the training workers did, and on request a flame graph.
+"""Where the wall time of whole searches goes: a table of phases, a table of what the training
+workers did, and on request a flame graph.
 
     python benchmarks/where_time_goes.py [--quick] [--seed N] [--flame-graph FILE] [TASK …]
 
-A default search (`eureka search`, offline designer, baselines and finals included) on cartpole and hopper. Designer, critic, evaluator, pool and workers are
-watched from outside, by taking the time of their public methods; several are at work at once, so every moment counts for the first of these that
-is under way: training (of candidates, then repeats for confirmation, finals, baselines), evaluation, the critic, design, the start of workers. What is left is
-"start" before the run begins, "end" after the last training, and "driver" between. A training waits for its worker to start: until one has, the time counts
-as the start of workers.
+A default search (`eureka search`, offline designer, baselines and finals included) on cartpole and
+hopper. Designer, critic, evaluator, pool and workers are watched from outside, by taking the time
+of their public methods; several are at work at once, so every moment counts for the first of these
+that is under way: training (of candidates, then repeats for confirmation, finals, baselines),
+evaluation, the critic, design, the start of workers. What is left is "start" before the run begins,
+"end" after the last training, and "driver" between. A training waits for its worker to start: until
+one has, the time counts as the start of workers.
 
-The second table is of the workers' own timers, as parts of their lives from ready to closed: physics with the environment around it, update, policy,
-reward, rest, and "idle", in which they had nothing to train or talked to the driver. Below it is the processor time that driver and children took.
-`--flame-graph FILE` has py-spy (`pip install py-spy`) sample what runs in driver and workers of the first task, and writes an SVG.
+The second table is of the workers' own timers, as parts of their lives from ready to closed:
+physics with the environment around it, update, policy, reward, rest, and "idle", in which they had
+nothing to train or talked to the driver. Below it is the processor time that driver and children
+took. `--flame-graph FILE` has py-spy (`pip install py-spy`) sample what runs in driver and workers
+of the first task, and writes an SVG.
 """
 
 from __future__ import annotations
@@ -82,13 +87,23 @@ class Stopwatch:
         """Watch every search that begins within."""
         with ExitStack() as stack:
             for owner, name, what in WATCHED:
-                stack.enter_context(patch.object(owner, name, self._timed(getattr(owner, name), what)))
-            stack.enter_context(patch.object(TrainingPool, "train", self._train(TrainingPool.train)))
-            stack.enter_context(patch.object(TrainingWorker, "start", self._start(TrainingWorker.start)))
-            stack.enter_context(patch.object(TrainingWorker, "close", self._close(TrainingWorker.close)))
+                stack.enter_context(
+                    patch.object(owner, name, self._timed(getattr(owner, name), what))
+                )
+            stack.enter_context(
+                patch.object(TrainingPool, "train", self._train(TrainingPool.train))
+            )
+            stack.enter_context(
+                patch.object(TrainingWorker, "start", self._start(TrainingWorker.start))
+            )
+            stack.enter_context(
+                patch.object(TrainingWorker, "close", self._close(TrainingWorker.close))
+            )
             yield
 
-    def _timed(self, method: Callable[..., Awaitable[Any]], what: str) -> Callable[..., Awaitable[Any]]:
+    def _timed(
+        self, method: Callable[..., Awaitable[Any]], what: str
+    ) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(method)
         async def timed(*arguments: Any, **keywords: Any) -> Any:
             began = self._watch.seconds()
@@ -128,18 +143,35 @@ class Stopwatch:
         """Seconds of wall time, each moment counted once."""
         events = self._watch.events
         total = self._watch.seconds()
-        kinds = {f"job {event.job}": event.kind for _, event in events if isinstance(event, TrainingQueued)}
+        kinds = {
+            f"job {event.job}": event.kind
+            for _, event in events
+            if isinstance(event, TrainingQueued)
+        }
         begins = next(seconds for seconds, event in events if isinstance(event, RunStarted))
-        last = max((seconds for seconds, event in events if isinstance(event, TrainingEnded)), default=total)
+        last = max(
+            (seconds for seconds, event in events if isinstance(event, TrainingEnded)),
+            default=total,
+        )
         ready = min((life[0] for life in self.lives.values()), default=total)
         found = [
             # before there is a worker a training only waits
-            Interval(TRAINING[kinds[each.what]], max(each.began, ready), max(each.ended, ready))
-            if each.what in kinds
-            else each
+            (
+                Interval(TRAINING[kinds[each.what]], max(each.began, ready), max(each.ended, ready))
+                if each.what in kinds
+                else each
+            )
             for each in self.intervals
         ]
-        edges = sorted({0.0, begins, last, total, *(edge for each in found for edge in (each.began, each.ended))})
+        edges = sorted(
+            {
+                0.0,
+                begins,
+                last,
+                total,
+                *(edge for each in found for edge in (each.began, each.ended)),
+            }
+        )
         seconds = dict.fromkeys((*ORDER, "start", "driver", "end"), 0.0)
         for began, ended in itertools.pairwise(edges):
             under_way = {each.what for each in found if each.began <= began and each.ended >= ended}
@@ -190,23 +222,40 @@ def show(name: str, found: dict[str, Any]) -> None:
     parts = ", ".join(f"{part} {share:.1%}" for part, share in found["worker_shares"].items())
     print(f"  its {found['training_workers']} training workers: {parts}")
     print(
-        f"  processor time: driver {found['driver_processor_s']:.1f} s, children {found['children_processor_s']:.1f} s",
+        f"  processor time: driver {found['driver_processor_s']:.1f} s, children"
+        f" {found['children_processor_s']:.1f} s",
         flush=True,
     )
 
 
 def main() -> dict[str, Any]:
     """Search, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tasks", nargs="*", default=["cartpole", "hopper"], metavar="TASK")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--flame-graph", metavar="FILE", help="have py-spy write an SVG of the first task's search")
-    parser.add_argument("--quick", action="store_true", help="searches of two short trainings: shows only that it runs")
+    parser.add_argument(
+        "--flame-graph", metavar="FILE", help="have py-spy write an SVG of the first task's search"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="searches of two short trainings: shows only that it runs",
+    )
     arguments = parser.parse_args()
     if arguments.flame_graph:
         again = [sys.executable, __file__, arguments.tasks[0], "--seed", str(arguments.seed)]
         again += ["--quick"] if arguments.quick else []
-        record = ["py-spy", "record", "--subprocesses", "--rate", "50", "--output", arguments.flame_graph]
+        record = [
+            "py-spy",
+            "record",
+            "--subprocesses",
+            "--rate",
+            "50",
+            "--output",
+            arguments.flame_graph,
+        ]
         try:
             subprocess.run([*record, "--", *again], check=True)
         except FileNotFoundError:
@@ -218,7 +267,12 @@ def main() -> dict[str, Any]:
     for reference in arguments.tasks:
         chosen = subject(reference)
         environment, _, task = chosen.name.partition("/")
-        values = {"env": environment, "task": task, "seed": arguments.seed, **(QUICK if arguments.quick else {})}
+        values = {
+            "env": environment,
+            "task": task,
+            "seed": arguments.seed,
+            **(QUICK if arguments.quick else {}),
+        }
         figures[chosen.name] = measure(values)
         show(chosen.name, figures[chosen.name])
     if not arguments.quick:

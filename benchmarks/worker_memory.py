@@ -1,11 +1,14 @@
-"""Peak resident memory of a training worker with 16 members of 64 environments on the ant. Target: under 1.5 GB.
+"""Peak resident memory of a training worker with 16 members of 64 environments on the ant. Target:
+under 1.5 GB.
 
     python benchmarks/worker_memory.py [--quick] [--iterations N] [--num-envs N] [TASK]
 
-A real worker behind the process wall, saved states included, at an interval of a second so that one is in the peak. Fifteen members train the
-human reward; the sixteenth has one that reads every variable and its value one step before, so that the rollout records all that it can.
-Read are VmHWM, the kernel's own high-water mark of the process, and VmData, what it has reserved, used or not: that is what the limit of a worker
-counts. Where a worker cannot start within the limit that the pool gives it, that is said, and it is measured without one. Needs /proc.
+A real worker behind the process wall, saved states included, at an interval of a second so that one
+is in the peak. Fifteen members train the human reward; the sixteenth has one that reads every
+variable and its value one step before, so that the rollout records all that it can. Read are VmHWM,
+the kernel's own high-water mark of the process, and VmData, what it has reserved, used or not: that
+is what the limit of a worker counts. Where a worker cannot start within the limit that the pool
+gives it, that is said, and it is measured without one. Needs /proc.
 """
 
 from __future__ import annotations
@@ -43,9 +46,13 @@ class MemoryRun(PoolRun):
 
 def reads_everything(subject: Subject) -> str:
     """A reward that reads all public variables, and each one's value a step before."""
-    variables = [each for each in subject.loaded.environment_class.all_variables() if not each.private]
+    variables = [
+        each for each in subject.loaded.environment_class.all_variables() if not each.private
+    ]
     names = [name for each in variables for name in (each.name, f"previous_{each.name}")]
-    terms = "\n        ".join(f"{name}.reshape({name}.shape[0], -1).tanh().mean(dim=-1)," for name in names)
+    terms = "\n        ".join(
+        f"{name}.reshape({name}.shape[0], -1).tanh().mean(dim=-1)," for name in names
+    )
     return (
         f"def compute_reward({', '.join(names)}):\n    terms = [\n        {terms}\n    ]\n"
         "    return sum(terms), {'all': sum(terms)}\n"
@@ -54,7 +61,9 @@ def reads_everything(subject: Subject) -> str:
 
 def main() -> dict[str, Any]:
     """Measure, print, store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("task", nargs="?", default="ant", metavar="TASK")
     parser.add_argument("--num-envs", type=int, default=64, metavar="N")
     parser.add_argument("--iterations", type=int, default=20, metavar="N")
@@ -63,19 +72,33 @@ def main() -> dict[str, Any]:
     chosen = subject(arguments.task)
     settings = chosen.settings(num_envs=arguments.num_envs)
     iterations = 4 if arguments.quick else arguments.iterations
-    settings = settings.model_copy(update={"env_steps": iterations * settings.horizon * settings.num_envs})
+    settings = settings.model_copy(
+        update={"env_steps": iterations * settings.horizon * settings.num_envs}
+    )
     sources = [*[human_source(chosen)] * (MEMBERS - 1), reads_everything(chosen)]
     run, refusal = MemoryRun(), ""
     try:
         train_in_pool(chosen, settings, sources, 1, snapshot_s=1.0, run=run)
     except EurekaError as error:
-        refusal = f"no worker starts within {shared_limits(1).memory_bytes / 1e9:.1f} GB of data: {error.message}"
+        refusal = (
+            f"no worker starts within {shared_limits(1).memory_bytes / 1e9:.1f} GB of data:"
+            f" {error.message}"
+        )
         print(f"{refusal}; measured without that limit:")
         run = MemoryRun()
-        train_in_pool(chosen, settings, sources, 1, snapshot_s=1.0, run=run, limits=Limits(memory_bytes=1 << 46))
+        train_in_pool(
+            chosen,
+            settings,
+            sources,
+            1,
+            snapshot_s=1.0,
+            run=run,
+            limits=Limits(memory_bytes=1 << 46),
+        )
     print(
-        f"{chosen.name}: a worker with K={MEMBERS}, N={arguments.num_envs} takes {run.peak_bytes / 1e9:.2f} GB at its peak "
-        f"and reserves {run.reserved_bytes / 1e9:.2f} GB   (target: under {TARGET_BYTES / 1e9:g})"
+        f"{chosen.name}: a worker with K={MEMBERS}, N={arguments.num_envs} takes"
+        f" {run.peak_bytes / 1e9:.2f} GB at its peak and reserves {run.reserved_bytes / 1e9:.2f} GB"
+        f"   (target: under {TARGET_BYTES / 1e9:g})"
     )
     figures = {
         "task": chosen.name,

@@ -1,4 +1,5 @@
-"""Makes the README's pictures from a real search: the live view half-way, and what is printed at the end.
+"""Makes the README's pictures from a real search: the live view half-way, and what is printed at
+the end.
 
 .venv/bin/python docs/screenshots.py [SEARCH SETTING=VALUE …]
 """
@@ -36,7 +37,12 @@ DEFAULTS = (
 def save(renderable: RenderableType, path: Path, title: str) -> None:
     """Draw on a terminal of a fixed size and keep it as SVG."""
     console = Console(
-        record=True, width=WIDTH, height=HEIGHT, force_terminal=True, file=io.StringIO(), color_system="truecolor"
+        record=True,
+        width=WIDTH,
+        height=HEIGHT,
+        force_terminal=True,
+        file=io.StringIO(),
+        color_system="truecolor",
     )
     console.print(renderable)
     # the reader's own fixed-width font: a page must not fetch one from elsewhere
@@ -55,7 +61,10 @@ def main() -> None:
         nonlocal ended, title
         view(event)
         if isinstance(event, RunStarted):
-            title = f'./eureka search "{event.sentence}" --env {event.settings.env} --task {event.settings.task}'
+            title = (
+                f'./eureka search "{event.sentence}" --env {event.settings.env} --task'
+                f" {event.settings.task}"
+            )
         if isinstance(event, TrainingEnded):
             ended += 1
             if ended == TRAININGS_BEFORE_THE_PICTURE:

@@ -1,4 +1,5 @@
-"""Arguments by name: which variables and constants of an environment a reward or a fitness reads. No torch."""
+"""Arguments by name: which variables and constants of an environment a reward or a fitness reads.
+No torch."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 @dataclass(frozen=True)
 class Binding:
-    """Arguments of a function's call. A parameter in neither has a number as its default, which it keeps."""
+    """Arguments of a function's call. A parameter in neither has a number as its default, which it
+    keeps."""
 
     variables: tuple[str, ...]
-    """Parameters that get a tensor, variables and `previous_<variable>`, in the function's order."""
+    """Parameters that get a tensor, variables and `previous_<variable>`, in the function's
+    order."""
     constants: dict[str, float]
     """Parameters that get a constant of the environment, with its value."""
 
@@ -35,9 +38,11 @@ def bind_arguments(
     error: type[EurekaError],
     constants: Sequence[Constant] = (),
 ) -> Binding:
-    """Find what each of a function's parameters gets: a variable, `previous_<variable>`, a constant, or else its own default where that is a number.
+    """Find what each of a function's parameters gets: a variable, `previous_<variable>`, a
+    constant, or else its own default where that is a number.
 
-    Raises `error` for a parameter that is none of these, for a private variable unless `allow_private`, and for `*args` and the like.
+    Raises `error` for a parameter that is none of these, for a private variable unless
+    `allow_private`, and for `*args` and the like.
     """
     known = {variable.name: variable for variable in variables}
     numbers = {constant.name: float(constant.value) for constant in constants}
@@ -47,7 +52,8 @@ def bind_arguments(
         argument = parameter.name
         if parameter.kind not in _BY_NAME:
             raise error(
-                f"{name} takes {str(parameter)!r}, expected variables by name", "name every argument after a variable"
+                f"{name} takes {str(parameter)!r}, expected variables by name",
+                "name every argument after a variable",
             )
         variable = known.get(variable_of(argument))
         if argument in numbers:
@@ -62,7 +68,9 @@ def bind_arguments(
         elif not isinstance(parameter.default, (bool, int, float)):
             public = [item.name for item in variables if allow_private or not item.private]
             previous = argument.startswith(PREVIOUS_PREFIX)
-            candidates = [PREVIOUS_PREFIX + item for item in public] if previous else [*public, *numbers]
+            candidates = (
+                [PREVIOUS_PREFIX + item for item in public] if previous else [*public, *numbers]
+            )
             raise error(
                 f"{name} reads {argument!r}, which is no variable of the environment",
                 did_you_mean(argument, candidates),

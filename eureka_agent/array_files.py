@@ -1,4 +1,5 @@
-"""Files of arrays that a worker or a stranger wrote, bounded before a library reads them: libraries trust what a header says of itself."""
+"""Files of arrays that a worker or a stranger wrote, bounded before a library reads them: libraries
+trust what a header says of itself."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 MOST_HEADER_BYTES = 16 << 20
-"""Longest header of a safetensors file: tensors take about 100 bytes each, and a saved training keeps its latest curve points there."""
+"""Longest header of a safetensors file: tensors take about 100 bytes each, and a saved training
+keeps its latest curve points there."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
 """That the arrays of one npz file may take in memory."""
@@ -19,7 +21,8 @@ MOST_ARRAYS = 2000
 _MARKS_PER_TENSOR = 20
 """Names, braces, brackets and commas that one takes in a header."""
 _MARK = re.compile(rb'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)|[{\[,]', re.DOTALL)
-"""A name that nothing closes goes to the end: where a match fails, it would be tried again from every quotation mark in it."""
+"""A name that nothing closes goes to the end: where a match fails, it would be tried again from
+every quotation mark in it."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -32,7 +35,8 @@ def open_tensors(path: Path, framework: str, device: str = "cpu") -> Any:
 
 
 def check_tensor_header(path: Path) -> None:
-    """Raises SafetensorError for a header that is too long, or speaks of too many tensors. It is not parsed: that is what takes the time."""
+    """Raises SafetensorError for a header that is too long, or speaks of too many tensors. It is
+    not parsed: that is what takes the time."""
     from safetensors import SafetensorError
 
     with path.open("rb") as file:
@@ -57,8 +61,8 @@ class _ReadInParts(io.FileIO):
 
 
 def check_arrays(path: Path) -> None:
-    """Read an npz file through, keeping nothing. Raises ValueError for what holds other than plain arrays of numbers, or too much, and whatever zip, zlib and
-    numpy raise for a broken one."""
+    """Read an npz file through, keeping nothing. Raises ValueError for what holds other than plain
+    arrays of numbers, or too much, and whatever zip, zlib and numpy raise for a broken one."""
     from numpy.lib import format as npy
 
     with zipfile.ZipFile(_ReadInParts(path)) as archive:
@@ -66,16 +70,23 @@ def check_arrays(path: Path) -> None:
         size = sum(member.file_size for member in members)
         if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
             raise ValueError(
-                f"{len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}"
+                f"{len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of"
+                f" {MOST_ARRAY_BYTES}"
             )
         for member in members:
             with archive.open(member) as file:  # reads no more than the size that is declared
                 version = npy.read_magic(file)
-                read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                read_header = (
+                    npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                )
                 shape, _, kind = read_header(file)
                 # an array without numbers in it can be of any length
                 least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
                 if kind.kind not in "biuf" or least > member.file_size:
-                    raise ValueError(f"{member.filename[:100]!r} holds other than numbers, or less than it says")
-                while file.read(_CHUNK_BYTES):  # to its checksum: whoever reads it later expects no error
+                    raise ValueError(
+                        f"{member.filename[:100]!r} holds other than numbers, or less than it says"
+                    )
+                while file.read(
+                    _CHUNK_BYTES
+                ):  # to its checksum: whoever reads it later expects no error
                     pass

@@ -1,4 +1,5 @@
-"""What a reward's components may be called: their names stand in tables, reports and other models' prompts."""
+"""What a reward's components may be called: their names stand in tables, reports and other models'
+prompts."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ def component_fault(name: str) -> tuple[str, str] | None:
     """Message and hint for a name that cannot stand there; None for one that can."""
     if len(name) <= LONGEST_NAME and name.isprintable():
         return None
-    shown = f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
+    shown = (
+        f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
+    )
     return f"a component's name is {shown}", "use names such as 'forward'"
 
 
 def changed_names_fault(first: Collection[str], now: Collection[str]) -> tuple[str, str] | None:
-    """Message and hint for components that are not those of the first call; None for the same ones, in whatever order."""
+    """Message and hint for components that are not those of the first call; None for the same ones,
+    in whatever order."""
     changes = {
         "new": [name for name in now if name not in first],
         "missing": [name for name in first if name not in now],

@@ -1,4 +1,5 @@
-"""Errors meant for the person at the terminal: what, the offending value, what was expected, the next step."""
+"""Errors meant for the person at the terminal: what, the offending value, what was expected, the
+next step."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from collections.abc import Iterable
 
 
 class EurekaError(Exception):
-    """A problem the user can act on. The command line prints it without a traceback and exits with `exit_status`."""
+    """A problem the user can act on. The command line prints it without a traceback and exits with
+    `exit_status`."""
 
     exit_status = 2
 
@@ -34,7 +36,8 @@ class EnvironmentLoadError(EurekaError):
 
 
 class EnvironmentFaultError(EurekaError):
-    """An environment, or a task's fitness, that fails while it is used: no reward is to blame, and no model is asked to mend one."""
+    """An environment, or a task's fitness, that fails while it is used: no reward is to blame, and
+    no model is asked to mend one."""
 
 
 class RunFolderError(EurekaError):
@@ -68,7 +71,8 @@ class ProcessStartError(EurekaError):
         """`number`: what the system said, an `errno`."""
         super().__init__(
             f"cannot start a process for a reward: {os.strerror(number)}",
-            "free memory or processes of this machine, or use fewer --slots, and start the run again",
+            "free memory or processes of this machine, or use fewer --slots, and start the run"
+            " again",
         )
 
 
@@ -77,7 +81,8 @@ class RewardLoadError(EurekaError):
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the 64."""
+    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the
+    64."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -89,22 +94,27 @@ _MOST_LISTED = 20
 
 
 def close_match(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` is a slip of, capitals aside, or a longer or shorter form of; None where all differ much.
+    """The known word that `word` is a slip of, capitals aside, or a longer or shorter form of; None
+    where all differ much.
 
-    Dashes in front and a version behind are left out of the comparison: with them short words would resemble each other.
+    Dashes in front and a version behind are left out of the comparison: with them short words would
+    resemble each other.
     """
     names = {_core(name): name for name in sorted(known)}
     core = _core(word)
     close = difflib.get_close_matches(core, names, n=1, cutoff=_LEAST_RESEMBLANCE)
     forms = [
-        name for name in names if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)
+        name
+        for name in names
+        if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)
     ]
     found = close or sorted(forms, key=lambda name: abs(len(name) - len(core)))[:1]
     return names[found[0]] if found else None
 
 
 _LEAST_RESEMBLANCE = 0.74
-"""Ratio of `difflib` from which a word is taken for another one: one letter in four may be wrong, or two of them swapped in a word of four."""
+"""Ratio of `difflib` from which a word is taken for another one: one letter in four may be wrong,
+or two of them swapped in a word of four."""
 _SHORTEST_FORM = 3
 
 

@@ -1,4 +1,5 @@
-"""Isaac Gym's helper functions that a reward may call without an import, and the modules that published rewards import them from. No torch."""
+"""Isaac Gym's helper functions that a reward may call without an import, and the modules that
+published rewards import them from. No torch."""
 
 from __future__ import annotations
 
@@ -45,5 +46,6 @@ _MODULES = ("torch_jit_utils", "torch_utils")
 
 
 def is_helper_module(module: str | None) -> bool:
-    """True for `isaacgym.torch_utils`, `isaacgymenvs.utils.torch_jit_utils` and the like. Such an import is dropped, never executed."""
+    """True for `isaacgym.torch_utils`, `isaacgymenvs.utils.torch_jit_utils` and the like. Such an
+    import is dropped, never executed."""
     return module is not None and module.rpartition(".")[2] in _MODULES

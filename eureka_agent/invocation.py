@@ -12,7 +12,8 @@ from pathlib import Path
 PROGRAM = "EUREKA_PROGRAM"
 """Environment variable in which the checkout's launcher hands on how it was called."""
 INSTALL_GPU = "<install gpu>"
-"""Stands for `install_extra("gpu")` in a hint that a worker may raise: it is told nothing of the person's folders, so the driver puts the command there."""
+"""Stands for `install_extra("gpu")` in a hint that a worker may raise: it is told nothing of the
+person's folders, so the driver puts the command there."""
 FIRST_SEARCH = 'search "hover at the goal" --env quadcopter'
 """A search in which the reward decides: the sparse reward teaches nothing there."""
 _DISTRIBUTION = "eureka-agent"
@@ -20,7 +21,8 @@ _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 
 def program() -> str:
-    """The program's name for a shell: `eureka` where PATH leads to this installation, else the path by which it was called."""
+    """The program's name for a shell: `eureka` where PATH leads to this installation, else the path
+    by which it was called."""
     called = os.environ.get(PROGRAM) or sys.argv[0]
     found = shutil.which("eureka")
     if os.sep not in called or Path(called).name != "eureka":
@@ -31,12 +33,14 @@ def program() -> str:
 
 
 def command(arguments: str) -> str:
-    """A command of this program that can be pasted: `command("show latest")` is `./eureka show latest` in a checkout."""
+    """A command of this program that can be pasted: `command("show latest")` is `./eureka show
+    latest` in a checkout."""
     return f"{program()} {arguments}"
 
 
 def pasteable(text: str) -> str:
-    """`text` with every command `eureka …` in it as it can be pasted; for help, and for hints of workers, which do not know that."""
+    """`text` with every command `eureka …` in it as it can be pasted; for help, and for hints of
+    workers, which do not know that."""
     if INSTALL_GPU in text:
         text = text.replace(INSTALL_GPU, install_extra("gpu"))
     return re.sub(r"(?<![\w/.-])eureka(?= [a-z[])", lambda _: program(), text)
@@ -48,9 +52,14 @@ def checkout() -> Path | None:
 
 
 def install_extra(extra: str) -> str:
-    """The one command that installs an extra of this package into this installation: `./setup.sh gpu`, or pip or uv with the extra's packages."""
+    """The one command that installs an extra of this package into this installation: `./setup.sh
+    gpu`, or pip or uv with the extra's packages."""
     folder = checkout()
-    return install_packages(*_packages_of(extra)) if folder is None else f"{_typed(folder / 'setup.sh')} {extra}"
+    return (
+        install_packages(*_packages_of(extra))
+        if folder is None
+        else f"{_typed(folder / 'setup.sh')} {extra}"
+    )
 
 
 def install_packages(*requirements: str) -> str:
@@ -68,7 +77,8 @@ def install_packages(*requirements: str) -> str:
 
 
 def executable(name: str) -> str:
-    """A package's program, by its name where PATH leads to the one beside this Python, else by its path."""
+    """A package's program, by its name where PATH leads to the one beside this Python, else by its
+    path."""
     beside = Path(sys.prefix) / "bin" / name
     found = shutil.which(name)
     if found is not None and (not beside.is_file() or Path(found).resolve() == beside.resolve()):
@@ -105,7 +115,8 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def _has_torch_for_cpu() -> bool:
-    """True for the build that is a tenth of the size, which uv leaves for another one unless it is told."""
+    """True for the build that is a tenth of the size, which uv leaves for another one unless it is
+    told."""
     import importlib.metadata
 
     try:
@@ -115,7 +126,8 @@ def _has_torch_for_cpu() -> bool:
 
 
 def _origin() -> str:
-    """Origin of this installation: a folder or an address where the installer wrote one down, else its name."""
+    """Origin of this installation: a folder or an address where the installer wrote one down, else
+    its name."""
     import importlib.metadata
     import json
     from urllib.parse import unquote, urlsplit
@@ -124,7 +136,13 @@ def _origin() -> str:
         record = importlib.metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
         entry = json.loads(record or "{}")
         address, system = str(entry["url"]), entry.get("vcs_info", {}).get("vcs")
-    except (importlib.metadata.PackageNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+    except (
+        importlib.metadata.PackageNotFoundError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):
         return _DISTRIBUTION
     parts = urlsplit(address)
     if parts.scheme == "file":

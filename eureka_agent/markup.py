@@ -1,6 +1,8 @@
-"""Somebody's text within Markdown that the program writes: shown as it is, whoever wrote it, with nothing in it that a viewer would load, link or lay out.
+"""Somebody's text within Markdown that the program writes: shown as it is, whoever wrote it, with
+nothing in it that a viewer would load, link or lay out.
 
-The text is a model's, or came out of a process that ran what a model wrote: a picture in it would tell a server who opened the report, and when.
+The text is a model's, or came out of a process that ran what a model wrote: a picture in it would
+tell a server who opened the report, and when.
 """
 
 from __future__ import annotations
@@ -25,13 +27,16 @@ class Markup(str):
 
 
 def escaped(text: str) -> Markup:
-    """The text in one line, for any place but a code block. Addresses become code, which no viewer makes links of."""
+    """The text in one line, for any place but a code block. Addresses become code, which no viewer
+    makes links of."""
     return Markup(_BLOCK.sub(r"\1\\", _within_a_line(text)))
 
 
 def _within_a_line(text: str) -> str:
     parts = re.split(f"({_WORD.pattern})", " ".join(text.split()).replace("\0", ""))
-    return "".join(f"`{part}`" if _ADDRESS.search(part) else _escaped_syntax(part) for part in parts)
+    return "".join(
+        f"`{part}`" if _ADDRESS.search(part) else _escaped_syntax(part) for part in parts
+    )
 
 
 def _escaped_syntax(text: str) -> str:
@@ -40,9 +45,13 @@ def _escaped_syntax(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a quotation, line by line; the end of what is longer than `LONGEST_QUOTATION` is left out."""
+    """The text as a quotation, line by line; the end of what is longer than `LONGEST_QUOTATION` is
+    left out."""
     left = len(text) - LONGEST_QUOTATION
-    lines = [*text[:LONGEST_QUOTATION].strip().splitlines(), *([f"[… {left} more characters]"] if left > 0 else [])]
+    lines = [
+        *text[:LONGEST_QUOTATION].strip().splitlines(),
+        *([f"[… {left} more characters]"] if left > 0 else []),
+    ]
     # two spaces end a line: without them a viewer would make one paragraph of a list
     return "\n".join(f"> {escaped(line)}  " if line.strip() else ">" for line in lines).rstrip()
 

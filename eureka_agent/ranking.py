@@ -9,18 +9,22 @@ from eureka_agent.records import Attempt, Stage
 
 
 def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Trained attempts, highest mean fitness first; equal fitness in the order of iteration and sample."""
-    return sorted(_trained(attempts), key=lambda attempt: (-(attempt.fitness or 0.0), *_place(attempt)))
+    """Trained attempts, highest mean fitness first; equal fitness in the order of iteration and
+    sample."""
+    return sorted(
+        _trained(attempts), key=lambda attempt: (-(attempt.fitness or 0.0), *_place(attempt))
+    )
 
 
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Trained attempts by the fitness that one more training may be expected to give, best first.
 
-    The best of many single trainings is as much lucky as good. So every mean is drawn towards the median of all attempts, as if each
-    had been trained once more with that result: (n · mean + median) / (n + 1) after n trainings. This is the estimate of a normal
-    prior (James and Stein 1961) whose spread between rewards equals that between the seeds of one reward. Where all were trained
-    equally often it changes no order. A training that failed counts as the worst of all: a reward that breaks from some seeds must not be
-    ahead of one that is mediocre there.
+    The best of many single trainings is as much lucky as good. So every mean is drawn towards the
+    median of all attempts, as if each had been trained once more with that result: (n · mean +
+    median) / (n + 1) after n trainings. This is the estimate of a normal prior (James and Stein
+    1961) whose spread between rewards equals that between the seeds of one reward. Where all were
+    trained equally often it changes no order. A training that failed counts as the worst of all: a
+    reward that breaks from some seeds must not be ahead of one that is mediocre there.
     """
     trained = _trained(attempts)
     if not trained:
@@ -37,7 +41,11 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _trained(attempts: Sequence[Attempt]) -> list[Attempt]:
-    return [attempt for attempt in attempts if attempt.stage is Stage.TRAINED and attempt.fitness is not None]
+    return [
+        attempt
+        for attempt in attempts
+        if attempt.stage is Stage.TRAINED and attempt.fitness is not None
+    ]
 
 
 def _place(attempt: Attempt) -> tuple[int, int, int]:

@@ -1,6 +1,8 @@
-"""What passes between the parts, and what the archive stores: proposals, verdicts, outcomes, diagnoses, attempts.
+"""What passes between the parts, and what the archive stores: proposals, verdicts, outcomes,
+diagnoses, attempts.
 
-Everything here is plain data (pydantic models), so a record means the same in the driver, in a worker and on disk.
+Everything here is plain data (pydantic models), so a record means the same in the driver, in a
+worker and on disk.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
 
 
-# ── the task as the driver and the designer see it ──────────────────────────────────────────────────────────────────
+# ── the task as the driver and the designer see it ────────────────────────────────────────────────
 
 
 class VariableSpec(Record):
@@ -86,16 +88,21 @@ ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 
 
 class Measurements(Record):
-    """Measurements that a worker made on the environment before the first request to a model; the run's prompts hold them."""
+    """Measurements that a worker made on the environment before the first request to a model; the
+    run's prompts hold them."""
 
     starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
         default_factory=dict, max_length=MOST_MEASURED
     )
-    """Lowest and highest value and smallest magnitude right after a reset, by variable: of every column, or of all together where they are many."""
+    """Lowest and highest value and smallest magnitude right after a reset, by variable: of every
+    column, or of all together where they are many."""
     resets: Count = 0
     """Resets that `starts` was taken from."""
-    termination_conditions: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_MEASURED)
-    """In words with the number, by cause: for this task, where the class says more than one task needs."""
+    termination_conditions: dict[ShortSentence, ShortSentence] = Field(
+        default_factory=dict, max_length=MOST_MEASURED
+    )
+    """In words with the number, by cause: for this task, where the class says more than one task
+    needs."""
     masses_and_sizes: tuple[ShortSentence, ...] = Field((), max_length=MOST_MEASURED)
     zero_actions: UntrainedScore | None = None
     """All actions 0; None where it was not measured."""
@@ -104,7 +111,8 @@ class Measurements(Record):
 
 
 class TaskDescription(Record):
-    """All that anyone outside the worker knows of an environment and its task. Never holds the fitness's code."""
+    """All that anyone outside the worker knows of an environment and its task. Never holds the
+    fitness's code."""
 
     environment: str
     """What `--env` was: a built-in name, a folder, or `gymnasium:<id>`."""
@@ -142,11 +150,14 @@ class TaskDescription(Record):
     """Source of the expert's reward; None where the environment has none."""
     sparse_reward: str | None
     fingerprint: str
-    """SHA-256 over the environment folder's files that count for the task: what a cached baseline depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    """SHA-256 over the environment folder's files that count for the task: what a cached baseline
+    depends on. With a written fitness, `+` and SHA-256 of that follow."""
     remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
-    """Likely mistakes that its source alone shows, such as a misspelt hook: told at a search's start."""
+    """Likely mistakes that its source alone shows, such as a misspelt hook: told at a search's
+    start."""
     files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
-    """A short hash of each file in the fingerprint, by its name in the folder; empty where there are more."""
+    """A short hash of each file in the fingerprint, by its name in the folder; empty where there
+    are more."""
     restorable: bool = False
     """Whether a training can pause, and be taken up again after an interruption."""
     fitness_author: str = ""
@@ -165,7 +176,11 @@ class TaskDescription(Record):
     @property
     def endings(self) -> dict[str, str]:
         """Meaning of each termination cause in this task; empty where nobody says."""
-        known = self.termination_conditions if self.measured is None else self.measured.termination_conditions
+        known = (
+            self.termination_conditions
+            if self.measured is None
+            else self.measured.termination_conditions
+        )
         return {cause: known.get(cause, "") for cause in self.termination_causes}
 
     @property
@@ -184,7 +199,8 @@ class TaskDescription(Record):
 
 
 class WrittenFitness(Record):
-    """A fitness that a language model wrote for a sentence which has none, in the form of a reward: its total is the fitness of a step."""
+    """A fitness that a language model wrote for a sentence which has none, in the form of a reward:
+    its total is the fitness of a step."""
 
     sentence: str
     """The task in the searcher's words, which it measures."""
@@ -200,14 +216,15 @@ class WrittenFitness(Record):
     reasoning: str = ""
 
 
-# ── the critic ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the critic ────────────────────────────────────────────────────────────────────────────────────
 
 
 class Finding(Record):
     """One remark of the critic's, like a linter's."""
 
     code: str
-    """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…` trajectory gate, `R…` review, `F…` a written fitness's words."""
+    """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…`
+    trajectory gate, `R…` review, `F…` a written fitness's words."""
     severity: Literal["error", "warning", "note"]
     message: str
     line: int | None = None
@@ -223,14 +240,15 @@ class Verdict(Record):
     """Names of the critic's steps that ran, in order; the first one with an error is the last."""
     seconds: float = 0.0
     repaired: str | None = None
-    """The source with what has one sure repair mended, which is then judged and trained; None where there was nothing to mend."""
+    """The source with what has one sure repair mended, which is then judged and trained; None where
+    there was nothing to mend."""
 
     @property
     def accepted(self) -> bool:
         return not any(finding.severity == "error" for finding in self.findings)
 
 
-# ── the designer ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the designer ──────────────────────────────────────────────────────────────────────────────────
 
 
 class Operator(StrEnum):
@@ -243,13 +261,15 @@ class Operator(StrEnum):
     CROSSOVER = "crossover"
     DIFFERENT = "different"
     REASON_OVER_PATH = "reason_over_path"
-    """To continue a line of attempts, each made from the one before (RF-Agent 2025): the parent, then its ancestors."""
+    """To continue a line of attempts, each made from the one before (RF-Agent 2025): the parent,
+    then its ancestors."""
     TUNE_WEIGHTS = "tune_weights"
     """Nobody: a numeric optimiser chooses the parent's named constants, which costs no tokens."""
 
 
 MOST_TOKENS = 100_000_000
-"""Most tokens of one request, far beyond any model's: what a server says that it counted beyond that is no count."""
+"""Most tokens of one request, far beyond any model's: what a server says that it counted beyond
+that is no count."""
 _MOST_MONEY = Decimal(10**12)
 
 
@@ -266,7 +286,8 @@ Tokens = Annotated[int | None, BeforeValidator(known_tokens)]
 
 
 class Cost(Record):
-    """Cost of a proposal. Unknown is None, never 0. Archives of earlier versions hold whatever a server told."""
+    """Cost of a proposal. Unknown is None, never 0. Archives of earlier versions hold whatever a
+    server told."""
 
     money: Annotated[Decimal | None, AfterValidator(_known_money)] = None
     """US dollars."""
@@ -277,7 +298,8 @@ class Cost(Record):
     cached_tokens: Tokens = None
     """Part of the prompt's that the provider had in its cache."""
     cache_write_tokens: Tokens = None
-    """Part of the prompt's that the provider put into its cache, where that has a price of its own."""
+    """Part of the prompt's that the provider put into its cache, where that has a price of its
+    own."""
     seconds: float = 0.0
 
 
@@ -298,7 +320,7 @@ class Proposal(Record):
     cost: Cost = Cost()
 
 
-# ── training ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── training ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _checked_name(name: str) -> str:
@@ -313,7 +335,8 @@ ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST
 
 
 class CurvePoint(Record):
-    """One PPO iteration of one training. Means are over the iteration's steps of that member alone."""
+    """One PPO iteration of one training. Means are over the iteration's steps of that member
+    alone."""
 
     env_steps: Count
     fitness: FiniteFloat | None
@@ -343,7 +366,8 @@ class CurvePoint(Record):
 
 
 class CheckpointRecord(Record):
-    """One of about ten points of a training at which the policy is kept and the curves are summed up."""
+    """One of about ten points of a training at which the policy is kept and the curves are summed
+    up."""
 
     env_steps: Count
     fitness: FiniteFloat | None
@@ -362,17 +386,20 @@ class Outcome(Record):
     """Wall seconds from the slot's first step to its last."""
     checkpoints: tuple[CheckpointRecord, ...]
     best_checkpoint: int
-    """Index of the checkpoint whose policy was kept: of the few with the highest training fitness the one that scored best without noise."""
+    """Index of the checkpoint whose policy was kept: of the few with the highest training fitness
+    the one that scored best without noise."""
     training_fitness: FiniteFloat | None
     """That checkpoint's fitness, with exploring actions."""
     fitness: FiniteFloat | None = None
-    """Mean episode fitness of the kept policy acting without noise, from a process that never loaded the reward."""
+    """Mean episode fitness of the kept policy acting without noise, from a process that never
+    loaded the reward."""
     fitness_std: FiniteFloat | None = None
     """Standard deviation over those episodes."""
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
     ended_by: dict[ShortName, Count] = {}
-    """Number of those episodes by what ended them: a termination cause or `"time_out"`. Empty in archives of earlier versions."""
+    """Number of those episodes by what ended them: a termination cause or `"time_out"`. Empty in
+    archives of earlier versions."""
 
 
 class EpisodeSummary(Record):
@@ -396,7 +423,7 @@ class Evaluation(Record):
         return sum(episode.fitness for episode in self.episodes) / len(self.episodes)
 
 
-# ── the analyzer ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the analyzer ──────────────────────────────────────────────────────────────────────────────────
 
 
 class ComponentSummary(Record):
@@ -409,7 +436,8 @@ class ComponentSummary(Record):
     mean: float
     minimum: float
     share: float
-    """Its part of the sum of all components' mean magnitudes, 0 to 1, over the last third of the training."""
+    """Its part of the sum of all components' mean magnitudes, 0 to 1, over the last third of the
+    training."""
 
 
 class DiagnosisFinding(Record):
@@ -446,12 +474,13 @@ class Diagnosis(Record):
     components: tuple[ComponentSummary, ...]
     findings: tuple[DiagnosisFinding, ...]
     endings: str = ""
-    """Number and length of the evaluated episodes, and how many ended early, by what; empty where none was evaluated."""
+    """Number and length of the evaluated episodes, and how many ended early, by what; empty where
+    none was evaluated."""
     text: str
     """The reward reflection: what the designer is told."""
 
 
-# ── the archive ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the archive ───────────────────────────────────────────────────────────────────────────────────
 
 
 class Stage(StrEnum):
@@ -475,14 +504,15 @@ class RungScore(Record):
     env_steps: int
     """Where the rung is."""
     fitness: float | None
-    """Mean over episodes of the policy of that moment, acting without noise, in a process that never loaded the reward; None where it could not
-    be scored."""
+    """Mean over episodes of the policy of that moment, acting without noise, in a process that
+    never loaded the reward; None where it could not be scored."""
     evaluation: Evaluation | None = None
     """The episodes that this is the mean of; None in archives of earlier versions, too."""
 
 
 class Midway(Record):
-    """What was known of an attempt at the last rung of its first training, where the next generation is designed."""
+    """What was known of an attempt at the last rung of its first training, where the next
+    generation is designed."""
 
     fitness: float | None
     """The score there."""
@@ -493,7 +523,8 @@ class Midway(Record):
 
 
 class Repeat(Record):
-    """An attempt's reward trained once more from another seed, to tell a good reward from a lucky training."""
+    """An attempt's reward trained once more from another seed, to tell a good reward from a lucky
+    training."""
 
     iteration: int
     """The generation after which it was made."""
@@ -525,11 +556,13 @@ class Attempt(Record):
     diagnosis: Diagnosis | None = None
     """Of its first training."""
     analysis: str = ""
-    """What the trajectory analyst, a language model, read from its training; empty where none was asked."""
+    """What the trajectory analyst, a language model, read from its training; empty where none was
+    asked."""
     rungs: tuple[RungScore, ...] = ()
     """Those that its first training has come to."""
     midway: Midway | None = None
-    """Its first training at the last rung, in a search that works ahead; None where it did not come past it."""
+    """Its first training at the last rung, in a search that works ahead; None where it did not come
+    past it."""
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""
@@ -538,7 +571,11 @@ class Attempt(Record):
     def fitness_per_seed(self) -> tuple[float, ...]:
         """Fitness of its trainings that did not fail, the first one first."""
         outcomes = (self.outcome, *(repeat.outcome for repeat in self.repeats))
-        return tuple(outcome.fitness for outcome in outcomes if outcome is not None and outcome.fitness is not None)
+        return tuple(
+            outcome.fitness
+            for outcome in outcomes
+            if outcome is not None and outcome.fitness is not None
+        )
 
     @property
     def fitness(self) -> float | None:
@@ -548,7 +585,8 @@ class Attempt(Record):
 
 
 class Score(Record):
-    """A reward's honest score: trained again from several seeds under one budget, each policy evaluated apart."""
+    """A reward's honest score: trained again from several seeds under one budget, each policy
+    evaluated apart."""
 
     name: str
     """`"human"`, `"sparse"` or an attempt id."""
@@ -559,7 +597,8 @@ class Score(Record):
     std: float | None
     """Sample standard deviation over the seeds (n − 1)."""
     human_normalized: float | None = None
-    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where human and sparse are not told apart."""
+    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where human and sparse are
+    not told apart."""
     cached: bool = False
     """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
 

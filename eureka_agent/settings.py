@@ -1,4 +1,5 @@
-"""The one definition of every setting: it feeds the command line's flags, `--config` files and the run's record."""
+"""The one definition of every setting: it feeds the command line's flags, `--config` files and the
+run's record."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ MOST_SETTINGS_BYTES = 64 << 10
 
 
 def _scalar_type(annotation: Any) -> Any:
-    """Type of a field's value, or of each member of it: `int` of `int | None` and of `tuple[int, ...]`."""
+    """Type of a field's value, or of each member of it: `int` of `int | None` and of `tuple[int,
+    ...]`."""
     arguments = get_args(annotation)
     if annotation is None or not arguments or get_origin(annotation) is Literal:
         return annotation
@@ -43,30 +45,49 @@ def _scalar_type(annotation: Any) -> Any:
 
 
 class TrainingSettings(BaseModel):
-    """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion tasks, but for the epochs (benchmarks/LOG.md)."""
+    """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion
+    tasks, but for the epochs (benchmarks/LOG.md)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    env_steps: int = Field(200_000, gt=0, le=MOST_ENV_STEPS, description="environment steps of one training")
-    num_envs: int = Field(16, gt=0, le=1_000_000, description="parallel environments of one training")
+    env_steps: int = Field(
+        200_000, gt=0, le=MOST_ENV_STEPS, description="environment steps of one training"
+    )
+    num_envs: int = Field(
+        16, gt=0, le=1_000_000, description="parallel environments of one training"
+    )
     horizon: int = Field(32, gt=0, le=1_000_000, description="control steps between two updates")
     hidden_sizes: tuple[Annotated[int, Field(gt=0, le=100_000)], ...] = Field(
-        (64, 64), min_length=1, max_length=100, description="hidden layers of the policy and of the value network"
+        (64, 64),
+        min_length=1,
+        max_length=100,
+        description="hidden layers of the policy and of the value network",
     )
-    activation: Literal["elu", "tanh"] = Field("tanh", description="activation of the hidden layers")
+    activation: Literal["elu", "tanh"] = Field(
+        "tanh", description="activation of the hidden layers"
+    )
     learning_rate: float = Field(1e-3, gt=0, le=10, description="Adam's first learning rate")
     desired_kl: float = Field(
-        0.01, ge=0, le=100, description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed"
+        0.01,
+        ge=0,
+        le=100,
+        description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed",
     )
     epochs: int = Field(3, gt=0, le=1000, description="passes over an iteration's samples")
     minibatches: int = Field(4, gt=0, le=1_000_000, description="minibatches of one pass")
     discount: float = Field(0.99, gt=0, le=1, description="discount factor")
-    gae_lambda: float = Field(0.95, ge=0, le=1, description="lambda of generalised advantage estimation")
+    gae_lambda: float = Field(
+        0.95, ge=0, le=1, description="lambda of generalised advantage estimation"
+    )
     clip: float = Field(0.2, gt=0, le=100, description="PPO's clip range of the probability ratio")
     entropy_coefficient: float = Field(0.0, ge=0, le=1e6, description="weight of the entropy bonus")
     value_coefficient: float = Field(1.0, ge=0, le=1e6, description="weight of the value loss")
-    clip_value_loss: bool = Field(True, description="clip the value function's change like the policy's")
-    max_gradient_norm: float = Field(1.0, gt=0, le=1e9, description="gradient norm is clipped to this, per member")
+    clip_value_loss: bool = Field(
+        True, description="clip the value function's change like the policy's"
+    )
+    max_gradient_norm: float = Field(
+        1.0, gt=0, le=1e9, description="gradient norm is clipped to this, per member"
+    )
     initial_action_std: float = Field(
         1.0, gt=0, le=1000, description="standard deviation of the first policy's actions"
     )
@@ -74,19 +95,25 @@ class TrainingSettings(BaseModel):
         10,
         ge=1,
         le=1000,
-        description="points of a training at which the policy may be kept and the curves are summed up",
+        description=(
+            "points of a training at which the policy may be kept and the curves are summed up"
+        ),
     )
     kept_policies: int = Field(
         3,
         ge=1,
         le=1000,
-        description="checkpoints with the best curve, of which the one that scores best is a training's result",
+        description=(
+            "checkpoints with the best curve, of which the one that scores best is a training's"
+            " result"
+        ),
     )
 
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """No text for a number or a boolean, and no boolean for a number: pydantic would take `yes` for 1 and "no" for false."""
+        """No text for a number or a boolean, and no boolean for a number: pydantic would take `yes`
+        for 1 and "no" for false."""
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
         members = value if isinstance(value, list | tuple) else (value,)
         if kind is bool and not isinstance(value, bool | None):
@@ -99,103 +126,176 @@ class TrainingSettings(BaseModel):
 
     @property
     def updates(self) -> int:
-        """PPO iterations of one training, as many as its env steps need; `iterations` are a search's generations."""
+        """PPO iterations of one training, as many as its env steps need; `iterations` are a
+        search's generations."""
         return math.ceil(self.env_steps / (self.horizon * self.num_envs))
 
 
 class SearchSettings(TrainingSettings):
-    """Settings of a search. A flag, a key of a `--config` file and a field of a run's `settings.yaml` have these names."""
+    """Settings of a search. A flag, a key of a `--config` file and a field of a run's
+    `settings.yaml` have these names."""
 
-    env: str = Field("cartpole", description="environment: a built-in name, a folder, or gymnasium:<id>")
-    task: str | None = Field(None, description="task of the environment; default: its only or first one")
-    sentence: str | None = Field(None, description="the task in plain words; default: the task's own")
+    env: str = Field(
+        "cartpole", description="environment: a built-in name, a folder, or gymnasium:<id>"
+    )
+    task: str | None = Field(
+        None, description="task of the environment; default: its only or first one"
+    )
+    sentence: str | None = Field(
+        None, description="the task in plain words; default: the task's own"
+    )
     model: tuple[str, ...] = Field(
         ("offline",),
         min_length=1,
-        description="who designs: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or replay:<run>. Given several times, "
-        "the models share the proposals by how well each has done",
+        description=(
+            "who designs: offline, <provider>/<model> such as openai/gpt-5.5 or"
+            " anthropic/claude-sonnet-5, or replay:<run>. Given several times, the models share the"
+            " proposals by how well each has done"
+        ),
     )
-    base_url: str | None = Field(None, description="address of a server that speaks like the first model's provider")
+    base_url: str | None = Field(
+        None, description="address of a server that speaks like the first model's provider"
+    )
     api: Literal["auto", "chat", "responses"] = Field(
         "auto",
-        description="what openai/ models are asked through: auto is Responses at OpenAI itself, Chat Completions at a --base-url",
+        description=(
+            "what openai/ models are asked through: auto is Responses at OpenAI itself, Chat"
+            " Completions at a --base-url"
+        ),
     )
-    temperature: float | None = Field(None, ge=0, le=2, description="temperature of the models; default: their own")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="temperature of the models; default: their own"
+    )
     reply_tokens: int | None = Field(
         None,
         gt=0,
         le=100_000_000,
-        description="bound on a reply, the model's reasoning included; default: the model's own, 16000 for anthropic/",
+        description=(
+            "bound on a reply, the model's reasoning included; default: the model's own, 16000 for"
+            " anthropic/"
+        ),
     )
-    request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS, description="seconds to wait for a model's reply")
+    request_timeout: float = Field(
+        600.0, gt=0, le=DAY_SECONDS, description="seconds to wait for a model's reply"
+    )
     concurrency: int = Field(8, gt=0, le=1000, description="requests to models at a time")
     reviewer: str = Field(
         "auto",
-        description="model that reviews rewards against the task: off, <provider>/<model> for every reward, or auto for the first --model, "
-        "where the critic doubts",
+        description=(
+            "model that reviews rewards against the task: off, <provider>/<model> for every reward,"
+            " or auto for the first --model, where the critic doubts"
+        ),
     )
     analyst: str = Field(
         "auto",
-        description="model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the first --model",
+        description=(
+            "model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for"
+            " the first --model"
+        ),
     )
     blind: bool = Field(False, description="the designer is not told what the human reward scores")
     max_cost: Decimal | None = Field(
-        None, gt=0, le=1_000_000_000, description="US dollars that may be spent on models, such as 5.00"
+        None,
+        gt=0,
+        le=1_000_000_000,
+        description="US dollars that may be spent on models, such as 5.00",
     )
     max_tokens: int | None = Field(
         None, gt=0, le=10**15, description="tokens that may be spent on models, prompts and replies"
     )
     max_time: str | None = Field(
-        None, description="wall time of the search, such as 8h: nothing new begins that would not end in it"
+        None,
+        description=(
+            "wall time of the search, such as 8h: nothing new begins that would not end in it"
+        ),
     )
     price: tuple[str, ...] = Field(
         (),
-        description="price of a model that is not in the table, as <provider>/<model>=<dollars for a million tokens of prompts>,<of replies>",
+        description=(
+            "price of a model that is not in the table, as <provider>/<model>=<dollars for a"
+            " million tokens of prompts>,<of replies>"
+        ),
     )
     strategy: Literal["greedy", "best-of-n", "islands", "tree"] = Field(
         "greedy", description="how parents and operators are chosen"
     )
     tuning: bool | None = Field(
         None,
-        description="let a numeric optimiser choose the constants of a good reward once five trainings of its form are known, as often as that pays, at no cost of tokens; default: where a model designs",
+        description=(
+            "let a numeric optimiser choose the constants of a good reward once five trainings of"
+            " its form are known, as often as that pays, at no cost of tokens; default: where a"
+            " model designs"
+        ),
     )
     fitness: Literal["task", "written"] = Field(
-        "task", description="whose metric counts: the task's own, or one that the model first writes for the sentence"
+        "task",
+        description=(
+            "whose metric counts: the task's own, or one that the model first writes for the"
+            " sentence"
+        ),
     )
     budget: str | None = Field(
         None,
-        description="what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m is ten minutes, "
-        "10M ten million env steps. Iterations and samples follow from it, and in need fewer baselines, final seeds, finalists and env steps",
+        description=(
+            "what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k,"
+            " 5M, 2G); 10m is ten minutes, 10M ten million env steps. Iterations and samples follow"
+            " from it, and in need fewer baselines, final seeds, finalists and env steps"
+        ),
     )
     iterations: int = Field(2, gt=0, le=MOST_ITERATIONS, description="generations of the search")
     samples: int = Field(8, gt=0, le=MOST_PROPOSALS, description="proposals of one generation")
-    revisions: int = Field(3, ge=0, le=3, description="times a rejected proposal goes back to the designer")
+    revisions: int = Field(
+        3, ge=0, le=3, description="times a rejected proposal goes back to the designer"
+    )
     retry_rounds: int = Field(
-        2, ge=0, le=100, description="times a generation in which all proposals failed is tried again"
+        2,
+        ge=0,
+        le=100,
+        description="times a generation in which all proposals failed is tried again",
     )
-    seed: int = Field(0, ge=0, le=MOST_SEED, description="seed of the search; equal seeds give equal attempts")
-    novelty: bool = Field(True, description="send back rewards that this run has tried before, renamed or rescaled")
+    seed: int = Field(
+        0, ge=0, le=MOST_SEED, description="seed of the search; equal seeds give equal attempts"
+    )
+    novelty: bool = Field(
+        True, description="send back rewards that this run has tried before, renamed or rescaled"
+    )
     gate: bool = Field(
-        True, description="send back rewards that give recorded episodes of higher fitness the lower returns"
+        True,
+        description=(
+            "send back rewards that give recorded episodes of higher fitness the lower returns"
+        ),
     )
-    racing: bool = Field(True, description="stop candidates that are clearly behind the others of their generation")
+    racing: bool = Field(
+        True, description="stop candidates that are clearly behind the others of their generation"
+    )
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        (0.7,), max_length=100, description="parts of a training after which candidates are compared"
+        (0.7,),
+        max_length=100,
+        description="parts of a training after which candidates are compared",
     )
     scoring_episodes: int = Field(
         16,
         gt=0,
         le=MOST_EPISODES,
-        description="episodes that score a policy at a rung, and each of the policies kept at a training's end",
+        description=(
+            "episodes that score a policy at a rung, and each of the policies kept at a"
+            " training's end"
+        ),
     )
     work_ahead: bool = Field(
-        True, description="design the next generation when this one comes to its last rung, not when it has ended"
+        True,
+        description=(
+            "design the next generation when this one comes to its last rung, not when it has ended"
+        ),
     )
     confirm: int = Field(
         4,
         ge=0,
         le=MOST_PROPOSALS,
-        description="best attempts so far that are trained from further seeds after every generation; 0: none",
+        description=(
+            "best attempts so far that are trained from further seeds after every generation; 0:"
+            " none"
+        ),
     )
     confirm_seeds: int = Field(1, gt=0, le=1000, description="further seeds of each of them")
     finalists: int = Field(
@@ -204,23 +304,38 @@ class SearchSettings(TrainingSettings):
         le=MOST_PROPOSALS,
         description="best attempts trained again with fresh seeds; 0: none, and no baselines",
     )
-    baselines: bool = Field(True, description="train the human and the sparse reward too, to compare with")
+    baselines: bool = Field(
+        True, description="train the human and the sparse reward too, to compare with"
+    )
     final_seeds: int = Field(5, gt=0, le=1000, description="seeds of every final training")
     baseline_seeds: int | None = Field(
-        None, gt=0, le=1000, description="seeds of the human and the sparse reward; default: as many as --final-seeds"
+        None,
+        gt=0,
+        le=1000,
+        description="seeds of the human and the sparse reward; default: as many as --final-seeds",
     )
-    evaluation_episodes: int = Field(32, gt=0, le=MOST_EPISODES, description="episodes that score a policy")
+    evaluation_episodes: int = Field(
+        32, gt=0, le=MOST_EPISODES, description="episodes that score a policy"
+    )
     slots: int = Field(16, gt=0, le=1000, description="trainings side by side in one worker")
     device: str = Field(
         "auto",
-        description="where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several with commas between them",
+        description=(
+            "where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>,"
+            " several with commas between them"
+        ),
     )
-    workers: int = Field(0, ge=0, le=1000, description="training workers; 0: one per CPU core, or per GPU")
+    workers: int = Field(
+        0, ge=0, le=1000, description="training workers; 0: one per CPU core, or per GPU"
+    )
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
         "auto", description="wall around generated code; auto: the strongest one that is there"
     )
     dry_run_timeout: float = Field(
-        10.0, gt=0, le=DAY_SECONDS, description="seconds that a reward may take in the critic's dry run"
+        10.0,
+        gt=0,
+        le=DAY_SECONDS,
+        description="seconds that a reward may take in the critic's dry run",
     )
     training_timeout: float = Field(
         120.0,
@@ -275,11 +390,21 @@ class SearchSettings(TrainingSettings):
         return device
 
     @field_validator(
-        "env", "task", "sentence", "model", "base_url", "budget", "reviewer", "analyst", "price", "max_time"
+        "env",
+        "task",
+        "sentence",
+        "model",
+        "base_url",
+        "budget",
+        "reviewer",
+        "analyst",
+        "price",
+        "max_time",
     )
     @classmethod
     def _check_encoding(cls, text: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
-        """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can take."""
+        """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can
+        take."""
         try:
             "".join(text or ()).encode()
         except UnicodeEncodeError:
@@ -291,7 +416,10 @@ class SearchSettings(TrainingSettings):
     def _check_base_url(cls, address: str | None) -> str | None:
         """Settings are stored, and a stored password is a leaked one."""
         if address is not None and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*@", address):
-            raise ValueError("an address must not hold a password or a key; export the provider's key variable instead")
+            raise ValueError(
+                "an address must not hold a password or a key; export the provider's key variable"
+                " instead"
+            )
         return address
 
     @field_validator("sentence")
@@ -301,7 +429,10 @@ class SearchSettings(TrainingSettings):
         if sentence is not None and not sentence.strip():
             raise ValueError("expected the task in plain words, such as 'balance the pole'")
         if sentence is not None and len(sentence) > MOST_SENTENCE_CHARACTERS:
-            raise ValueError(f"it has {len(sentence):,} characters, expected at most {MOST_SENTENCE_CHARACTERS:,}")
+            raise ValueError(
+                f"it has {len(sentence):,} characters, expected at most"
+                f" {MOST_SENTENCE_CHARACTERS:,}"
+            )
         return sentence if sentence is None else sentence.strip()
 
     @field_validator("env")
@@ -341,8 +472,9 @@ FREE_SETTINGS = frozenset(
         "snapshot_interval",
     }
 )
-"""Settings that may change when a run is resumed: they say how far and on what it goes and what is worth training to the end, not what a training is,
-what it is scored by or what a generation is designed from."""
+"""Settings that may change when a run is resumed: they say how far and on what it goes and what is
+worth training to the end, not what a training is, what it is scored by or what a generation is
+designed from."""
 
 THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags: an error names them as such."""
@@ -351,23 +483,35 @@ SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
 def parse_settings(
-    model: type[SettingsT], values: Mapping[str, Any], origin: str, help_command: str = "search --help"
+    model: type[SettingsT],
+    values: Mapping[str, Any],
+    origin: str,
+    help_command: str = "search --help",
 ) -> SettingsT:
-    """Validated settings from loose values; `origin` names their place in the error, `help_command` lists them.
+    """Validated settings from loose values; `origin` names their place in the error, `help_command`
+    lists them.
 
     Raises SettingsError for an unknown key (with a suggestion) or a bad value.
     """
     for key in values:
         if key not in model.model_fields:
             close = close_match(str(key), model.model_fields)
-            hint = f"did you mean {close!r}?" if close else f"`{command(help_command)}` lists the settings"
+            hint = (
+                f"did you mean {close!r}?"
+                if close
+                else f"`{command(help_command)}` lists the settings"
+            )
             raise SettingsError(f"unknown setting {key!r} in {origin}", hint)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         close = _close_choice(first)
-        hint = f"did you mean {close!r}?" if close else f"see `{command(help_command)}` for what it takes"
+        hint = (
+            f"did you mean {close!r}?"
+            if close
+            else f"see `{command(help_command)}` for what it takes"
+        )
         if first["loc"] == ("sentence",) and origin == THE_FLAGS:
             hint = f"such as: {command(FIRST_SEARCH)}"
         raise SettingsError(_problem(first, origin), hint) from None
@@ -379,7 +523,9 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
     name, *inside = (str(part) for part in error["loc"])
     given = error["input"]
-    shown = ", ".join(map(repr, given)) if isinstance(given, list | tuple) and given else repr(given)
+    shown = (
+        ", ".join(map(repr, given)) if isinstance(given, list | tuple) and given else repr(given)
+    )
     found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
     if len(found) > _SHOWN_CHARACTERS:
         found = f"{found[: _SHOWN_CHARACTERS - 1]}…"
@@ -391,7 +537,8 @@ def _problem(error: ErrorDetails, origin: str) -> str:
 
 
 def validation_fault(error: ValidationError) -> str:
-    """First fault of a record that was read from a file, in words: `"'task' is 3, expected text"`."""
+    """First fault of a record that was read from a file, in words: `"'task' is 3, expected
+    text"`."""
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     place = ".".join(map(str, first["loc"]))
@@ -456,7 +603,8 @@ class _RefusedError(yaml.MarkedYAMLError):
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """YAML in which a name that is written twice is an error, plain YAML silently takes the last one; and an alias, of which a few lines make gigabytes.
+    """YAML in which a name that is written twice is an error, plain YAML silently takes the last
+    one; and an alias, of which a few lines make gigabytes.
 
     What looks like a date is text: no setting is one. Numbers and booleans are those of YAML 1.2.
     """
@@ -464,7 +612,9 @@ class _SettingsLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """The next node. Raises _RefusedError for an alias."""
         if self.check_event(yaml.AliasEvent):
-            raise _RefusedError(None, None, "settings have no aliases", self.peek_event().start_mark)
+            raise _RefusedError(
+                None, None, "settings have no aliases", self.peek_event().start_mark
+            )
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -483,11 +633,14 @@ _SettingsLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-# of YAML 1.2, where `yes` and `no` are text, 010 is not eight, 1:30 is not ninety and 1e-3 is a number
+# of YAML 1.2, where `yes` and `no` are text, 010 is not eight, 1:30 is not ninety and 1e-3 is a
+# number
 _SettingsLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), None
 )
-_SettingsLoader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$"), None)
+_SettingsLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$"), None
+)
 _SettingsLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(
@@ -498,8 +651,11 @@ _SettingsLoader.add_implicit_resolver(
 )
 
 
-def read_settings_file(path: Path, read: Callable[[Path, int], bytes] | None = None) -> dict[str, Any]:
-    """The mapping in a YAML file. `read`: gives at most so many bytes of it, in place of `open`. Raises SettingsError when there is none."""
+def read_settings_file(
+    path: Path, read: Callable[[Path, int], bytes] | None = None
+) -> dict[str, Any]:
+    """The mapping in a YAML file. `read`: gives at most so many bytes of it, in place of `open`.
+    Raises SettingsError when there is none."""
     content = b""
     try:
         content = (read or _first_bytes)(path, MOST_SETTINGS_BYTES + 1)
@@ -556,20 +712,25 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
 
 
 def check_training(settings: TrainingSettings) -> None:
-    """A training is at least one update long, and every minibatch has a sample. Raises SettingsError; ask once all settings are known."""
+    """A training is at least one update long, and every minibatch has a sample. Raises
+    SettingsError; ask once all settings are known."""
     if settings.horizon > settings.env_steps:
         raise SettingsError(
-            f"horizon is {settings.horizon}, expected at most the {settings.env_steps} env steps of a training",
+            f"horizon is {settings.horizon}, expected at most the {settings.env_steps} env steps of"
+            " a training",
             "take a shorter --horizon or more --env-steps",
         )
     samples = settings.horizon * settings.num_envs
     if settings.minibatches > samples:
         raise SettingsError(
-            f"minibatches is {settings.minibatches}, but an update has only horizon x num_envs = {samples} samples",
+            f"minibatches is {settings.minibatches}, but an update has only horizon x num_envs ="
+            f" {samples} samples",
             "take fewer minibatches, or a longer horizon, or more environments",
         )
 
 
 def training_part(settings: SearchSettings) -> TrainingSettings:
     """The fields that a training depends on."""
-    return TrainingSettings(**{name: getattr(settings, name) for name in TrainingSettings.model_fields})
+    return TrainingSettings(
+        **{name: getattr(settings, name) for name in TrainingSettings.model_fields}
+    )

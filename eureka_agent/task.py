@@ -1,4 +1,5 @@
-"""The words an environment folder is written in: `Variable`, `Constant`, `Channel`, `Task`, `TrainingBudget`. No torch is imported here."""
+"""The words an environment folder is written in: `Variable`, `Constant`, `Channel`, `Task`,
+`TrainingBudget`. No torch is imported here."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Variable:
     name: str
     """Argument name, a Python identifier."""
     shape: tuple[int, ...]
-    """Shape of one environment's value; the batch comes in front. `()` is a scalar: the tensor has shape `(batch,)`."""
+    """Shape of one environment's value; the batch comes in front. `()` is a scalar: the tensor has
+    shape `(batch,)`."""
     unit: str
     """SI unit, `"1"` for dimensionless."""
     frame: str
@@ -38,9 +40,11 @@ class Variable:
     doc: str
     """One line: what it is and in which order its entries come."""
     range: tuple[float, float] | None = None
-    """Smallest and largest value that the physics allows, where known (joint limits, action bounds)."""
+    """Smallest and largest value that the physics allows, where known (joint limits, action
+    bounds)."""
     private: bool = False
-    """True: for the fitness and the baselines only; hidden from the designer and refused in a proposed reward."""
+    """True: for the fitness and the baselines only; hidden from the designer and refused in a
+    proposed reward."""
 
     def __post_init__(self) -> None:
         _check_argument_name("variable", self.name)
@@ -50,7 +54,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number of the environment that a reward function may name as an argument, such as the time step."""
+    """A number of the environment that a reward function may name as an argument, such as the time
+    step."""
 
     name: str
     """Argument name, a Python identifier, and no variable's."""
@@ -71,12 +76,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class Channel:
-    """Neighbouring numbers of the observation or the action that belong together: told to whoever runs the policy elsewhere."""
+    """Neighbouring numbers of the observation or the action that belong together: told to whoever
+    runs the policy elsewhere."""
 
     name: str
     """Name of the quantity; where it is a variable too, the variable's."""
     entries: tuple[str, ...] = ()
-    """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one number."""
+    """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one
+    number."""
     unit: str = "1"
     """SI unit, `"1"` for dimensionless."""
     frame: str = "-"
@@ -89,14 +96,21 @@ class Channel:
     """Commands of an action at -1 and at 1; the values between are in proportion."""
 
     def __post_init__(self) -> None:
-        if not self.name or isinstance(self.entries, str) or not all(isinstance(each, str) for each in self.entries):
+        if (
+            not self.name
+            or isinstance(self.entries, str)
+            or not all(isinstance(each, str) for each in self.entries)
+        ):
             raise EnvironmentLoadError(
-                f"the channel {self.name!r} has the entries {self.entries!r}, expected a name and a tuple of names",
+                f"the channel {self.name!r} has the entries {self.entries!r}, expected a name and a"
+                " tuple of names",
                 "write () for a single number",
             )
         if not is_finite(self.scale) or self.scale == 0:
             raise EnvironmentLoadError(
-                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number other than 0", "1.0 is none"
+                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number other"
+                " than 0",
+                "1.0 is none",
             )
         if self.range is not None:
             check_range(f"the range of channel {self.name!r}", self.range)
@@ -108,18 +122,22 @@ class Channel:
 
 
 def check_range(what: str, range: Any) -> None:
-    """Raises EnvironmentLoadError where `range` is not two finite numbers, the smaller one first."""
+    """Raises EnvironmentLoadError where `range` is not two finite numbers, the smaller one
+    first."""
     ends = range if isinstance(range, (tuple, list)) else ()
     if len(ends) != 2 or not all(map(is_finite, ends)):
         raise EnvironmentLoadError(
-            f"{what} is {range!r}, expected two finite numbers", "leave the range out where the physics has no bound"
+            f"{what} is {range!r}, expected two finite numbers",
+            "leave the range out where the physics has no bound",
         )
     if ends[0] >= ends[1]:
         raise EnvironmentLoadError(
             f"{what} is {range!r}, expected the smallest value and then a larger one",
-            "swap the two ends"
-            if ends[0] > ends[1]
-            else "a value that never changes is a Constant; else widen the range",
+            (
+                "swap the two ends"
+                if ends[0] > ends[1]
+                else "a value that never changes is a Constant; else widen the range"
+            ),
         )
 
 
@@ -138,7 +156,8 @@ def _check_argument_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBudget:
-    """How long one training takes on this task, and PPO's settings where the task needs others than the defaults."""
+    """How long one training takes on this task, and PPO's settings where the task needs others than
+    the defaults."""
 
     env_steps: int = 200_000
     """Environment steps (control steps, summed over the environments) of one training."""
@@ -164,9 +183,11 @@ class Task:
     sentence: str
     """The task in plain words; the default for a search that names none."""
     fitness: Callable[..., Tensor]
-    """Per-step metric: takes variables by name, like a reward, and returns a tensor of shape `(batch,)`."""
+    """Per-step metric: takes variables by name, like a reward, and returns a tensor of shape
+    `(batch,)`."""
     fitness_doc: str
-    """The episode's fitness in words, as people and designers see it (`"metres travelled forward in an episode"`)."""
+    """The episode's fitness in words, as people and designers see it (`"metres travelled forward in
+    an episode"`)."""
     fitness_unit: str = "1"
     """Unit of the episode's fitness."""
     fitness_reduction: FitnessReduction = "sum"
@@ -174,7 +195,8 @@ class Task:
     success_fitness: float | None = None
     """Episode fitness from which an episode counts as solved."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of the environment's constructor that make it this task (a start state, a goal range)."""
+    """Keyword arguments of the environment's constructor that make it this task (a start state, a
+    goal range)."""
     human_reward: str = "rewards/human.py"
     """Reward written by an expert, a path within the environment's folder."""
     sparse_reward: str = "rewards/sparse.py"

@@ -9,12 +9,14 @@ ValueRange = tuple[float, float, float]
 """Lowest and highest value, and the smallest magnitude: an angle that is around ±π is never 0."""
 
 _ALIKE = 0.25
-"""Part of their width by which the ends of two ranges may differ that were sampled from one distribution."""
+"""Part of their width by which the ends of two ranges may differ that were sampled from one
+distribution."""
 _NO_WIDTH = 1e-6
 _LARGE = 1e7
 """From here on the digits before the point say nothing."""
 _GAP = 0.5
-"""Where the smallest magnitude is more than this part of the largest one, there is a gap about 0."""
+"""Where the smallest magnitude is more than this part of the largest one, there is a gap about
+0."""
 
 
 def short_number(value: float) -> str:
@@ -23,7 +25,8 @@ def short_number(value: float) -> str:
 
 
 def range_text(low: float, high: float, smallest: float = 0.0) -> str:
-    """`-0.1 to 0.1`, `1.249 to 1.251`, `±(2.9 to 3.1)`; one number of three digits where the ends are the same."""
+    """`-0.1 to 0.1`, `1.249 to 1.251`, `±(2.9 to 3.1)`; one number of three digits where the ends
+    are the same."""
     largest = max(abs(low), abs(high))
     if low < 0.0 < high and smallest > _GAP * largest:
         return f"±({range_text(smallest, largest)})"
@@ -45,7 +48,8 @@ def mean_text(mean: float, deviation: float | None) -> str:
 
 
 def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
-    """Ranges of a variable's columns, those that are alike together: `-0.1 to 0.1`, `[0:2] 0; [2] 0.57`."""
+    """Ranges of a variable's columns, those that are alike together: `-0.1 to 0.1`, `[0:2] 0; [2]
+    0.57`."""
     groups: list[tuple[ValueRange, list[int]]] = []
     for column, found in enumerate(ranges):
         for index, (known, columns) in enumerate(groups):
@@ -57,7 +61,9 @@ def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
             groups.append((found, [column]))
     if len(groups) == 1:
         return range_text(*groups[0][0])
-    return "; ".join(f"[{_columns_text(columns)}] {range_text(*found)}" for found, columns in groups)
+    return "; ".join(
+        f"[{_columns_text(columns)}] {range_text(*found)}" for found, columns in groups
+    )
 
 
 def _decimals(width: float) -> int:

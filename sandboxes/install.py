@@ -1,7 +1,9 @@
-"""Runs inside the build of the image, with nothing but Python: installs the wheels of a folder, and compiles what workers import.
+"""Runs inside the build of the image, with nothing but Python: installs the wheels of a folder, and
+compiles what workers import.
 
-To compile all Python files of torch and sympy takes longer than the rest of the build. Importing compiles what an import needs; what is missing
-then costs a worker moments. Packages that the person asked for are compiled whole.
+To compile all Python files of torch and sympy takes longer than the rest of the build. Importing
+compiles what an import needs; what is missing then costs a worker moments. Packages that the person
+asked for are compiled whole.
 """
 
 import importlib
@@ -12,14 +14,31 @@ import subprocess
 import sys
 import sysconfig
 
-PIP = [sys.executable, "/build/pip.whl/pip", "--no-cache-dir", "--disable-pip-version-check", "install"]
+PIP = [
+    sys.executable,
+    "/build/pip.whl/pip",
+    "--no-cache-dir",
+    "--disable-pip-version-check",
+    "install",
+]
 OPTIONS = ["--no-index", "--no-warn-script-location", "--find-links", "/build/wheels"]
-IMPORTED = ("torch", "numpy", "mujoco", "mujoco.batch", "gymnasium", "pydantic", "yaml", "safetensors.torch")
+IMPORTED = (
+    "torch",
+    "numpy",
+    "mujoco",
+    "mujoco.batch",
+    "gymnasium",
+    "pydantic",
+    "yaml",
+    "safetensors.torch",
+)
 NOT_NEEDED = ("torch/include", "torch/share", "torch/test")
-"""Headers and tests, thousands of files. torch does not import without `torch/bin/torch_shm_manager` and `torchgen`."""
+"""Headers and tests, thousands of files. torch does not import without
+`torch/bin/torch_shm_manager` and `torchgen`."""
 TESTS_OF = ("numpy", "sympy", "networkx", "mpmath")
 OPEN = (("/tmp", 0o1777), ("/root", 0o755), ("/home", 0o755))
-"""Folders of the host are mounted under their own paths, some of them under these, and the worker is nobody."""
+"""Folders of the host are mounted under their own paths, some of them under these, and the worker
+is nobody."""
 
 
 def main() -> None:
@@ -28,7 +47,10 @@ def main() -> None:
     with open("/build/python.txt") as file:
         wanted = file.read().strip()
     if "{}.{}".format(*sys.version_info) != wanted:
-        sys.exit(f"ERROR: its `python` is Python {platform.python_version()}, and the packages are for Python {wanted}")
+        sys.exit(
+            f"ERROR: its `python` is Python {platform.python_version()}, and the packages are for"
+            f" Python {wanted}"
+        )
     print("INSTALLS: packages", flush=True)
     environment = dict(os.environ, PIP_ROOT_USER_ACTION="ignore", PIP_BREAK_SYSTEM_PACKAGES="1")
     run([*PIP, *OPTIONS, "--no-deps", "--no-compile", "-r", "/build/pins.txt"], environment)
@@ -61,13 +83,18 @@ def c_library() -> str:
 
 
 def import_all(names: list[str]) -> None:
-    """A package that is not there is met again where it is needed; one that is there and lacks a library of the system is an error now."""
+    """A package that is not there is met again where it is needed; one that is there and lacks a
+    library of the system is an error now."""
     for name in names:
         try:
             importlib.import_module(name)
         except (ImportError, OSError) as error:
             missing = getattr(error, "name", None)
-            if isinstance(error, ModuleNotFoundError) and missing and f"{name}.".startswith(f"{missing}."):
+            if (
+                isinstance(error, ModuleNotFoundError)
+                and missing
+                and f"{name}.".startswith(f"{missing}.")
+            ):
                 print(error)
                 continue
             # numpy puts a page of advice around the reason

@@ -1,4 +1,5 @@
-"""A machine for classic BPF as the kernel's documentation describes it, written without a look at the assembler."""
+"""A machine for classic BPF as the kernel's documentation describes it, written without a look at
+the assembler."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import struct
 
 
 def run(program: bytes, architecture: int, number: int, arguments: tuple[int, ...] = ()) -> int:
-    """The action that a filter returns for one system call. Fails on a jump out of the program, or one backwards."""
+    """The action that a filter returns for one system call. Fails on a jump out of the program, or
+    one backwards."""
     registers = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("<IIQ6Q", number, architecture, 0x7F0000001234, *registers)
     instructions = list(struct.iter_unpack("<HBBI", program))

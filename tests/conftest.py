@@ -38,16 +38,17 @@ os.environ["EUREKA_PROGRAM"] = "eureka"
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="eureka-tests-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
-# What started the tests may ignore a signal (nohup, a job in the background), and every program that they start would inherit that. One that is handled
-# by doing nothing is still ignored here, and has its usual effect on them.
+# What started the tests may ignore a signal (nohup, a job in the background), and every program
+# that they start would inherit that. One that is handled by doing nothing is still ignored here,
+# and has its usual effect on them.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine answers. Files with long tests come first, so that
-    no long one is left alone at the end."""
+    """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
+    answers. Files with long tests come first, so that no long one is left alone at the end."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in long)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
@@ -56,7 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
         if not torch.cuda.is_available():
             for item in on_gpu:
-                item.add_marker(pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False"))
+                item.add_marker(
+                    pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False")
+                )
     in_docker = [item for item in items if item.get_closest_marker("docker")]
     # where an engine was promised its absence is no excuse: the tests run, and fail
     if in_docker and os.environ.get("EUREKA_REQUIRE_DOCKER") != "1":
@@ -81,8 +84,9 @@ def why_no_engine() -> str:
 def no_collection() -> Iterator[None]:
     """For tests of text that is nested too deeply to be parsed.
 
-    Parsing it makes hundreds of containers on the way to the recursion limit, so that the collector may run a few frames below it. What other tests
-    left to be finalised is then finalised there, fails by RecursionError, and pytest counts that against the test at hand.
+    Parsing it makes hundreds of containers on the way to the recursion limit, so that the collector
+    may run a few frames below it. What other tests left to be finalised is then finalised there,
+    fails by RecursionError, and pytest counts that against the test at hand.
     """
     gc.collect()
     gc.disable()
@@ -103,11 +107,24 @@ def description() -> TaskDescription:
         fitness_reduction="sum",
         success_fitness=8.0,
         variables=(
-            VariableSpec(name="actions", shape=(1,), unit="1", frame="joint", doc="action", range=(-1.0, 1.0)),
             VariableSpec(
-                name="cart_position", shape=(), unit="m", frame="world", doc="position of the cart along the rail"
+                name="actions", shape=(1,), unit="1", frame="joint", doc="action", range=(-1.0, 1.0)
             ),
-            VariableSpec(name="secret", shape=(), unit="1", frame="-", doc="for the fitness alone", private=True),
+            VariableSpec(
+                name="cart_position",
+                shape=(),
+                unit="m",
+                frame="world",
+                doc="position of the cart along the rail",
+            ),
+            VariableSpec(
+                name="secret",
+                shape=(),
+                unit="1",
+                frame="-",
+                doc="for the fitness alone",
+                private=True,
+            ),
         ),
         num_observations=2,
         num_actions=1,

@@ -77,7 +77,8 @@ def line_of(text: str, part: str) -> int:
 
 
 def after_steps(steps: int, code: str) -> tuple[tuple[str, str], ...]:
-    """Changes that have the lift run `code` in each step once it has made so many, in whatever instance."""
+    """Changes that have the lift run `code` in each step once it has made so many, in whatever
+    instance."""
     counted = f"        self.steps += 1\n        if self.steps > {steps}:\n            {code}\n"
     return ((MADE, f"{MADE}        self.steps = 0\n"), (PHYSICS, PHYSICS + counted))
 
@@ -85,7 +86,8 @@ def after_steps(steps: int, code: str) -> tuple[tuple[str, str], ...]:
 def write_lift(
     folder: Path, *changes: tuple[str, str], task: str = TASK, rewards: dict[str, str] | None = None
 ) -> Path:
-    """The lift's folder with these changes, (old text, new text), of its env.py; `rewards` are further files by name."""
+    """The lift's folder with these changes, (old text, new text), of its env.py; `rewards` are
+    further files by name."""
     text = ENVIRONMENT
     for old, new in changes:
         assert old in text

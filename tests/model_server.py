@@ -1,10 +1,12 @@
-"""A server on loopback that speaks the wire formats of OpenAI (both of its interfaces) and Anthropic, and can be told how to fail.
+"""A server on loopback that speaks the wire formats of OpenAI (both of its interfaces) and
+Anthropic, and can be told how to fail.
 
     with ModelServer(["first reply", HttpFailure(429, retry_after="1"), "second reply"]) as server:
         ...  # --model openai/any --base-url server.base_url, or anthropic/any with the same
     assert server.requests[0].system == "…"
 
-An answer is a text, one of the classes below, or a function of the request that gives one. The last answer is given again and again.
+An answer is a text, one of the classes below, or a function of the request that gives one. The last
+answer is given again and again.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ class Asked:
     @property
     def wire(self) -> Wire:
         """The wire format, by the path's end."""
-        return next((wire for end, wire in WIRES.items() if self.path.partition("?")[0].endswith(end)), "other")
+        return next(
+            (wire for end, wire in WIRES.items() if self.path.partition("?")[0].endswith(end)),
+            "other",
+        )
 
     @property
     def model(self) -> str:
@@ -57,13 +62,19 @@ class Asked:
             return str(self.body.get("instructions", ""))
         if self.wire == "messages":
             return _text(self.body.get("system", ""))
-        return "".join(_text(turn["content"]) for turn in self.body.get("messages", []) if turn["role"] == "system")
+        return "".join(
+            _text(turn["content"])
+            for turn in self.body.get("messages", [])
+            if turn["role"] == "system"
+        )
 
     @property
     def turns(self) -> list[tuple[str, str]]:
         """Role and text of the other messages."""
         turns = self.body.get("input" if self.wire == "responses" else "messages", [])
-        return [(turn["role"], _text(turn["content"])) for turn in turns if turn["role"] != "system"]
+        return [
+            (turn["role"], _text(turn["content"])) for turn in turns if turn["role"] != "system"
+        ]
 
     @property
     def prompt(self) -> str:
@@ -114,7 +125,8 @@ class Raw:
 
 @dataclass(frozen=True)
 class Endless:
-    """A part of a body again and again, as fast as it is read, until the client goes away; all of `header_lines` before it."""
+    """A part of a body again and again, as fast as it is read, until the client goes away; all of
+    `header_lines` before it."""
 
     part: bytes = b" " * (1 << 16)
     status: int = 200
@@ -148,7 +160,10 @@ Answer = Union[str, Reply, HttpFailure, Raw, Endless, Stall, Cut, Trickle, "Answ
 AnswerFunction = Callable[[Asked], Any]
 """Gives an `Answer`."""
 
-HTML = Raw(b"<html><head><title>Sign in</title></head><body>a login page</body></html>", "text/html; charset=utf-8")
+HTML = Raw(
+    b"<html><head><title>Sign in</title></head><body>a login page</body></html>",
+    "text/html; charset=utf-8",
+)
 NO_JSON = Raw(b'{"id": "1", "choices": [')
 
 
@@ -162,7 +177,8 @@ class ModelServer:
 
     def __init__(self, answers: Sequence[Answer] | AnswerFunction = ()) -> None:
         self.answers: Sequence[Answer] | AnswerFunction = answers
-        """May be replaced while it serves; of a list that answer is given whose place is the request's number."""
+        """May be replaced while it serves; of a list that answer is given whose place is the
+        request's number."""
         self.requests: list[Asked] = []
         self.sent_bytes = 0
         """Of bodies without end."""
@@ -196,7 +212,9 @@ class ModelServer:
                 """A client that went away is no error of the test."""
 
         self._http = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self._thread.start()
         self.port: int = self._http.server_address[1]
         self.root = f"http://127.0.0.1:{self.port}"
@@ -241,7 +259,9 @@ class ModelServer:
         handler.send_response(endless.status)
         for name, value in {"Content-Type": "application/json", **endless.headers}.items():
             handler.send_header(name, value)
-        handler.send_header("Connection", "close")  # there is no length: the body ends with the connection
+        handler.send_header(
+            "Connection", "close"
+        )  # there is no length: the body ends with the connection
         for number in range(endless.header_lines):
             handler.send_header(f"X-{number}", "x" * 1000)
         handler.end_headers()
@@ -302,10 +322,24 @@ def _rendered(asked: Asked, answer: Any) -> tuple[int, dict[str, str], bytes]:
             headers["retry-after"] = answer.retry_after
         if answer.retry_after_ms is not None:
             headers["retry-after-ms"] = answer.retry_after_ms
-        return answer.status, {**headers, **answer.headers}, json.dumps(_error(asked, answer)).encode()
+        return (
+            answer.status,
+            {**headers, **answer.headers},
+            json.dumps(_error(asked, answer)).encode(),
+        )
     if asked.wire == "other":
-        return 404, headers, json.dumps(_error(asked, HttpFailure(404, f"no such path: {asked.path}"))).encode()
-    reply = Reply(text=answer) if isinstance(answer, str) else Reply(text="…") if isinstance(answer, Cut) else answer
+        return (
+            404,
+            headers,
+            json.dumps(_error(asked, HttpFailure(404, f"no such path: {asked.path}"))).encode(),
+        )
+    reply = (
+        Reply(text=answer)
+        if isinstance(answer, str)
+        else Reply(text="…")
+        if isinstance(answer, Cut)
+        else answer
+    )
     render = {"chat": _chat, "responses": _responses, "messages": _messages}[asked.wire]
     return 200, headers, json.dumps(render(asked.model, reply)).encode()
 
@@ -321,12 +355,29 @@ def _error(asked: Asked, failure: HttpFailure) -> dict[str, Any]:
             529: "overloaded_error",
         }
         kind = failure.code or kinds.get(failure.status, "api_error")
-        return {"type": "error", "error": {"type": kind, "message": failure.message}, "request_id": "req_1"}
-    return {"error": {"message": failure.message, "type": "an_error", "param": None, "code": failure.code}}
+        return {
+            "type": "error",
+            "error": {"type": kind, "message": failure.message},
+            "request_id": "req_1",
+        }
+    return {
+        "error": {
+            "message": failure.message,
+            "type": "an_error",
+            "param": None,
+            "code": failure.code,
+        }
+    }
 
 
 def _chat(model: str, reply: Reply) -> dict[str, Any]:
-    reasons = {"stop": "stop", "cut_off": "length", "refused": "stop", "filtered": "content_filter", "other": "novel"}
+    reasons = {
+        "stop": "stop",
+        "cut_off": "length",
+        "refused": "stop",
+        "filtered": "content_filter",
+        "other": "novel",
+    }
     refused = reply.ending == "refused"
     message = {
         "role": "assistant",
@@ -360,7 +411,15 @@ def _responses(model: str, reply: Reply) -> dict[str, Any]:
         part = {"type": "refusal", "refusal": reply.text or "I will not"}
     if reply.ending != "filtered":
         status = "incomplete" if reply.ending == "cut_off" else "completed"
-        output.append({"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": [part]})
+        output.append(
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": status,
+                "content": [part],
+            }
+        )
     reasons = {"cut_off": "max_output_tokens", "filtered": "content_filter"}
     statuses = {"cut_off": "incomplete", "filtered": "incomplete", "other": "cancelled"}
     usage = {
@@ -376,7 +435,9 @@ def _responses(model: str, reply: Reply) -> dict[str, Any]:
         "created_at": 1,
         "status": statuses.get(reply.ending, "completed"),
         "error": None,
-        "incomplete_details": {"reason": reasons[reply.ending]} if reply.ending in reasons else None,
+        "incomplete_details": {"reason": reasons[reply.ending]}
+        if reply.ending in reasons
+        else None,
         "model": model,
         "output": output,
         "parallel_tool_calls": True,
@@ -419,4 +480,6 @@ def _messages(model: str, reply: Reply) -> dict[str, Any]:
 
 def _text(content: Any) -> str:
     """The text of a message that is one, or a list of parts."""
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    )

@@ -35,7 +35,9 @@ def random_policy(
     return Policy(random_tensors(observations, actions, seed, hidden, scale), "elu", {})
 
 
-def save_random_policy(path: Path, observations: int, actions: int, seed: int, bias: float = 0.0) -> Path:
+def save_random_policy(
+    path: Path, observations: int, actions: int, seed: int, bias: float = 0.0
+) -> Path:
     """A policy in a file; `bias` is added to every action. Returns `path`."""
     tensors = random_tensors(observations, actions, seed)
     tensors["policy.1.bias"] += bias

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason, LanguageModel, transcript
+from eureka_agent.llm.interface import (
+    Completion,
+    CompletionRequest,
+    FinishReason,
+    LanguageModel,
+    transcript,
+)
 from eureka_agent.records import Cost, Message
 
 
@@ -30,7 +36,8 @@ class Cut:
 
 
 class ScriptedDesk:
-    """Answers with its replies in order, raises those that are exceptions, and remembers what it was asked by whom."""
+    """Answers with its replies in order, raises those that are exceptions, and remembers what it
+    was asked by whom."""
 
     def __init__(self, *replies: str | Cut | Exception) -> None:
         self.replies = list(replies)

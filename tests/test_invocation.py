@@ -35,7 +35,9 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_a_path_is_what_was_typed_fit_for_a_shell(called: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_what_was_typed_fit_for_a_shell(
+    called: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert shlex.split(invocation.command("show latest")) == [str(called), "show", "latest"]
     monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
     assert invocation.command("show latest") == "./eureka show latest"
@@ -52,9 +54,14 @@ def test_the_name_alone_where_path_leads_to_the_same_program(called: Path, tmp_p
 
 def test_commands_in_a_text_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
-    text = 'eval "$(eureka completion bash)"; ./eureka runs; eureka_agent works; Usage: eureka [OPTIONS]'
-    assert invocation.pasteable(text) == (
-        'eval "$(./eureka completion bash)"; ./eureka runs; eureka_agent works; Usage: ./eureka [OPTIONS]'
+    text = (
+        'eval "$(eureka completion bash)"; ./eureka runs; eureka_agent works; Usage: eureka'
+        " [OPTIONS]"
+    )
+    assert (
+        invocation.pasteable(text)
+        == 'eval "$(./eureka completion bash)"; ./eureka runs; eureka_agent works; Usage: ./eureka'
+        " [OPTIONS]"
     )
 
 
@@ -67,12 +74,17 @@ def test_commands_in_a_text_are_named_once(monkeypatch: pytest.MonkeyPatch) -> N
         (["eureka"], "{bin}/eureka"),
     ],
 )
-def test_the_launcher_hands_on_how_it_was_called(tmp_path: Path, typed: list[str], handed_on: str) -> None:
+def test_the_launcher_hands_on_how_it_was_called(
+    tmp_path: Path, typed: list[str], handed_on: str
+) -> None:
     folder, programs = tmp_path / "clone", tmp_path / "bin"
     (folder / ".venv" / "bin").mkdir(parents=True)
     programs.mkdir()
     shutil.copy(ROOT / "eureka", folder / "eureka")
-    for path, line in ((folder / "setup.sh", ""), (folder / ".venv/bin/eureka", 'echo "$EUREKA_PROGRAM" "$@"')):
+    for path, line in (
+        (folder / "setup.sh", ""),
+        (folder / ".venv/bin/eureka", 'echo "$EUREKA_PROGRAM" "$@"'),
+    ):
         path.write_text(f"#!/bin/bash\n{line}\n")
         path.chmod(0o755)
     (programs / "eureka").symlink_to(folder / "eureka")
@@ -93,12 +105,17 @@ def extra_of(name: str) -> list[str]:
     return list(project["optional-dependencies"][name])
 
 
-def test_an_extra_of_a_checkout_is_installed_by_its_setup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_extra_of_a_checkout_is_installed_by_its_setup(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(sys, "prefix", str(PACKAGE.parent / ".venv"))
     monkeypatch.chdir(PACKAGE.parent)
     assert invocation.install_extra("gpu") == "./setup.sh gpu"
     monkeypatch.chdir(tmp_path)
-    assert invocation.install_extra("export") == f"{shlex.quote(str(PACKAGE.parent / 'setup.sh'))} export"
+    assert (
+        invocation.install_extra("export")
+        == f"{shlex.quote(str(PACKAGE.parent / 'setup.sh'))} export"
+    )
 
 
 def test_an_extra_elsewhere_is_installed_by_what_installed_the_package(
@@ -123,7 +140,9 @@ def sorted_bounds(requirement: str) -> str:
     return ",".join(sorted(requirement.split(",")))
 
 
-def test_a_worker_s_hint_names_what_installs_on_the_driver_s_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_s_hint_names_what_installs_on_the_driver_s_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
     monkeypatch.setattr(sys, "prefix", str(PACKAGE.parent / ".venv"))
     monkeypatch.chdir(PACKAGE.parent)
@@ -136,14 +155,26 @@ def test_a_hint_from_behind_the_wall_can_be_pasted(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "env.py").write_text("import a_module_that_is_nowhere\n")
     (tmp_path / "reward.py").write_text("def compute_reward(actions):\n    return actions, {}\n")
-    command = [sys.executable, "-m", "eureka_agent.cli.main", "critique", "reward.py", "--env", "./mine"]
+    command = [
+        sys.executable,
+        "-m",
+        "eureka_agent.cli.main",
+        "critique",
+        "reward.py",
+        "--env",
+        "./mine",
+    ]
     variables = {**os.environ, "EUREKA_PROGRAM": "./eureka"}
-    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120
+    )
     assert result.returncode == 2
     assert "in the image too: ./eureka sandbox build --requirements FILE\n" in result.stderr
 
 
-def test_programs_of_packages_are_named_so_that_they_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_programs_of_packages_are_named_so_that_they_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     beside = tmp_path / "bin" / "tensorboard"
     beside.parent.mkdir()
     beside.touch(mode=0o755)
@@ -171,7 +202,9 @@ def test_no_text_names_a_command_that_could_not_be_pasted() -> None:
         found += [
             f"{path}:{node.lineno}: {node.value}"
             for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
             if names.search(node.value)
         ]
     assert [each for each in found if "written by eureka export" not in each] == []

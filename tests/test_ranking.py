@@ -13,7 +13,9 @@ def repeated(attempt: Attempt, *fitness: float | None) -> Attempt:
         Repeat(
             iteration=0,
             seed=seed,
-            outcome=None if value is None else attempt.outcome.model_copy(update={"fitness": value}),
+            outcome=None
+            if value is None
+            else attempt.outcome.model_copy(update={"fitness": value}),
             failure="went NaN" if value is None else "",
         )
         for seed, value in enumerate(fitness)
@@ -33,7 +35,9 @@ def test_ranking_takes_negative_fitness_for_what_it_is_and_leaves_failures_out(
     assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-01"]
 
 
-def test_equal_fitness_ranks_the_earlier_attempt_first(make_attempt: Callable[..., Attempt]) -> None:
+def test_equal_fitness_ranks_the_earlier_attempt_first(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     attempts = [make_attempt(1, 0, 2.0), make_attempt(0, 3, 2.0), make_attempt(0, 1, 2.0)]
     assert [attempt.id for attempt in ranked(attempts)] == ["1-02", "1-04", "2-01"]
 
@@ -61,12 +65,16 @@ def test_a_mean_of_several_trainings_counts_more_than_one_that_is_a_little_highe
 def test_a_repeat_that_disappoints_costs_the_lead(make_attempt: Callable[..., Attempt]) -> None:
     fallen = repeated(make_attempt(0, 0, 20.0), 6.0)  # 13: (26 + 12) / 3 = 12.7
     other = make_attempt(0, 1, 14.0)  # (14 + 12) / 2 = 13
-    others = [make_attempt(0, sample, fitness) for sample, fitness in ((2, 12.0), (3, 11.0), (4, 10.0))]
+    others = [
+        make_attempt(0, sample, fitness) for sample, fitness in ((2, 12.0), (3, 11.0), (4, 10.0))
+    ]
     assert ranked([fallen, other, *others])[0].id == "1-02"
 
 
 def test_a_training_that_failed_counts_as_the_worst(make_attempt: Callable[..., Attempt]) -> None:
-    fragile = repeated(make_attempt(0, 0, 20.0), None)  # with the worst of 2: (20 + 2 + 10) / 3 = 10.7
+    fragile = repeated(
+        make_attempt(0, 0, 20.0), None
+    )  # with the worst of 2: (20 + 2 + 10) / 3 = 10.7
     steady = repeated(make_attempt(0, 1, 12.0), 12.0)  # (24 + 10) / 3 = 11.3
     others = [make_attempt(0, 2, 10.0), make_attempt(0, 3, 2.0), make_attempt(0, 4, 9.0)]
     assert ranked([fragile, steady, *others])[0].id == "1-02"

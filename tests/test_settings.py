@@ -77,20 +77,31 @@ def test_a_file_that_holds_no_mapping_is_a_clear_error(tmp_path: Path, content: 
 def test_more_minibatches_than_samples_are_refused() -> None:
     with pytest.raises(SettingsError) as caught:
         check_training(TrainingSettings(num_envs=1, horizon=3))
-    assert caught.value.message == "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
+    assert (
+        caught.value.message
+        == "minibatches is 4, but an update has only horizon x num_envs = 3 samples"
+    )
     check_training(TrainingSettings(num_envs=1, horizon=4))
 
 
-def test_what_a_task_brings_decides_whether_the_minibatches_fit(description: TaskDescription) -> None:
+def test_what_a_task_brings_decides_whether_the_minibatches_fit(
+    description: TaskDescription,
+) -> None:
     # 100 minibatches of 2 steps: too many with 16 environments, right with the 64 of the task
     asked = {"env": "cart", "horizon": 2, "minibatches": 100}
     with pytest.raises(SettingsError, match="horizon x num_envs = 32 samples"):
         effective_settings(asked, description.model_copy(update={"num_envs": 16}))
-    assert effective_settings(asked, description.model_copy(update={"num_envs": 64})).minibatches == 100
+    assert (
+        effective_settings(asked, description.model_copy(update={"num_envs": 64})).minibatches
+        == 100
+    )
 
 
 def test_the_sentence_loses_the_spaces_around_it() -> None:
-    assert parse_settings(SearchSettings, {"sentence": " hop  high\n"}, "the flags").sentence == "hop  high"
+    assert (
+        parse_settings(SearchSettings, {"sentence": " hop  high\n"}, "the flags").sentence
+        == "hop  high"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +117,9 @@ def test_the_sentence_loses_the_spaces_around_it() -> None:
         (b"sentence: hop\x07\n", "it is not a text: it has control characters"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_a_file_that_cannot_be_read_says_where(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
     config = tmp_path / "search.yaml"
     config.write_bytes(content)
     with pytest.raises(SettingsError) as caught:
@@ -118,7 +131,10 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, content: bytes, p
 
 def test_what_looks_like_a_date_is_text(tmp_path: Path) -> None:
     (tmp_path / "search.yaml").write_text("sentence: 2026-13-01\ntask: 2026-11-01\n")
-    assert read_settings_file(tmp_path / "search.yaml") == {"sentence": "2026-13-01", "task": "2026-11-01"}
+    assert read_settings_file(tmp_path / "search.yaml") == {
+        "sentence": "2026-13-01",
+        "task": "2026-11-01",
+    }
 
 
 def test_a_file_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
@@ -129,7 +145,9 @@ def test_a_file_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
     )
     variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-c", code]
-    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60
+    )
     assert result.stdout == "'d\\xe9placer'\n", result.stderr
 
 
@@ -138,7 +156,10 @@ def test_a_command_refuses_the_settings_that_it_does_not_take(tmp_path: Path) ->
     config.write_text("env: hopper\niterations: 4\n")
     with pytest.raises(SettingsError) as caught:
         given_settings(config, {}, takes=("seed", "env"))
-    assert caught.value.message == f"this command does not take the setting 'iterations' in {str(config)!r}"
+    assert (
+        caught.value.message
+        == f"this command does not take the setting 'iterations' in {str(config)!r}"
+    )
     assert caught.value.hint == "take it out; it takes env, seed"
 
 
@@ -150,7 +171,8 @@ def test_the_training_part_keeps_every_training_field() -> None:
 
 
 def _bound(name: str) -> tuple[type, float | Decimal, float | Decimal]:
-    """Type, least and largest value of a setting that is a number, by the schema that pydantic gives to anybody."""
+    """Type, least and largest value of a setting that is a number, by the schema that pydantic
+    gives to anybody."""
     schema = SearchSettings.model_json_schema()["properties"][name]
     kinds = [schema, *schema.get("anyOf", []), *([schema["items"]] if "items" in schema else [])]
     number = next(kind for kind in kinds if kind.get("type") in ("integer", "number"))
@@ -169,12 +191,22 @@ NUMBERS = [
 
 
 def test_the_numbers_among_the_settings_are_found() -> None:
-    assert {"seed", "env_steps", "max_cost", "rungs", "hidden_sizes", "temperature", "learning_rate"} <= {*NUMBERS}
+    assert {
+        "seed",
+        "env_steps",
+        "max_cost",
+        "rungs",
+        "hidden_sizes",
+        "temperature",
+        "learning_rate",
+    } <= {*NUMBERS}
     assert len(NUMBERS) >= 40
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_every_number_has_bounds_and_what_is_beyond_them_is_refused_before_anything_is_made(name: str) -> None:
+def test_every_number_has_bounds_and_what_is_beyond_them_is_refused_before_anything_is_made(
+    name: str,
+) -> None:
     kind, least, most = _bound(name)
     flag = f"--{name.replace('_', '-')}"
     several = isinstance(SearchSettings.model_fields[name].default, tuple)
@@ -190,10 +222,14 @@ def test_every_number_has_bounds_and_what_is_beyond_them_is_refused_before_anyth
 def test_a_number_in_a_file_is_written_as_a_number(tmp_path: Path, name: str) -> None:
     config = tmp_path / "search.yaml"
     several = isinstance(SearchSettings.model_fields[name].default, tuple)
-    quoted = [] if name == "max_cost" else ['"3"', "'0.5'", "010"]  # a run's own record has dollars as text
+    quoted = (
+        [] if name == "max_cost" else ['"3"', "'0.5'", "010"]
+    )  # a run's own record has dollars as text
     for text in ("yes", "true", "1:30", *quoted):
         config.write_text(f"{name}: {f'[{text}]' if several else text}\n")
-        with pytest.raises(SettingsError, match=rf"^setting '{name}' in .*, expected a (whole )?number\n"):
+        with pytest.raises(
+            SettingsError, match=rf"^setting '{name}' in .*, expected a (whole )?number\n"
+        ):
             given_settings(config, {})
 
 
@@ -201,17 +237,25 @@ def test_a_number_in_a_file_is_written_as_a_number(tmp_path: Path, name: str) ->
 def test_a_boolean_in_a_file_is_true_or_false(tmp_path: Path, text: str) -> None:
     config = tmp_path / "search.yaml"
     config.write_text(f"baselines: {text}\n")
-    with pytest.raises(SettingsError, match=r"^setting 'baselines' in .*, expected true or false\n"):
+    with pytest.raises(
+        SettingsError, match=r"^setting 'baselines' in .*, expected true or false\n"
+    ):
         given_settings(config, {})
 
 
 def test_numbers_and_booleans_of_a_file_are_those_that_are_written(tmp_path: Path) -> None:
     config = tmp_path / "search.yaml"
     config.write_text(
-        "learning_rate: 1e-3\nenv_steps: 200_000\ndiscount: .99\nbaselines: false\ntuning: true\nmax_cost: 2.5\nseed: 7\nbudget: 5000000\n"
+        "learning_rate: 1e-3\nenv_steps: 200_000\ndiscount: .99\nbaselines: false\ntuning:"
+        " true\nmax_cost: 2.5\nseed: 7\nbudget: 5000000\n"
     )
     settings = parse_settings(SearchSettings, given_settings(config, {}), "test")
-    assert (settings.learning_rate, settings.env_steps, settings.discount, settings.seed) == (0.001, 200_000, 0.99, 7)
+    assert (settings.learning_rate, settings.env_steps, settings.discount, settings.seed) == (
+        0.001,
+        200_000,
+        0.99,
+        7,
+    )
     assert (settings.baselines, settings.tuning, str(settings.max_cost), settings.budget) == (
         False,
         True,
@@ -223,13 +267,18 @@ def test_numbers_and_booleans_of_a_file_are_those_that_are_written(tmp_path: Pat
 def test_a_horizon_beyond_the_training_is_refused() -> None:
     with pytest.raises(SettingsError) as caught:
         check_training(TrainingSettings(env_steps=8000, horizon=8001))
-    assert caught.value.message == "horizon is 8001, expected at most the 8000 env steps of a training"
+    assert (
+        caught.value.message == "horizon is 8001, expected at most the 8000 env steps of a training"
+    )
     check_training(TrainingSettings(env_steps=8000, horizon=8000))
 
 
 @pytest.mark.parametrize(
     ("sentence", "said"),
-    [("x" * 2001, "it has 2,001 characters, expected at most 2,000"), ("  ", "expected the task in plain words")],
+    [
+        ("x" * 2001, "it has 2,001 characters, expected at most 2,000"),
+        ("  ", "expected the task in plain words"),
+    ],
 )
 def test_a_sentence_is_refused_by_the_name_that_help_has_for_it(sentence: str, said: str) -> None:
     with pytest.raises(SettingsError) as caught:

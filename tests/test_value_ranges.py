@@ -31,7 +31,9 @@ def test_columns_that_are_alike_go_together() -> None:
     assert column_ranges_text([zero, zero, height]) == "[0:2] 0; [2] 0.57"
     assert column_ranges_text([noise, (-0.098, 0.1, 0.0)]) == "-0.1 to 0.1"
     bent = (0.95, 1.15, 0.95)
-    assert column_ranges_text([noise, bent, noise, bent]) == "[0, 2] -0.1 to 0.1; [1, 3] 0.95 to 1.15"
+    assert (
+        column_ranges_text([noise, bent, noise, bent]) == "[0, 2] -0.1 to 0.1; [1, 3] 0.95 to 1.15"
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,9 @@ def test_columns_that_are_alike_go_together() -> None:
         (-0.0004, 0.13, "0 ± 0.13"),
     ],
 )
-def test_a_mean_has_the_decimals_of_its_deviation(mean: float, deviation: float | None, text: str) -> None:
+def test_a_mean_has_the_decimals_of_its_deviation(
+    mean: float, deviation: float | None, text: str
+) -> None:
     assert mean_text(mean, deviation) == text
 
 

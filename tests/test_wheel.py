@@ -1,4 +1,5 @@
-"""A wheel built from the repository works away from it: environments, prompts and sandbox files travel inside."""
+"""A wheel built from the repository works away from it: environments, prompts and sandbox files
+travel inside."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel's content, as pip unpacks it."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(REPOSITORY)]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(REPOSITORY),
+    ]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     install = [
@@ -36,9 +46,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, *arguments: str) -> str:
-    """Standard output of `eureka` from the wheel, in an empty folder, with no path to the repository."""
-    environment = {**os.environ, "PYTHONPATH": str(installed), "EUREKA_RUNS": str(installed.parent / "runs")}
-    script = "import eureka_agent, sys; print(eureka_agent.__file__, file=sys.stderr); from eureka_agent.cli.main import main; main()"
+    """Standard output of `eureka` from the wheel, in an empty folder, with no path to the
+    repository."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        "EUREKA_RUNS": str(installed.parent / "runs"),
+    }
+    script = (
+        "import eureka_agent, sys; print(eureka_agent.__file__, file=sys.stderr); from"
+        " eureka_agent.cli.main import main; main()"
+    )
     result = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         cwd=installed.parent,

@@ -20,10 +20,12 @@ MOTORS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("hip", "knee"))
 
 
 class Ant(MujocoTask):
-    """A four-legged robot on flat ground: a round torso and four legs, each with a hip (swings forward and back) and a knee motor.
+    """A four-legged robot on flat ground: a round torso and four legs, each with a hip (swings
+    forward and back) and a knee motor.
 
-    It weighs 9 kg, starts at x = 0 facing +x, and moves in three dimensions; z is up. Eight actions turn the joints. An episode
-    lasts 8 s at 62.5 control steps a second and ends early when the torso drops to the ground or the robot tips over.
+    It weighs 9 kg, starts at x = 0 facing +x, and moves in three dimensions; z is up. Eight actions
+    turn the joints. An episode lasts 8 s at 62.5 control steps a second and ends early when the
+    torso drops to the ground or the robot tips over.
     """
 
     variables = (
@@ -39,10 +41,17 @@ class Ant(MujocoTask):
             (4,),
             "1",
             "world",
-            "orientation of the torso as a quaternion w, x, y, z; (1, 0, 0, 0) is level and faces +x",
+            "orientation of the torso as a quaternion w, x, y, z; (1, 0, 0, 0) is level and"
+            " faces +x",
             (-1.0, 1.0),
         ),
-        Variable("torso_velocity_w", (3,), "m/s", "world", "velocity of the torso: x (forward), y (left), z (up)"),
+        Variable(
+            "torso_velocity_w",
+            (3,),
+            "m/s",
+            "world",
+            "velocity of the torso: x (forward), y (left), z (up)",
+        ),
         Variable(
             "torso_velocity_b",
             (3,),
@@ -62,7 +71,8 @@ class Ant(MujocoTask):
             (),
             "m",
             "world",
-            f"height of the torso's centre above the ground; 0.56 when standing, below {LOWEST_TORSO:g} the episode ends",
+            "height of the torso's centre above the ground; 0.56 when standing, below"
+            f" {LOWEST_TORSO:g} the episode ends",
             (0.0, 2.0),
         ),
         Variable(
@@ -70,7 +80,8 @@ class Ant(MujocoTask):
             (),
             "1",
             "world",
-            "upright projection of the torso: 1 is level, 0 is on its side (the episode ends), -1 is upside down",
+            "upright projection of the torso: 1 is level, 0 is on its side (the episode ends), -1"
+            " is upside down",
             (-1.0, 1.0),
         ),
         Variable(
@@ -86,7 +97,8 @@ class Ant(MujocoTask):
             (),
             "rad",
             "world",
-            "yaw angle between the torso's heading and forward (+x); 0 faces forward, positive turned left",
+            "yaw angle between the torso's heading and forward (+x); 0 faces forward, positive"
+            " turned left",
             (-math.pi, math.pi),
         ),
         Variable(
@@ -94,14 +106,16 @@ class Ant(MujocoTask):
             (8,),
             "rad",
             "joint",
-            f"joint angles of {JOINTS}; hips ±0.7 (positive: foot forward), knees 0.52 to 1.75 (larger: leg bent further down)",
+            f"joint angles of {JOINTS}; hips ±0.7 (positive: foot forward), knees 0.52 to 1.75"
+            " (larger: leg bent further down)",
         ),
         Variable(
             "joint_positions_scaled",
             (8,),
             "1",
             "joint",
-            f"joint angles of {JOINTS} scaled to their limits: -1 at the lower limit, 1 at the upper",
+            f"joint angles of {JOINTS} scaled to their limits: -1 at the lower limit, 1 at the"
+            " upper",
             (-1.0, 1.0),
         ),
         Variable("joint_velocities", (8,), "rad/s", "joint", f"angular velocities of {JOINTS}"),
@@ -121,36 +135,67 @@ class Ant(MujocoTask):
             f"torques that the motors of {JOINTS} apply in this step",
             (-TORQUE, TORQUE),
         ),
-        Variable("motor_power", (), "W", "joint", "mechanical power of the motors: sum of |torque · angular velocity|"),
+        Variable(
+            "motor_power",
+            (),
+            "W",
+            "joint",
+            "mechanical power of the motors: sum of |torque · angular velocity|",
+        ),
         Variable(
             "foot_contact_forces",
             (4,),
             "N",
             "world",
-            "force with which the front left, back left, back right, front right foot presses on the ground; 0 in the air, 22 each when standing",
+            "force with which the front left, back left, back right, front right foot presses on"
+            " the ground; 0 in the air, 22 each when standing",
         ),
         Variable(
             "feet_in_contact",
             (4,),
             "1",
             "world",
-            "1 for each foot (front left, back left, back right, front right) that touches the ground, else 0",
+            "1 for each foot (front left, back left, back right, front right) that touches the"
+            " ground, else 0",
             (0.0, 1.0),
         ),
     )
     observation_channels = (
         Channel("torso_height", (), "m", "world", "height of the torso's centre above the ground"),
         Channel("torso_up_w", ("x", "y", "z"), "1", "world", "direction of the torso's up axis"),
-        Channel("torso_forward_w", ("x", "y"), "1", "world", "direction of the torso's forward axis"),
-        Channel("torso_velocity_b", ("ahead", "left", "up"), "m/s", "body", "velocity of the torso"),
-        Channel("torso_angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the torso"),
-        Channel("joint_positions_scaled", MOTORS, "1", "joint", "-1 at a joint's lower limit, 1 at its upper one"),
+        Channel(
+            "torso_forward_w", ("x", "y"), "1", "world", "direction of the torso's forward axis"
+        ),
+        Channel(
+            "torso_velocity_b", ("ahead", "left", "up"), "m/s", "body", "velocity of the torso"
+        ),
+        Channel(
+            "torso_angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the torso"
+        ),
+        Channel(
+            "joint_positions_scaled",
+            MOTORS,
+            "1",
+            "joint",
+            "-1 at a joint's lower limit, 1 at its upper one",
+        ),
         Channel("joint_velocities", MOTORS, "rad/s", "joint", "signs as the angles'", scale=0.1),
-        Channel("last_actions", MOTORS, "1", "joint", "the action of the step before; 0 in an episode's first step"),
+        Channel(
+            "last_actions",
+            MOTORS,
+            "1",
+            "joint",
+            "the action of the step before; 0 in an episode's first step",
+        ),
     )
     action_channels = (
         Channel(
-            "joint_torques", MOTORS, "N·m", "joint", "of the motors, signs as the angles'", range=(-TORQUE, TORQUE)
+            "joint_torques",
+            MOTORS,
+            "N·m",
+            "joint",
+            "of the motors, signs as the angles'",
+            range=(-TORQUE, TORQUE),
         ),
     )
     device_types = ("cpu", "cuda")
@@ -176,7 +221,8 @@ class Ant(MujocoTask):
         return (self.joint_positions[:, 7:15] - self._joint_middle) / self._joint_half_range
 
     def compute_observations(self) -> None:
-        """Height, up vector, heading, body-frame velocities, scaled joint angles, joint velocities and the last action."""
+        """Height, up vector, heading, body-frame velocities, scaled joint angles, joint velocities
+        and the last action."""
         torch.cat(
             (
                 self.joint_positions[:, 2:3],
@@ -220,4 +266,7 @@ class Ant(MujocoTask):
 
     def compute_failures(self) -> dict[str, Tensor]:
         tipped_over = self.sensors["up_w"][:, 2] < LEAST_UPRIGHT
-        return {"torso_too_low": (self.joint_positions[:, 2] < LOWEST_TORSO) & ~tipped_over, "tipped_over": tipped_over}
+        return {
+            "torso_too_low": (self.joint_positions[:, 2] < LOWEST_TORSO) & ~tipped_over,
+            "tipped_over": tipped_over,
+        }

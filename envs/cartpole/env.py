@@ -23,8 +23,9 @@ DEFAULT_TASK = "balance"
 
 
 def accelerations(force: Tensor, angle: Tensor, angular_velocity: Tensor) -> tuple[Tensor, Tensor]:
-    """Acceleration of the cart (m/s²) and of the pole (rad/s²): Florian 2007, "Correct equations for the dynamics of the
-    cart-pole system", without friction. The pole is a uniform rod; angle 0 is upright. Shape of each: (num_envs,)."""
+    """Acceleration of the cart (m/s²) and of the pole (rad/s²): Florian 2007, "Correct equations
+    for the dynamics of the cart-pole system", without friction. The pole is a uniform rod; angle 0
+    is upright. Shape of each: (num_envs,)."""
     total_mass = CART_MASS + POLE_MASS
     sine, cosine = torch.sin(angle), torch.cos(angle)
     push = (force + POLE_MASS * POLE_HALF_LENGTH * angular_velocity.square() * sine) / total_mass
@@ -34,7 +35,8 @@ def accelerations(force: Tensor, angle: Tensor, angular_velocity: Tensor) -> tup
 
 
 class Cartpole(VecTask):
-    """A cart on a straight horizontal track with a pole hinged to it. The one action pushes the cart along the track.
+    """A cart on a straight horizontal track with a pole hinged to it. The one action pushes the
+    cart along the track.
 
     The pole is a uniform rod 1 m long. An episode lasts 10 s at 50 control steps a second.
     """
@@ -45,7 +47,8 @@ class Cartpole(VecTask):
             (),
             "m",
             "world",
-            f"position of the cart along the track; 0 is the middle, the track ends at ±{TRACK_HALF_LENGTH:g}",
+            "position of the cart along the track; 0 is the middle, the track ends at"
+            f" ±{TRACK_HALF_LENGTH:g}",
             (-TRACK_HALF_LENGTH, TRACK_HALF_LENGTH),
         ),
         Variable("cart_velocity", (), "m/s", "world", "velocity of the cart along the track"),
@@ -54,20 +57,37 @@ class Cartpole(VecTask):
             (),
             "rad",
             "world",
-            "angle of the pole from the vertical; 0 is upright, ±pi hangs down, positive leans toward +position",
+            "angle of the pole from the vertical; 0 is upright, ±pi hangs down, positive leans"
+            " toward +position",
             (-math.pi, math.pi),
         ),
-        Variable("pole_angular_velocity", (), "rad/s", "world", "angular velocity of the pole; 0 when it stands still"),
+        Variable(
+            "pole_angular_velocity",
+            (),
+            "rad/s",
+            "world",
+            "angular velocity of the pole; 0 when it stands still",
+        ),
         Variable(
             "pole_upright",
             (),
             "1",
             "world",
-            "cosine of the pole's angle, its upright projection: 1 is upright, 0 horizontal, -1 hangs down",
+            "cosine of the pole's angle, its upright projection: 1 is upright, 0 horizontal, -1"
+            " hangs down",
             (-1.0, 1.0),
         ),
-        Variable("pole_tip_velocity", (), "m/s", "world", "horizontal velocity of the pole's free end"),
-        Variable("cart_force", (), "N", "world", "force that pushes the cart in this step", (-MAX_FORCE, MAX_FORCE)),
+        Variable(
+            "pole_tip_velocity", (), "m/s", "world", "horizontal velocity of the pole's free end"
+        ),
+        Variable(
+            "cart_force",
+            (),
+            "N",
+            "world",
+            "force that pushes the cart in this step",
+            (-MAX_FORCE, MAX_FORCE),
+        ),
         Variable(
             "track_limit_nearness",
             (),
@@ -80,12 +100,25 @@ class Cartpole(VecTask):
     observation_channels = (
         Channel("cart_position", (), "m", "world", "along the track; 0 is the middle"),
         Channel("cart_velocity", (), "m/s", "world", "along the track"),
-        Channel("pole_angle_sine", (), "1", "world", "sine of the pole's angle; positive leans toward +position"),
+        Channel(
+            "pole_angle_sine",
+            (),
+            "1",
+            "world",
+            "sine of the pole's angle; positive leans toward +position",
+        ),
         Channel("pole_upright", (), "1", "world", "cosine of the pole's angle: 1 is upright"),
         Channel("pole_angular_velocity", (), "rad/s", "world", "positive falls toward +position"),
     )
     action_channels = (
-        Channel("cart_force", (), "N", "world", "pushes the cart along the track", range=(-MAX_FORCE, MAX_FORCE)),
+        Channel(
+            "cart_force",
+            (),
+            "N",
+            "world",
+            "pushes the cart along the track",
+            range=(-MAX_FORCE, MAX_FORCE),
+        ),
     )
     device_types = ("cpu", "cuda")
     num_observations = 5
@@ -113,14 +146,17 @@ class Cartpole(VecTask):
         start_spread: float = 0.2,
         ends_on_fall: bool = True,
     ) -> None:
-        """Episodes start around `start_angle` (rad) with every state entry up to `start_spread` (SI units) off; with
-        `ends_on_fall` they end when the pole is below the horizontal."""
+        """Episodes start around `start_angle` (rad) with every state entry up to `start_spread` (SI
+        units) off; with `ends_on_fall` they end when the pole is below the horizontal."""
         super().__init__(num_envs, device, seed)
         self.start_angle = start_angle
         self.start_spread = start_spread
         self.ends_on_fall = ends_on_fall
         if not ends_on_fall:
-            self.termination_conditions = {**self.termination_conditions, "pole_fell": "never in this task"}
+            self.termination_conditions = {
+                **self.termination_conditions,
+                "pole_fell": "never in this task",
+            }
         self.position, self.velocity, self.angle, self.angular_velocity, self.force = torch.zeros(
             5, num_envs, device=self.device
         )
@@ -143,7 +179,13 @@ class Cartpole(VecTask):
         self.angular_velocity = spin + step / 6.0 * (pole_1 + 2.0 * (pole_2 + pole_3) + pole_4)
 
     def compute_observations(self) -> None:
-        entries = (self.position, self.velocity, torch.sin(self.angle), torch.cos(self.angle), self.angular_velocity)
+        entries = (
+            self.position,
+            self.velocity,
+            torch.sin(self.angle),
+            torch.cos(self.angle),
+            self.angular_velocity,
+        )
         torch.stack(entries, dim=1, out=self.obs_buf)
 
     def compute_variables(self) -> dict[str, Tensor]:
@@ -154,14 +196,18 @@ class Cartpole(VecTask):
             "pole_angle": torch.atan2(sine, cosine),
             "pole_angular_velocity": self.angular_velocity,
             "pole_upright": cosine,
-            "pole_tip_velocity": self.velocity + 2.0 * POLE_HALF_LENGTH * self.angular_velocity * cosine,
+            "pole_tip_velocity": (
+                self.velocity + 2.0 * POLE_HALF_LENGTH * self.angular_velocity * cosine
+            ),
             "cart_force": self.force,
             "track_limit_nearness": (self.position.abs() / TRACK_HALF_LENGTH).clamp(max=1.0),
         }
 
     def compute_termination(self) -> dict[str, Tensor]:
         left = self.position.abs() > TRACK_HALF_LENGTH
-        fell = torch.cos(self.angle) < LEAST_UPRIGHT if self.ends_on_fall else torch.zeros_like(left)
+        fell = (
+            torch.cos(self.angle) < LEAST_UPRIGHT if self.ends_on_fall else torch.zeros_like(left)
+        )
         return {"pole_fell": fell & ~left, "left_the_track": left}
 
     def reset_idx(self, env_ids: Tensor) -> None:

@@ -18,10 +18,12 @@ JOINTS = ("hip", "knee", "ankle")
 
 
 class Hopper(MujocoTask):
-    """A one-legged robot in the vertical plane: torso, thigh, shank and foot, joined by hip, knee and ankle motors.
+    """A one-legged robot in the vertical plane: torso, thigh, shank and foot, joined by hip, knee
+    and ankle motors.
 
-    It stands 1.4 m tall, weighs 16 kg and moves forward along +x by hopping; z is up. Three actions, hip, knee and ankle, turn the
-    joints. An episode lasts 8 s at 62.5 control steps a second and ends early when the robot falls.
+    It stands 1.4 m tall, weighs 16 kg and moves forward along +x by hopping; z is up. Three
+    actions, hip, knee and ankle, turn the joints. An episode lasts 8 s at 62.5 control steps a
+    second and ends early when the robot falls.
     """
 
     variables = (
@@ -30,15 +32,19 @@ class Hopper(MujocoTask):
             (2,),
             "m",
             "world",
-            "position of the torso's centre: x (forward, 0 at the start), z (height; 1.25 when standing)",
+            "position of the torso's centre: x (forward, 0 at the start), z (height; 1.25 when"
+            " standing)",
         ),
-        Variable("torso_velocity_w", (2,), "m/s", "world", "velocity of the torso: x (forward), z (up)"),
+        Variable(
+            "torso_velocity_w", (2,), "m/s", "world", "velocity of the torso: x (forward), z (up)"
+        ),
         Variable(
             "torso_height",
             (),
             "m",
             "world",
-            f"height of the torso's centre above the ground; 1.25 when standing, below {LOWEST_TORSO:g} the episode ends",
+            "height of the torso's centre above the ground; 1.25 when standing, below"
+            f" {LOWEST_TORSO:g} the episode ends",
             (0.0, 3.0),
         ),
         Variable(
@@ -46,7 +52,8 @@ class Hopper(MujocoTask):
             (),
             "rad",
             "world",
-            f"pitch of the torso, 0 is upright, positive leans forward; beyond ±{LARGEST_PITCH:g} the episode ends",
+            f"pitch of the torso, 0 is upright, positive leans forward; beyond ±{LARGEST_PITCH:g}"
+            " the episode ends",
             (-math.pi, math.pi),
         ),
         Variable(
@@ -69,17 +76,21 @@ class Hopper(MujocoTask):
             (3,),
             "rad",
             "joint",
-            "joint angles of hip, knee, ankle; 0 when standing straight; hip and knee bend to -2.6, the ankle to ±0.79",
+            "joint angles of hip, knee, ankle; 0 when standing straight; hip and knee bend to -2.6,"
+            " the ankle to ±0.79",
         ),
         Variable(
             "joint_positions_scaled",
             (3,),
             "1",
             "joint",
-            "joint angles of hip, knee, ankle scaled to their limits: -1 at the lower limit, 1 at the upper",
+            "joint angles of hip, knee, ankle scaled to their limits: -1 at the lower limit, 1 at"
+            " the upper",
             (-1.0, 1.0),
         ),
-        Variable("joint_velocities", (3,), "rad/s", "joint", "angular velocities of hip, knee, ankle"),
+        Variable(
+            "joint_velocities", (3,), "rad/s", "joint", "angular velocities of hip, knee, ankle"
+        ),
         Variable(
             "joint_limit_nearness",
             (3,),
@@ -96,7 +107,13 @@ class Hopper(MujocoTask):
             "torques that the motors of hip, knee, ankle apply in this step",
             (-TORQUE, TORQUE),
         ),
-        Variable("motor_power", (), "W", "joint", "mechanical power of the motors: sum of |torque · angular velocity|"),
+        Variable(
+            "motor_power",
+            (),
+            "W",
+            "joint",
+            "mechanical power of the motors: sum of |torque · angular velocity|",
+        ),
         Variable(
             "foot_position_w",
             (2,),
@@ -104,30 +121,57 @@ class Hopper(MujocoTask):
             "world",
             "position of the foot's middle: x (forward), z (height; 0.05 on the ground)",
         ),
-        Variable("foot_velocity_w", (2,), "m/s", "world", "velocity of the foot's middle: x (forward), z (up)"),
+        Variable(
+            "foot_velocity_w",
+            (2,),
+            "m/s",
+            "world",
+            "velocity of the foot's middle: x (forward), z (up)",
+        ),
         Variable(
             "foot_contact_force",
             (),
             "N",
             "world",
-            "force with which the foot presses on the ground; 0 in the air, 155 when standing still",
+            "force with which the foot presses on the ground; 0 in the air, 155 when standing"
+            " still",
         ),
-        Variable("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, 0 in flight", (0.0, 1.0)),
+        Variable(
+            "foot_in_contact",
+            (),
+            "1",
+            "world",
+            "1 while the foot touches the ground, 0 in flight",
+            (0.0, 1.0),
+        ),
     )
     observation_channels = (
-        Channel("torso_height", (), "m", "world", "height of the torso's centre; 1.25 when standing"),
+        Channel(
+            "torso_height", (), "m", "world", "height of the torso's centre; 1.25 when standing"
+        ),
         Channel("torso_pitch", (), "rad", "world", "positive leans forward"),
         Channel(
-            "joint_positions", JOINTS, "rad", "joint", "0 when standing straight; positive swings the limb forward"
+            "joint_positions",
+            JOINTS,
+            "rad",
+            "joint",
+            "0 when standing straight; positive swings the limb forward",
         ),
         Channel("torso_velocity_w", ("x", "z"), "m/s", "world", "forward and up, clipped to ±10"),
-        Channel("torso_pitch_velocity", (), "rad/s", "world", "positive falls forward; clipped to ±10"),
+        Channel(
+            "torso_pitch_velocity", (), "rad/s", "world", "positive falls forward; clipped to ±10"
+        ),
         Channel("joint_velocities", JOINTS, "rad/s", "joint", "clipped to ±10"),
         Channel("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, else 0"),
     )
     action_channels = (
         Channel(
-            "joint_torques", JOINTS, "N·m", "joint", "of the motors, signs as the angles'", range=(-TORQUE, TORQUE)
+            "joint_torques",
+            JOINTS,
+            "N·m",
+            "joint",
+            "of the motors, signs as the angles'",
+            range=(-TORQUE, TORQUE),
         ),
     )
     device_types = ("cpu", "cuda")

@@ -29,7 +29,8 @@ GROUND_CLEARANCE = 0.1
 FARTHEST = 4.0
 ROTORS = ("front_left", "back_left", "back_right", "front_right")
 
-# one column per rotor (front left, back left, back right, front right), one row per torque about x, y, z
+# one column per rotor (front left, back left, back right, front right), one row per torque about x,
+# y, z
 _MIXER = (
     (ROTOR_OFFSET, ROTOR_OFFSET, -ROTOR_OFFSET, -ROTOR_OFFSET),
     (-ROTOR_OFFSET, ROTOR_OFFSET, ROTOR_OFFSET, -ROTOR_OFFSET),
@@ -38,10 +39,12 @@ _MIXER = (
 
 
 class Quadcopter(VecTask):
-    """A flying robot with four upward rotors at the corners of a square, which has to reach a goal position in the air.
+    """A flying robot with four upward rotors at the corners of a square, which has to reach a goal
+    position in the air.
 
-    It weighs 1 kg; z is up. The four actions are the rotors' thrusts: 0 is a quarter of the weight, -1 is off, 1 twice as much. A
-    new goal is drawn for each episode of 10 s at 50 control steps a second.
+    It weighs 1 kg; z is up. The four actions are the rotors' thrusts: 0 is a quarter of the weight,
+    -1 is off, 1 twice as much. A new goal is drawn for each episode of 10 s at 50 control steps a
+    second.
     """
 
     variables = (
@@ -54,8 +57,16 @@ class Quadcopter(VecTask):
             f"height above the ground; below {GROUND_CLEARANCE:g} the episode ends",
             (0.0, 6.0),
         ),
-        Variable("goal_position_w", (3,), "m", "world", "position to be reached: x, y, z; fixed within an episode"),
-        Variable("goal_error_w", (3,), "m", "world", "vector from the quadcopter to the goal: x, y, z"),
+        Variable(
+            "goal_position_w",
+            (3,),
+            "m",
+            "world",
+            "position to be reached: x, y, z; fixed within an episode",
+        ),
+        Variable(
+            "goal_error_w", (3,), "m", "world", "vector from the quadcopter to the goal: x, y, z"
+        ),
         Variable(
             "goal_distance",
             (),
@@ -65,7 +76,11 @@ class Quadcopter(VecTask):
             (0.0, FARTHEST),
         ),
         Variable(
-            "goal_approach_speed", (), "m/s", "world", "speed towards the goal; negative when moving away from it"
+            "goal_approach_speed",
+            (),
+            "m/s",
+            "world",
+            "speed towards the goal; negative when moving away from it",
         ),
         Variable("velocity_w", (3,), "m/s", "world", "velocity: x, y, z"),
         Variable(
@@ -81,7 +96,8 @@ class Quadcopter(VecTask):
             (),
             "1",
             "world",
-            "upright projection of the body's up axis: 1 is level, 0 is on its side, -1 is upside down",
+            "upright projection of the body's up axis: 1 is level, 0 is on its side, -1 is upside"
+            " down",
             (-1.0, 1.0),
         ),
         Variable(
@@ -92,28 +108,56 @@ class Quadcopter(VecTask):
             "angle between the body's up axis and the vertical; 0 is level",
             (0.0, math.pi),
         ),
-        Variable("angular_velocity_b", (3,), "rad/s", "body", "angular velocity: roll, pitch, yaw rate"),
+        Variable(
+            "angular_velocity_b", (3,), "rad/s", "body", "angular velocity: roll, pitch, yaw rate"
+        ),
         Variable(
             "rotor_thrusts",
             (4,),
             "N",
             "body",
-            "thrust of the front left, back left, back right, front right rotor in this step; 2.45 each carry the weight",
+            "thrust of the front left, back left, back right, front right rotor in this step; 2.45"
+            " each carry the weight",
             (0.0, MAX_THRUST),
         ),
     )
     observation_channels = (
         Channel(
-            "goal_error_b", ("x", "y", "z"), "m", "body", "vector from the craft to the goal, in the craft's frame"
+            "goal_error_b",
+            ("x", "y", "z"),
+            "m",
+            "body",
+            "vector from the craft to the goal, in the craft's frame",
         ),
-        Channel("velocity_b", ("x", "y", "z"), "m/s", "body", "velocity in the craft's frame", scale=0.5),
         Channel(
-            "world_up_b", ("x", "y", "z"), "1", "body", "the world's up axis in the craft's frame; (0, 0, 1) is level"
+            "velocity_b", ("x", "y", "z"), "m/s", "body", "velocity in the craft's frame", scale=0.5
         ),
-        Channel("angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the craft", scale=0.2),
-        Channel("last_actions", ROTORS, "1", "body", "the action of the step before; 0 in an episode's first step"),
+        Channel(
+            "world_up_b",
+            ("x", "y", "z"),
+            "1",
+            "body",
+            "the world's up axis in the craft's frame; (0, 0, 1) is level",
+        ),
+        Channel(
+            "angular_velocity_b",
+            ("roll", "pitch", "yaw"),
+            "rad/s",
+            "body",
+            "of the craft",
+            scale=0.2,
+        ),
+        Channel(
+            "last_actions",
+            ROTORS,
+            "1",
+            "body",
+            "the action of the step before; 0 in an episode's first step",
+        ),
     )
-    action_channels = (Channel("rotor_thrusts", ROTORS, "N", "body", "upward thrusts", range=(0.0, MAX_THRUST)),)
+    action_channels = (
+        Channel("rotor_thrusts", ROTORS, "N", "body", "upward thrusts", range=(0.0, MAX_THRUST)),
+    )
     device_types = ("cpu", "cuda")
     num_observations = 16
     num_actions = 4
@@ -126,18 +170,29 @@ class Quadcopter(VecTask):
     }
     masses_and_sizes = (
         f"{MASS:g} kg",
-        f"moments of inertia {', '.join(f'{each:g}' for each in INERTIA)} kg·m² about the body's x, y, z",
+        (
+            f"moments of inertia {', '.join(f'{each:g}' for each in INERTIA)} kg·m² about the"
+            " body's x, y, z"
+        ),
         f"rotors {ROTOR_OFFSET:g} m from the body's x axis and from its y axis",
     )
 
     def __init__(
-        self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, *, goal_spread: float = 1.0
+        self,
+        num_envs: int,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+        *,
+        goal_spread: float = 1.0,
     ) -> None:
-        """Goals lie up to `goal_spread` m from (0, 0, 2) along each axis; starts up to half a metre."""
+        """Goals lie up to `goal_spread` m from (0, 0, 2) along each axis; starts up to half a
+        metre."""
         super().__init__(num_envs, device, seed)
         self.goal_spread = goal_spread
         # entries first, batch last: see rotation.py
-        self.position, self.velocity, self.angular_velocity, self.goal = torch.zeros(4, 3, num_envs, device=self.device)
+        self.position, self.velocity, self.angular_velocity, self.goal = torch.zeros(
+            4, 3, num_envs, device=self.device
+        )
         self.orientation = torch.zeros(4, num_envs, device=self.device)
         self.orientation[0] = 1.0
         self.thrusts = torch.zeros(4, num_envs, device=self.device)
@@ -159,8 +214,8 @@ class Quadcopter(VecTask):
         return (torque - torch.linalg.cross(angular_velocity, momentum, dim=0)) / self._inertia
 
     def simulate(self) -> None:
-        """Steps of order 2: the attitude turns by the exponential of the midpoint's angular velocity, and the lift is the mean
-        of the lifts before and after that turn."""
+        """Steps of order 2: the attitude turns by the exponential of the midpoint's angular
+        velocity, and the lift is the mean of the lifts before and after that turn."""
         step = self.control_dt / SUBSTEPS
         # written out: a matrix product may round a row differently in a batch of another size
         torque = (self._mixer * self.thrusts).sum(dim=1)
@@ -171,7 +226,9 @@ class Quadcopter(VecTask):
             spin = self.angular_velocity
             middle_spin = spin + 0.5 * step * self.angular_acceleration(torque, spin)
             self.angular_velocity = spin + step * self.angular_acceleration(torque, middle_spin)
-            self.orientation = rotation.multiply(self.orientation, rotation.from_rotation_vector(step * middle_spin))
+            self.orientation = rotation.multiply(
+                self.orientation, rotation.from_rotation_vector(step * middle_spin)
+            )
             next_up = rotation.up_axis(self.orientation)
             gain = step * (half_lift * (up + next_up) - gravity)
             self.position = self.position + step * (self.velocity + 0.5 * gain)
@@ -181,7 +238,10 @@ class Quadcopter(VecTask):
 
     def compute_observations(self) -> None:
         """Goal error, velocity and world-up in the body frame, angular velocity, last action."""
-        world = torch.stack((self.goal - self.position, 0.5 * self.velocity, self._up.expand(3, self.num_envs)), dim=-1)
+        world = torch.stack(
+            (self.goal - self.position, 0.5 * self.velocity, self._up.expand(3, self.num_envs)),
+            dim=-1,
+        )
         body = rotation.to_body(self.orientation.unsqueeze(-1), world)
         self.obs_buf[:, 0:9] = body.permute(1, 2, 0).flatten(1)
         self.obs_buf[:, 9:12] = 0.2 * self.angular_velocity.T

@@ -1,6 +1,7 @@
 """Unit quaternions (w, x, y, z) that rotate from the body frame to the world frame.
 
-Entries come first and the batch last, (4, num_envs) and (3, num_envs): torch is several times faster on long rows than on rows of three.
+Entries come first and the batch last, (4, num_envs) and (3, num_envs): torch is several times
+faster on long rows than on rows of three.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def to_body(quaternion: Tensor, vector: Tensor) -> Tensor:
 
 
 def from_rotation_vector(vector: Tensor) -> Tensor:
-    """Rotation by |vector| rad about the direction of `vector`. Shapes: (3, num_envs) to (4, num_envs)."""
+    """Rotation by |vector| rad about the direction of `vector`. Shapes: (3, num_envs) to (4,
+    num_envs)."""
     half = 0.5 * vector
     angle = half.square().sum(dim=0, keepdim=True).sqrt()
     # away from 0 by less than float32 resolves, so that sin(angle)/angle is defined

@@ -1,4 +1,5 @@
-"""The trajectory analyst: a language model reads a training and its episodes, names causes in time order and proposes changes (Li et al. 2023)."""
+"""The trajectory analyst: a language model reads a training and its episodes, names causes in time
+order and proposes changes (Li et al. 2023)."""
 
 from __future__ import annotations
 
@@ -22,15 +23,23 @@ class Analyst:
     """Asks a model what a training shows, from `prompts/analyse.md`."""
 
     def __init__(
-        self, seat: Seat, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+        self,
+        seat: Seat,
+        description: TaskDescription,
+        sentence: str,
+        settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's own."""
+        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
+        own."""
         self._seat = seat
         self._system = system_message("analyse.md", description, sentence, settings)
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
-        """What the training of an attempt shows; empty where the model says nothing or the budget is spent. Raises LanguageModelError."""
-        order = ChatMessage("user", render("analyse_order.md", source=source, diagnosis=diagnosis.text))
+        """What the training of an attempt shows; empty where the model says nothing or the budget
+        is spent. Raises LanguageModelError."""
+        order = ChatMessage(
+            "user", render("analyse_order.md", source=source, diagnosis=diagnosis.text)
+        )
         try:
             message = await self._seat.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:
@@ -41,7 +50,8 @@ class Analyst:
 
 
 def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
-    """The reply as plain text of bounded length, without what could be taken for a heading or a code block where it is shown."""
+    """The reply as plain text of bounded length, without what could be taken for a heading or a
+    code block where it is shown."""
     text = without_headings(without_thinking(printable(reply)))
     # not a pattern, which takes the square of their number where spaces end no line
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))

@@ -1,4 +1,5 @@
-"""A training's points as arrays, and the few statistics that the findings rest on. No torch, numpy only."""
+"""A training's points as arrays, and the few statistics that the findings rest on. No torch, numpy
+only."""
 
 from __future__ import annotations
 
@@ -39,9 +40,11 @@ class Evidence:
     score: float | None = None
     """Fitness of the policy acting without exploration noise."""
     kept: int | None = None
-    """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last point."""
+    """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last
+    point."""
     ended: bool = True
-    """False for a training that was stopped or is not at its end: the policy evaluated is that of the last point."""
+    """False for a training that was stopped or is not at its end: the policy evaluated is that of
+    the last point."""
 
     def good_ends(self) -> tuple[str, ...]:
         """Ends of an episode that are no failure: its time, and successes."""
@@ -59,23 +62,37 @@ class Evidence:
 
     def fitness(self) -> Array:
         """Fitness at the checkpoints that have one. Shape: (≤ checkpoints,)."""
-        return np.array([each.fitness for each in self.checkpoints if each.fitness is not None], dtype=np.float64)
+        return np.array(
+            [each.fitness for each in self.checkpoints if each.fitness is not None],
+            dtype=np.float64,
+        )
 
     def follows_fitness(self, component: str) -> bool:
-        """True where a component rises and falls with the fitness over the training, as one that is the task does."""
+        """True where a component rises and falls with the fitness over the training, as one that is
+        the task does."""
         known = [each for each in self.checkpoints if each.fitness is not None]
         values = np.array([each.components.get(component, 0.0) for each in known])
-        return len(known) >= MIN_CHECKPOINTS and rank_correlation(values, self.fitness()) >= TASK_CORRELATION
+        return (
+            len(known) >= MIN_CHECKPOINTS
+            and rank_correlation(values, self.fitness()) >= TASK_CORRELATION
+        )
 
     def learns(self) -> bool:
-        """True where the fitness rises over the training, or has come to where the task counts as solved."""
+        """True where the fitness rises over the training, or has come to where the task counts as
+        solved."""
         fitness = self.fitness()
         solved = self.description.success_fitness
-        rising = rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness) >= RISING_CORRELATION
-        return len(fitness) > 0 and (rising or (solved is not None and float(fitness[-1]) >= solved))
+        rising = (
+            rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness)
+            >= RISING_CORRELATION
+        )
+        return len(fitness) > 0 and (
+            rising or (solved is not None and float(fitness[-1]) >= solved)
+        )
 
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
-        """Each component's part of the sum of mean magnitudes, 0 to 1, over these points; None: over the last third."""
+        """Each component's part of the sum of mean magnitudes, 0 to 1, over these points; None:
+        over the last third."""
         points = self.last_third() if points is None else points
         magnitudes = {
             name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
@@ -106,7 +123,10 @@ def gather(
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
     """At most ten checkpoints of equal parts of the points."""
     count = min(REFLECTION_CHECKPOINTS, len(points))
-    parts = [points[len(points) * index // count : len(points) * (index + 1) // count] for index in range(count)]
+    parts = [
+        points[len(points) * index // count : len(points) * (index + 1) // count]
+        for index in range(count)
+    ]
     return tuple(summarize(part) for part in parts)
 
 
@@ -115,15 +135,18 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def noise(values: Array) -> float:
-    """Standard deviation of a series about its trend, from successive differences: sqrt(mean(d²) / 2).
+    """Standard deviation of a series about its trend, from successive differences: sqrt(mean(d²) /
+    2).
 
-    Von Neumann 1941, "Distribution of the ratio of the mean square successive difference to the variance". A steady rise adds little to it.
+    Von Neumann 1941, "Distribution of the ratio of the mean square successive difference to the
+    variance". A steady rise adds little to it.
     """
     return float(np.sqrt(np.mean(np.diff(values) ** 2) / 2.0)) if len(values) > 1 else 0.0
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """Spearman's rank correlation with mean ranks for ties; 0 where either series is constant or shorter than 3."""
+    """Spearman's rank correlation with mean ranks for ties; 0 where either series is constant or
+    shorter than 3."""
     if len(first) < 3:
         return 0.0
     ranks = [_ranks(series) - (len(series) - 1) / 2.0 for series in (first, second)]

@@ -24,8 +24,10 @@ def diagnose(
 ) -> Diagnosis:
     """What a training's curves say.
 
-    `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the npz of the worst and best episode, to be shown
-    in the text. Without `ended` the training was stopped or goes on, and the policy evaluated is that of the last point. Raises RunFolderError for a trajectory file that cannot be read.
+    `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the
+    npz of the worst and best episode, to be shown in the text. Without `ended` the training was
+    stopped or goes on, and the policy evaluated is that of the last point. Raises RunFolderError
+    for a trajectory file that cannot be read.
     """
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
     evidence = gather(outcome, points, evaluation, description, failure, ended)
@@ -41,5 +43,7 @@ def diagnose(
         components=components,
         findings=findings,
         endings=endings_text(evidence),
-        text=designer_text(evidence, components, findings, episodes_text(episodes, evaluation, description)),
+        text=designer_text(
+            evidence, components, findings, episodes_text(episodes, evaluation, description)
+        ),
     )

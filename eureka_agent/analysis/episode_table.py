@@ -1,4 +1,5 @@
-"""The worst and the best evaluated episode as compact tables: the same rows for both, each with something of its own to say."""
+"""The worst and the best evaluated episode as compact tables: the same rows for both, each with
+something of its own to say."""
 
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ from eureka_agent.records import TaskDescription, VariableSpec
 Episode = Mapping[str, npt.NDArray[np.generic]]
 
 SPREAD = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
-"""Parts of an episode at which its table has a column, besides its end: the beginning is seen, and no gap is longer than a quarter."""
+"""Parts of an episode at which its table has a column, besides its end: the beginning is seen, and
+no gap is longer than a quarter."""
 BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
 """Seconds before a failure that have a column besides: what ended the episode began there."""
 LEAST_GAP_S = 0.1
-"""Nearer columns say the same twice, unless the episode is so short that they are a sixteenth of it."""
+"""Nearer columns say the same twice, unless the episode is so short that they are a sixteenth of
+it."""
 MOST_ROWS = 24
 """Rows of a table, which bound what an environment with many variables costs."""
 MOST_ENTRIES = 4
@@ -31,11 +34,15 @@ MOST_COMPARED = 64
 """Columns of one variable that are looked at, those that move most: a camera has thousands."""
 LARGEST = 1e100
 """Size up to which numbers are told apart, so that their squares are finite."""
-LEGEND = "The columns of the tables end at their times. Rows called mean are means since the column before; |x| is the mean size of all entries."
+LEGEND = (
+    "The columns of the tables end at their times. Rows called mean are means since the column"
+    " before; |x| is the mean size of all entries."
+)
 _IMPLIED = ("terminated", "succeeded")
 """Variables that the episode's heading tells."""
 _TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
-"""Words in the names of variables that together say what a quaternion says, and that a person can read."""
+"""Words in the names of variables that together say what a quaternion says, and that a person can
+read."""
 _FORCES = ("N", "N·m", "Nm", "W")
 
 
@@ -52,7 +59,8 @@ class _Row:
 
     @property
     def is_mean(self) -> bool:
-        """True for what swings within a stride, whose value at one moment says nothing: rates, forces, contacts, joints."""
+        """True for what swings within a stride, whose value at one moment says nothing: rates,
+        forces, contacts, joints."""
         variable = self.variable
         swings = "/s" in variable.unit or variable.unit in _FORCES or variable.frame == "joint"
         return self.is_long or swings or variable.name == "actions" or "contact" in variable.name
@@ -72,10 +80,14 @@ class _Row:
         return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
 
 
-def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescription) -> tuple[dict[str, str], str]:
-    """A table of the public variables for each episode, by its name, and below them what all of them leave out.
+def trajectory_tables(
+    episodes: Mapping[str, Episode], description: TaskDescription
+) -> tuple[dict[str, str], str]:
+    """A table of the public variables for each episode, by its name, and below them what all of
+    them leave out.
 
-    `episodes`: arrays of shape (steps, …). All tables have the same rows. Left out is what is constant in all episodes, or can be computed from a row.
+    `episodes`: arrays of shape (steps, …). All tables have the same rows. Left out is what is
+    constant in all episodes, or can be computed from a row.
     """
     lengths = {name: length_of(episode) for name, episode in episodes.items()}
     told = {name: episode for name, episode in episodes.items() if lengths[name]}
@@ -83,16 +95,22 @@ def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescript
         variable
         for variable in description.public_variables()
         if variable.name not in _IMPLIED
-        and all(_is_whole(episode.get(variable.name), lengths[name]) for name, episode in told.items())
+        and all(
+            _is_whole(episode.get(variable.name), lengths[name]) for name, episode in told.items()
+        )
         and len({episode[variable.name].shape[1:] for episode in told.values()}) == 1
     ]
     if not told or not public:
         return dict.fromkeys(episodes, "no steps"), ""
     columns = {
-        name: {variable.name: _columns(episode[variable.name], lengths[name]) for variable in public}
+        name: {
+            variable.name: _columns(episode[variable.name], lengths[name]) for variable in public
+        }
         for name, episode in told.items()
     }
-    together = {each.name: np.vstack([values[each.name] for values in columns.values()]) for each in public}
+    together = {
+        each.name: np.vstack([values[each.name] for values in columns.values()]) for each in public
+    }
     fitness = {
         name: _columns(episode["fitness"], lengths[name])
         for name, episode in told.items()
@@ -100,14 +118,20 @@ def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescript
     }
     rate = np.vstack([*fitness.values()]) if len(fitness) == len(told) else None
     shown, constant, same = _rows(public, together, rate)
-    has_rate = rate is not None and not any(each.startswith("fitness a step ") for each in (*constant, *same))
+    has_rate = rate is not None and not any(
+        each.startswith("fitness a step ") for each in (*constant, *same)
+    )
     tables = dict.fromkeys(episodes, "no steps")
     for name, episode in told.items():
         places = moments(lengths[name], failed(episode), description.control_dt)
         since = list(zip([-1, *places], places, strict=False))
-        rows = [("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])]
+        rows = [
+            ("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])
+        ]
         if has_rate:
-            means = [number(float(fitness[name][after + 1 : place + 1].mean())) for after, place in since]
+            means = [
+                number(float(fitness[name][after + 1 : place + 1].mean())) for after, place in since
+            ]
             rows.append(("mean fitness a step", means))
         for row in shown[:MOST_ROWS]:
             values = columns[name][row.variable.name]
@@ -118,7 +142,9 @@ def trajectory_tables(episodes: Mapping[str, Episode], description: TaskDescript
     if same:
         left_out.append(f"left out, with what says the same: {', '.join(same[:MOST_ROWS])}")
     if len(shown) > MOST_ROWS:
-        left_out.append(f"not shown: {', '.join(row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])}")
+        left_out.append(
+            f"not shown: {', '.join(row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])}"
+        )
     return tables, "\n".join(left_out)
 
 
@@ -138,19 +164,30 @@ def succeeded(episode: Episode) -> bool:
 
 
 def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:
-    """The steps that have a column, the last one among them, none nearer to another than says something new."""
+    """The steps that have a column, the last one among them, none nearer to another than says
+    something new."""
     least = max(1, min(round(LEAST_GAP_S / control_dt), int(SPREAD[0] * steps)))
-    before = [round(seconds / control_dt) for seconds in BEFORE_A_FAILURE_S] if ended_by_failure else []
+    before = (
+        [round(seconds / control_dt) for seconds in BEFORE_A_FAILURE_S] if ended_by_failure else []
+    )
     parts = SPREAD[1:] if ended_by_failure else SPREAD
     places = [steps - 1]
-    for place in (*(steps - 1 - each for each in before), *(math.ceil(part * steps) - 1 for part in parts)):
+    for place in (
+        *(steps - 1 - each for each in before),
+        *(math.ceil(part * steps) - 1 for part in parts),
+    ):
         if place >= 0 and all(abs(place - other) >= least for other in places):
             places.append(place)
     return sorted(places)
 
 
 def _is_whole(values: npt.NDArray[np.generic] | None, steps: int) -> bool:
-    return values is not None and values.ndim > 0 and values.dtype.kind in "biuf" and len(values) == steps
+    return (
+        values is not None
+        and values.ndim > 0
+        and values.dtype.kind in "biuf"
+        and len(values) == steps
+    )
 
 
 def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
@@ -161,12 +198,17 @@ def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
 def _rows(
     variables: Sequence[VariableSpec], columns: Mapping[str, Columns], fitness: Columns | None
 ) -> tuple[list[_Row], list[str], list[str]]:
-    """The rows of the tables, what is constant with its value, and what says the same as a row with that row's name."""
+    """The rows of the tables, what is constant with its value, and what says the same as a row with
+    that row's name."""
     known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
-    # angles first, for which vectors of cosines and sines can go; then short vectors: a number that is one of their entries needs no row
-    order = sorted(variables, key=lambda each: (_kind(each, columns[each.name].shape[1]), variables.index(each)))
+    # angles first, for which vectors of cosines and sines can go; then short vectors: a number that
+    # is one of their entries needs no row
+    order = sorted(
+        variables,
+        key=lambda each: (_kind(each, columns[each.name].shape[1]), variables.index(each)),
+    )
     for variable in order:
         values = columns[variable.name]
         moving = _moving(values)
@@ -174,7 +216,8 @@ def _rows(
             constant.append(_constant(variable.name, values[0]))
             continue
         twins = dict(zip(moving, known.twins(values[:, moving]), strict=True))
-        # those too that are not shown: what moves with an entry of another row says nothing of its own
+        # those too that are not shown: what moves with an entry of another row says nothing of its
+        # own
         single = values.shape[1] == 1
         names = [variable.name if single else f"{variable.name}[{entry}]" for entry in moving]
         known.add(names, values[:, moving], angles=variable.unit == "rad")
@@ -192,14 +235,20 @@ def _rows(
 
 
 def _said_otherwise(
-    variable: VariableSpec, variables: Sequence[VariableSpec], columns: Mapping[str, Columns], rows: Mapping[str, _Row]
+    variable: VariableSpec,
+    variables: Sequence[VariableSpec],
+    columns: Mapping[str, Columns],
+    rows: Mapping[str, _Row],
 ) -> str:
-    """Name of the row that says the same: a vector's other frame, or for a quaternion a variable that can be read; empty where there is none."""
+    """Name of the row that says the same: a vector's other frame, or for a quaternion a variable
+    that can be read; empty where there is none."""
     values = columns[variable.name]
     if is_quaternion(values):
         body = variable.name.partition("_")[0]
         tilt = [
-            each.name for each in variables if each.name.startswith(body) and any(word in each.name for word in _TILT)
+            each.name
+            for each in variables
+            if each.name.startswith(body) and any(word in each.name for word in _TILT)
         ]
         turn = [each.name for each in variables if any(word in each.name for word in _TURN)]
         return f"{tilt[0]}, {turn[0]}" if tilt and turn else ""

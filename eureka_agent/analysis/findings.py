@@ -1,4 +1,5 @@
-"""What can be read off a training's curves: one small pure function per finding, with its thresholds and their reasons."""
+"""What can be read off a training's curves: one small pure function per finding, with its
+thresholds and their reasons."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_
 from eureka_agent.records import DiagnosisFinding
 
 DEAD_SPREAD = 0.01
-"""A component that varies by less than 1 % of its own size, or of all components together, steers nothing: it is below the noise of a return."""
+"""A component that varies by less than 1 % of its own size, or of all components together, steers
+nothing: it is below the noise of a return."""
 DOMINANT_SHARE = 0.85
 """Above this the other components together weigh less than a sixth: a policy can ignore them."""
 HACKING_CORRELATION = -0.5
-"""Rank correlation of reward and fitness from the best checkpoint on; −0.5 over five checkpoints is a clear opposite trend."""
+"""Rank correlation of reward and fitness from the best checkpoint on; −0.5 over five checkpoints is
+a clear opposite trend."""
 FALL_SHARE = 0.2
 """A fall of the fitness counts from a fifth of all that it ever moved."""
 NOISE_FACTOR = 2.0
@@ -25,32 +28,40 @@ NOISE_FACTOR = 2.0
 EARLY_SHARE = 0.5
 """More than half of the episodes end by failure."""
 EARLY_LENGTH = 0.8
-"""… and last less than four fifths of what they could: failing in the last moment is no early end."""
+"""… and last less than four fifths of what they could: failing in the last moment is no early
+end."""
 SATURATION = 0.5
-"""Half of all action entries at their bounds: the policy is a switch, and its gradient is gone there."""
+"""Half of all action entries at their bounds: the policy is a switch, and its gradient is gone
+there."""
 SATURATION_EXCESS = 0.2
 """… and a fifth more of them than the exploration noise alone would put there."""
 DEVIATION_FACTOR = 1.5
-"""Factor by which a deviation may miss what failures explain: not every episode that failed is counted."""
+"""Factor by which a deviation may miss what failures explain: not every episode that failed is
+counted."""
 ROUNDING = 1e-6
 """Part of its size by which a constant may seem to change: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
-"""The best of ten equal checkpoints is 1.5 standard deviations above the first on average, seldom 3."""
+"""The best of ten equal checkpoints is 1.5 standard deviations above the first on average, seldom
+3."""
 LATE_SHARE = 0.2
-"""Last part of a training that counts as its end. A rise as steep as it ever was brings the same part of the gain there."""
+"""Last part of a training that counts as its end. A rise as steep as it ever was brings the same
+part of the gain there."""
 COLLAPSE_SHARE = 0.4
 """The last checkpoint has lost two fifths or more of what the best one had gained."""
 STD_LOST = 0.2
-"""Action noise below a fifth of its first value after a third of the training: what is not found by then is not found."""
+"""Action noise below a fifth of its first value after a third of the training: what is not found by
+then is not found."""
 RARE = 3.0
-"""Deviation of a component, in its mean sizes, from which it is paid seldom and much: s in a share p of the steps has a mean of ps and a
-deviation of about s√p, so this is a ninth of the steps or fewer."""
+"""Deviation of a component, in its mean sizes, from which it is paid seldom and much: s in a share
+p of the steps has a mean of ps and a deviation of about s√p, so this is a ninth of the steps or
+fewer."""
 
 
 def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
     """Components that never move, by themselves or next to the others; not those that do no harm.
 
-    A constant pays for every further step, or for nothing; a small price or a seldom one may be all that it is meant to be.
+    A constant pays for every further step, or for nothing; a small price or a seldom one may be all
+    that it is meant to be.
     """
     found = []
     points = evidence.points
@@ -70,25 +81,41 @@ def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
         )  # the size when it is paid is deviation² / mean size
         if size == 0.0:
             message = f"Component '{name}' is 0 in every step"
-            advice = "if it is to be paid for something, that never happens: lead there; a price for what never happens does no harm"
+            advice = (
+                "if it is to be paid for something, that never happens: lead there; a price for"
+                " what never happens does no harm"
+            )
         elif _is_constant(spread, size) or seldom or _stops_at_failures(evidence, name, size):
             continue
         elif spread <= DEAD_SPREAD * size:
             message = f"Component '{name}' is {np.mean(means):.3g} in every step and hardly changes"
-            advice = "give it another scale, temperature or form, so that it tells better states from worse ones"
+            advice = (
+                "give it another scale, temperature or form, so that it tells better states from"
+                " worse ones"
+            )
         elif spread <= DEAD_SPREAD * whole and _mean(means) > 0:
-            message = f"Component '{name}' changes by {spread:.2g} where all components together are {whole:.3g}"
+            message = (
+                f"Component '{name}' changes by {spread:.2g} where all components together are"
+                f" {whole:.3g}"
+            )
             advice = "raise its weight, if it is to matter"
         else:
             continue
         found.append(
-            DiagnosisFinding(code="dead-component", message=f"{message}.", advice=advice, component=name, value=spread)
+            DiagnosisFinding(
+                code="dead-component",
+                message=f"{message}.",
+                advice=advice,
+                component=name,
+                value=spread,
+            )
         )
     return found
 
 
 def _stops_at_failures(evidence: Evidence, name: str, size: float) -> bool:
-    """Paid in every step but the failing ones: s, in all but a share p of the steps, has a deviation of about s√p."""
+    """Paid in every step but the failing ones: s, in all but a share p of the steps, has a
+    deviation of about s√p."""
     failures = sum(
         count
         for point in evidence.points
@@ -123,8 +150,8 @@ def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
         DiagnosisFinding(
             code="dominant-component",
             message=(
-                f"Component '{name}' makes up {share:.0%} of the reward's size and does not rise with the fitness; "
-                f"the other {len(shares) - 1} hardly count."
+                f"Component '{name}' makes up {share:.0%} of the reward's size and does not rise"
+                f" with the fitness; the other {len(shares) - 1} hardly count."
             ),
             advice=f"scale '{name}' down, unless it alone is the task",
             component=name,
@@ -156,17 +183,24 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
         if not evidence.follows_fitness(name)  # the task itself is not to be cut
     }
     component = max(growth, key=lambda name: growth[name], default=None)
-    blame = f"; '{component}' grew most, by {growth[component]:.3g} a step" if component is not None else ""
+    blame = (
+        f"; '{component}' grew most, by {growth[component]:.3g} a step"
+        if component is not None
+        else ""
+    )
     return [
         DiagnosisFinding(
             code="reward-hacking",
             message=(
-                f"Fitness with exploration noise fell from {fitness[best]:.4g} to {fitness[-1]:.4g} while the reward rose from {rewards[best]:.3g} to "
-                f"{rewards[-1]:.3g} a step{blame}."
+                f"Fitness with exploration noise fell from {fitness[best]:.4g} to {fitness[-1]:.4g}"
+                f" while the reward rose from {rewards[best]:.3g} to {rewards[-1]:.3g} a"
+                f" step{blame}."
             ),
-            advice=f"the policy is paid for something else than the task: cut or reshape {component!r}"
-            if component
-            else "pay for the task itself",
+            advice=(
+                f"the policy is paid for something else than the task: cut or reshape {component!r}"
+                if component
+                else "pay for the task itself"
+            ),
             component=component,
             value=correlation,
         )
@@ -174,7 +208,8 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Most episodes end by failure, well before their time: those without exploration noise, where they are known."""
+    """Most episodes end by failure, well before their time: those without exploration noise, where
+    they are known."""
     longest = evidence.description.max_episode_length
     if evidence.evaluation is not None and evidence.evaluation.episodes:
         evaluated = evidence.evaluation.episodes
@@ -194,7 +229,11 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
         length = sum(value * count for value, count in lengths) / sum(count for _, count in lengths)
         which = "the episodes of the training's last third, with exploration noise,"
     episodes = sum(ended.values())
-    failures = {cause: count for cause, count in ended.items() if cause not in evidence.good_ends() and count}
+    failures = {
+        cause: count
+        for cause, count in ended.items()
+        if cause not in evidence.good_ends() and count
+    }
     share = sum(failures.values()) / max(1, episodes)
     if share <= EARLY_SHARE or length >= EARLY_LENGTH * longest:
         return []
@@ -203,8 +242,8 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
         DiagnosisFinding(
             code="early-termination",
             message=(
-                f"{share:.0%} of {which} ended early, most often by {cause} ({count / episodes:.0%} of all), "
-                f"after {length:.0f} of {longest} steps on average."
+                f"{share:.0%} of {which} ended early, most often by {cause} ({count / episodes:.0%}"
+                f" of all), after {length:.0f} of {longest} steps on average."
             ),
             advice=f"pay for staying alive and for what keeps {cause} away",
             cause=cause,
@@ -214,7 +253,8 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Actions at their bounds far more often than exploration noise explains, in a training that does not get better by it."""
+    """Actions at their bounds far more often than exploration noise explains, in a training that
+    does not get better by it."""
     points = evidence.last_third()
     if not points or evidence.learns():
         return []
@@ -227,8 +267,14 @@ def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="saturated-actions",
-            message=f"{saturation:.0%} of the actions are at their bounds (noise alone would put {by_noise:.0%} there), and fitness does not rise.",
-            advice="a term that tells small actions from large ones near the goal, or a price on jumps of the actions",
+            message=(
+                f"{saturation:.0%} of the actions are at their bounds (noise alone would put"
+                f" {by_noise:.0%} there), and fitness does not rise."
+            ),
+            advice=(
+                "a term that tells small actions from large ones near the goal, or a price on jumps"
+                " of the actions"
+            ),
             value=saturation,
         )
     ]
@@ -236,17 +282,26 @@ def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
 
 def not_a_number(evidence: Evidence) -> list[DiagnosisFinding]:
     """The training broke off because the reward was no finite number."""
-    if not re.search(r"not.a.number|\bnan\b|\binf(inite|inity)?\b|not finite", evidence.failure, re.IGNORECASE):
+    if not re.search(
+        r"not.a.number|\bnan\b|\binf(inite|inity)?\b|not finite", evidence.failure, re.IGNORECASE
+    ):
         return []
     component = next(
-        (name for name in evidence.component_names() if re.search(rf"['\"`]{re.escape(name)}['\"`]", evidence.failure)),
+        (
+            name
+            for name in evidence.component_names()
+            if re.search(rf"['\"`]{re.escape(name)}['\"`]", evidence.failure)
+        ),
         None,
     )
     return [
         DiagnosisFinding(
             code="not-a-number",
             message=f"The reward was no finite number: {evidence.failure}.",
-            advice="guard divisions, roots, logarithms and exponentials; clamp what physics does not bound",
+            advice=(
+                "guard divisions, roots, logarithms and exponentials; clamp what physics does not"
+                " bound"
+            ),
             component=component,
         )
     ]
@@ -259,20 +314,29 @@ def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
         return []
     solved = evidence.description.success_fitness
     gain = float(fitness.max() - fitness[0])
-    if gain > NO_LEARNING_NOISE * noise(fitness) or (solved is not None and fitness.max() >= solved):
+    if gain > NO_LEARNING_NOISE * noise(fitness) or (
+        solved is not None and fitness.max() >= solved
+    ):
         return []
     return [
         DiagnosisFinding(
             code="no-learning",
-            message=f"Fitness with exploration noise began at {fitness[0]:.4g} and was never better than {fitness.max():.4g}, which is within its noise of {noise(fitness):.2g}.",
-            advice="the reward gives no way forward: wider temperatures, or a term that changes with every small step towards the task",
+            message=(
+                f"Fitness with exploration noise began at {fitness[0]:.4g} and was never better"
+                f" than {fitness.max():.4g}, which is within its noise of {noise(fitness):.2g}."
+            ),
+            advice=(
+                "the reward gives no way forward: wider temperatures, or a term that changes with"
+                " every small step towards the task"
+            ),
             value=gain,
         )
     ]
 
 
 def still_improving(evidence: Evidence) -> list[DiagnosisFinding]:
-    """The last fifth of a whole training brought a fifth or more of what it gained: the rise had not slackened."""
+    """The last fifth of a whole training brought a fifth or more of what it gained: the rise had
+    not slackened."""
     fitness = evidence.fitness()
     if len(fitness) < MIN_CHECKPOINTS or not evidence.ended or evidence.failure:
         return []
@@ -287,10 +351,14 @@ def still_improving(evidence: Evidence) -> list[DiagnosisFinding]:
         DiagnosisFinding(
             code="still-improving",
             message=(
-                f"Fitness with exploration noise rose from {before:.4g} to {fitness[-1]:.4g} in the last {late / len(fitness):.0%} of the training, "
-                f"which is {rise / gained:.0%} of all that it gained."
+                f"Fitness with exploration noise rose from {before:.4g} to {fitness[-1]:.4g} in the"
+                f" last {late / len(fitness):.0%} of the training, which is {rise / gained:.0%} of"
+                " all that it gained."
             ),
-            advice="the rise began late: pay for the first clumsy steps towards the task too, by a wider scale or by progress",
+            advice=(
+                "the rise began late: pay for the first clumsy steps towards the task too, by a"
+                " wider scale or by progress"
+            ),
             value=rise,
         )
     ]
@@ -308,7 +376,10 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="collapsed",
-            message=f"Fitness with exploration noise reached {fitness.max():.4g} and ended at {fitness[-1]:.4g}.",
+            message=(
+                f"Fitness with exploration noise reached {fitness.max():.4g} and ended at"
+                f" {fitness[-1]:.4g}."
+            ),
             advice="a smaller or smoother reward keeps the learning stable",
             value=fall,
         )
@@ -316,7 +387,8 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
-    """The action noise shrank to almost nothing within the first third, and the policy is none the better for it."""
+    """The action noise shrank to almost nothing within the first third, and the policy is none the
+    better for it."""
     points = evidence.points
     if len(points) < MIN_CHECKPOINTS or evidence.learns():
         return []
@@ -326,8 +398,13 @@ def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             code="exploration-lost",
-            message=f"The action noise fell from {first:.2g} to {third:.2g} within a third of the training.",
-            advice="penalties on effort or motion are too strong, so that doing nothing pays: cut them",
+            message=(
+                f"The action noise fell from {first:.2g} to {third:.2g} within a third of the"
+                " training."
+            ),
+            advice=(
+                "penalties on effort or motion are too strong, so that doing nothing pays: cut them"
+            ),
             value=third / first,
         )
     ]

@@ -1,4 +1,5 @@
-"""Lost fitness by cause: the time before a policy does the task, an early end, and a lower rate in between."""
+"""Lost fitness by cause: the time before a policy does the task, an early end, and a lower rate in
+between."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ WINDOW_SHARE = 0.1
 ARRIVAL = 0.8
 """Part of the way from nothing to the highest rate from which a policy counts as doing the task."""
 RUN_UP_S = 2.0
-"""Seconds before a failure of which no rate is taken: nobody can hold a pace that ends in a fall."""
+"""Seconds before a failure of which no rate is taken: nobody can hold a pace that ends in a
+fall."""
 RUN_UP_SHARE = 0.25
 """Part of the longest episode that these seconds are at most."""
 ROUNDING = 1e-9
@@ -30,7 +32,8 @@ ADDITIVE = ("sum", "mean")
 
 @dataclass(frozen=True)
 class Losses:
-    """An episode's fitness below that of the highest rate held for the longest episode. The three parts add up to the gap."""
+    """An episode's fitness below that of the highest rate held for the longest episode. The three
+    parts add up to the gap."""
 
     late: float
     """In the steps before the policy comes near the highest rate."""
@@ -48,14 +51,16 @@ def window_of(longest: int) -> int:
 
 
 def rates(trace: Trace, window: int) -> Trace:
-    """Mean fitness a step over each window of the trace; over all of it where it is shorter. Shape: (steps - window + 1,)."""
+    """Mean fitness a step over each window of the trace; over all of it where it is shorter. Shape:
+    (steps - window + 1,)."""
     window = min(window, len(trace))
     sums = np.concatenate(([0.0], np.cumsum(trace)))
     return (sums[window:] - sums[:-window]) / window
 
 
 def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction: str) -> Losses:
-    """An episode's losses against `highest`, the highest rate held in any of the episodes. `lowest`: the rate of doing nothing for the task."""
+    """An episode's losses against `highest`, the highest rate held in any of the episodes.
+    `lowest`: the rate of doing nothing for the task."""
     held = rates(trace, window_of(longest))
     bar = lowest + ARRIVAL * (highest - lowest)
     reached = np.flatnonzero(held >= bar - ROUNDING * abs(bar))
@@ -73,20 +78,28 @@ def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction:
     )
 
 
-def losses_text(traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()) -> str:
-    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained in any of them.
+def losses_text(
+    traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()
+) -> str:
+    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained
+    in any of them.
 
-    `failures`: names of the episodes that ended by one. No rate is taken from their last seconds; where that leaves none, nothing is said.
+    `failures`: names of the episodes that ended by one. No rate is taken from their last seconds;
+    where that leaves none, nothing is said.
     """
-    traces = {name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()}
+    traces = {
+        name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()
+    }
     if description.fitness_reduction not in ADDITIVE or not traces:
         return ""
     longest, control_dt = description.max_episode_length, description.control_dt
     run_up = round(min(RUN_UP_S / control_dt, RUN_UP_SHARE * longest))
     held = {
-        name: rates(trace[: len(trace) - run_up], window_of(longest))
-        if name in failures
-        else rates(trace, window_of(longest))
+        name: (
+            rates(trace[: len(trace) - run_up], window_of(longest))
+            if name in failures
+            else rates(trace, window_of(longest))
+        )
         for name, trace in traces.items()
         if name not in failures or len(trace) >= run_up + window_of(longest)
     }
@@ -98,17 +111,24 @@ def losses_text(traces: Mapping[str, Trace], description: TaskDescription, failu
         return ""
     summed = description.fitness_reduction == "sum"
     whole = highest * longest if summed else highest
-    reached = {name: np.flatnonzero(each >= (1.0 - ROUNDING) * highest) for name, each in held.items()}
+    reached = {
+        name: np.flatnonzero(each >= (1.0 - ROUNDING) * highest) for name, each in held.items()
+    }
     fastest, begin = next((name, int(places[0])) for name, places in reached.items() if len(places))
     window = min(window_of(longest), len(traces[fastest]))
     lines = [
-        f"Where fitness is lost. The highest rate of these two episodes, held for {number(window * control_dt)} s, is {_rate(highest, description)} "
-        f"({fastest} episode, from {number(begin * control_dt)} to {number((begin + window) * control_dt)} s); "
-        f"held for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be {number(whole)}."
+        "Where fitness is lost. The highest rate of these two episodes, held for"
+        f" {number(window * control_dt)} s, is {_rate(highest, description)} ({fastest} episode,"
+        f" from {number(begin * control_dt)} to {number((begin + window) * control_dt)} s); held"
+        f" for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be"
+        f" {number(whole)}."
     ]
     for name, trace in traces.items():
         lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
-        lines.append(f"- {name} episode, {number(whole - _total(lost))}: {_words(lost, len(trace), description)}")
+        lines.append(
+            f"- {name} episode, {number(whole - _total(lost))}:"
+            f" {_words(lost, len(trace), description)}"
+        )
     return "\n".join(lines)
 
 
@@ -131,11 +151,14 @@ def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
         arrival = number(lost.arrival * description.control_dt)
         parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
     if steps < description.max_episode_length and description.fitness_reduction == "sum":
-        parts.append(f"{number(lost.early_end)} by ending at {number(steps * description.control_dt)} s")
+        parts.append(
+            f"{number(lost.early_end)} by ending at {number(steps * description.control_dt)} s"
+        )
     if lost.arrival is not None and lost.low_rate >= 0:
         parts.append(f"{number(lost.low_rate)} by a lower rate after that")
     elif lost.arrival is not None:
         parts.append(
-            f"{number(-lost.low_rate)} gained by a higher rate after that, which is not held or ends in the failure"
+            f"{number(-lost.low_rate)} gained by a higher rate after that, which is not held or"
+            " ends in the failure"
         )
     return "; ".join(parts)

@@ -1,4 +1,5 @@
-"""Columns of an episode that say the same as others: they rise and fall with them, with their size, or with their sine or cosine."""
+"""Columns of an episode that say the same as others: they rise and fall with them, with their size,
+or with their sine or cosine."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ Columns = npt.NDArray[np.float64]
 """Shape: (steps, columns)."""
 
 SAME = 0.99
-"""Correlation over all episodes from which two columns say the same: one is computed from the other, but for what is clipped."""
+"""Correlation over all episodes from which two columns say the same: one is computed from the
+other, but for what is clipped."""
 ROUNDING = 1e-3
 """Part of their size by which the lengths of two vectors may differ that are one and the same."""
 LEAST_STEPS = 5
@@ -38,7 +40,8 @@ class KnownColumns:
         self._columns = np.hstack((self._columns, _standard(columns)))
 
     def twins(self, columns: Columns) -> list[str]:
-        """For each column the name of the first known one that says the same; empty where none does."""
+        """For each column the name of the first known one that says the same; empty where none
+        does."""
         if len(columns) < LEAST_STEPS or not self._names:
             return [""] * columns.shape[1]
         found = np.abs(_standard(columns).T @ self._columns) > SAME
@@ -55,11 +58,14 @@ def is_turned(first: Columns, second: Columns) -> bool:
 
 def is_quaternion(columns: Columns) -> bool:
     """True for four columns whose length is 1 at every step."""
-    return columns.shape[1] == 4 and bool(np.allclose(np.linalg.norm(columns, axis=1), 1.0, atol=ROUNDING))
+    return columns.shape[1] == 4 and bool(
+        np.allclose(np.linalg.norm(columns, axis=1), 1.0, atol=ROUNDING)
+    )
 
 
 def _standard(columns: Columns) -> Columns:
-    """Each column about its mean with a norm of 1, so that products are Pearson's correlations; 0 where it is constant."""
+    """Each column about its mean with a norm of 1, so that products are Pearson's correlations; 0
+    where it is constant."""
     centred = columns - columns.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     return np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)

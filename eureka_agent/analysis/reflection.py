@@ -1,4 +1,5 @@
-"""Eureka's reward reflection (Ma et al. 2023): every component, the fitness and the episode length at ten checkpoints, in numbers."""
+"""Eureka's reward reflection (Ma et al. 2023): every component, the fitness and the episode length
+at ten checkpoints, in numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
     shares = evidence.shares()
     summaries = []
     for name in evidence.component_names():
-        values = tuple(each.components[name] for each in evidence.checkpoints if name in each.components) or (0.0,)
+        values = tuple(
+            each.components[name] for each in evidence.checkpoints if name in each.components
+        ) or (0.0,)
         summaries.append(
             ComponentSummary(
                 name=name,
@@ -28,34 +31,46 @@ def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
 
 
 def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
-    """The reflection as a table: a row of values for each component, reward, fitness and episode length."""
+    """The reflection as a table: a row of values for each component, reward, fitness and episode
+    length."""
     if not evidence.checkpoints:
         return "The training ended before its first checkpoint."
     description = evidence.description
-    rows: list[tuple[str, list[float | None]]] = [(component.name, list(component.values)) for component in components]
+    rows: list[tuple[str, list[float | None]]] = [
+        (component.name, list(component.values)) for component in components
+    ]
     first, last = _end_shares(evidence)
     shares = {name: f"  ({first[name]:.0%} → {last[name]:.0%})" for name in first}
     rows.append(("reward", [each.reward for each in evidence.checkpoints]))
-    rows.append((f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints]))
+    rows.append(
+        (f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints])
+    )
     rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
     width = max(len(name) for name, _ in rows)
     lines = [
-        f"The training, in which exploration noise costs fitness: means of {len(evidence.checkpoints)} parts of "
-        f"{evidence.checkpoints[-1].env_steps} environment steps, one seed. Components and reward: a step; in brackets a component's share of the "
-        f"reward's size in the first and the last part. Fitness: {description.fitness_doc}. "
-        f"Episode length: control steps, {description.max_episode_length} at most."
+        "The training, in which exploration noise costs fitness: means of"
+        f" {len(evidence.checkpoints)} parts of {evidence.checkpoints[-1].env_steps} environment"
+        " steps, one seed. Components and reward: a step; in brackets a component's share of the"
+        f" reward's size in the first and the last part. Fitness: {description.fitness_doc}."
+        f" Episode length: control steps, {description.max_episode_length} at most."
     ]
     lines += [
-        f"{name:<{width}}  {' '.join(number(value) for value in values)}{shares.get(name, '')}" for name, values in rows
+        f"{name:<{width}}  {' '.join(number(value) for value in values)}{shares.get(name, '')}"
+        for name, values in rows
     ]
     return "\n".join(lines)
 
 
 def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]:
-    """Each component's share of the reward's size up to the first checkpoint, and between the last two; empty where no points are known."""
+    """Each component's share of the reward's size up to the first checkpoint, and between the last
+    two; empty where no points are known."""
     ends = [each.env_steps for each in evidence.checkpoints]
     first = [point for point in evidence.points if point.env_steps <= ends[0]]
-    last = [point for point in evidence.points if (ends[-2] if len(ends) > 1 else 0) < point.env_steps <= ends[-1]]
+    last = [
+        point
+        for point in evidence.points
+        if (ends[-2] if len(ends) > 1 else 0) < point.env_steps <= ends[-1]
+    ]
     return (evidence.shares(first), evidence.shares(last)) if first and last else ({}, {})
 
 

@@ -26,9 +26,13 @@ _SHORT = {
 
 
 def designer_text(
-    evidence: Evidence, components: Sequence[ComponentSummary], findings: Sequence[DiagnosisFinding], episodes: str = ""
+    evidence: Evidence,
+    components: Sequence[ComponentSummary],
+    findings: Sequence[DiagnosisFinding],
+    episodes: str = "",
 ) -> str:
-    """Reflection, the policy's fitness without noise, findings with advice, and the episodes where there are any."""
+    """Reflection, the policy's fitness without noise, findings with advice, and the episodes where
+    there are any."""
     parts = [reflection(evidence, components)]
     if policy := _policy_text(evidence):
         parts.append(policy)
@@ -59,39 +63,60 @@ def _finding_line(finding: DiagnosisFinding) -> str:
 
 
 def _policy_text(evidence: Evidence) -> str:
-    """The policy's fitness without exploration noise: of which policy, over how many episodes, with what spread, and how they ended."""
+    """The policy's fitness without exploration noise: of which policy, over how many episodes, with
+    what spread, and how they ended."""
     if evidence.score is None:
         return ""
     unit = evidence.description.fitness_unit
     fitness = f"fitness {number(evidence.score)}" + (f" {unit}" if unit not in ("", "1") else "")
     if evidence.evaluation is None or not evidence.evaluation.episodes:
-        return f"The policy at the last of these points, acting without exploration noise: mean {fitness}."
+        return (
+            "The policy at the last of these points, acting without exploration noise: mean"
+            f" {fitness}."
+        )
     episodes = evidence.evaluation.episodes
     values = [episode.fitness for episode in episodes]
-    spread = f" (standard deviation between episodes {number(statistics.stdev(values))})" if len(values) > 1 else ""
+    spread = (
+        f" (standard deviation between episodes {number(statistics.stdev(values))})"
+        if len(values) > 1
+        else ""
+    )
     kept = f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept"
     which = "The policy at the last of these points" if evidence.kept is None else kept
     text = (
-        f"{which}, acting without exploration noise in {len(episodes)} episodes: mean {fitness}{spread}, "
-        f"{number(min(values))} to {number(max(values))}; {_early_ends(episodes, evidence.description.success_causes)}"
+        f"{which}, acting without exploration noise in {len(episodes)} episodes: mean"
+        f" {fitness}{spread}, {number(min(values))} to {number(max(values))};"
+        f" {_early_ends(episodes, evidence.description.success_causes)}"
     )
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
     if not early:
         return f"{text}."
-    text += f", after {number(statistics.mean(episode.length for episode in early))} steps on average"
+    text += (
+        f", after {number(statistics.mean(episode.length for episode in early))} steps on average"
+    )
     if len(early) == len(episodes):
         return f"{text}."
-    others = statistics.mean(episode.fitness for episode in episodes if episode.ended_by == TIME_OUT)
-    return f"{text}, with a mean fitness of {number(statistics.mean(episode.fitness for episode in early))}; the others have {number(others)}."
+    others = statistics.mean(
+        episode.fitness for episode in episodes if episode.ended_by == TIME_OUT
+    )
+    return (
+        f"{text}, with a mean fitness of"
+        f" {number(statistics.mean(episode.fitness for episode in early))}; the others have"
+        f" {number(others)}."
+    )
 
 
 def endings_text(evidence: Evidence) -> str:
-    """Number and mean length of the evaluated episodes, and how many ended early, by cause; empty where none was evaluated."""
+    """Number and mean length of the evaluated episodes, and how many ended early, by cause; empty
+    where none was evaluated."""
     if evidence.evaluation is None or not evidence.evaluation.episodes:
         return ""
     episodes = evidence.evaluation.episodes
     length = statistics.mean(episode.length for episode in episodes)
-    return f"{len(episodes)} episodes of {number(length)} steps on average, {_early_ends(episodes, evidence.description.success_causes)}"
+    return (
+        f"{len(episodes)} episodes of {number(length)} steps on average,"
+        f" {_early_ends(episodes, evidence.description.success_causes)}"
+    )
 
 
 def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> str:
@@ -106,6 +131,7 @@ def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> st
 def one_line(diagnosis: Diagnosis) -> str:
     """The findings in a few words, the most telling first; empty where there are none."""
     words = [
-        _SHORT[finding.code].format(component=finding.component, cause=finding.cause) for finding in diagnosis.findings
+        _SHORT[finding.code].format(component=finding.component, cause=finding.cause)
+        for finding in diagnosis.findings
     ]
     return "; ".join(dict.fromkeys(words))

@@ -1,4 +1,5 @@
-"""The worst and the best evaluated episode: read from their file, and told with how they ended and where they lost fitness."""
+"""The worst and the best evaluated episode: read from their file, and told with how they ended and
+where they lost fitness."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.episode_table import LEGEND, Episode, failed, length_of, succeeded, trajectory_tables
+from eureka_agent.analysis.episode_table import (
+    LEGEND,
+    Episode,
+    failed,
+    length_of,
+    succeeded,
+    trajectory_tables,
+)
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
@@ -26,9 +34,11 @@ RECORDED = ("worst", "best")
 def read_trajectories(
     path: Path, variables: Collection[str] | None = None
 ) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
-    """Episodes by name ("worst", "best"), each variable, or those that are named, of shape (steps, …). Nothing is unpickled.
+    """Episodes by name ("worst", "best"), each variable, or those that are named, of shape (steps,
+    …). Nothing is unpickled.
 
-    Raises RunFolderError for a file that is not an npz of plain arrays named `<episode>/<variable>`.
+    Raises RunFolderError for a file that is not an npz of plain arrays named
+    `<episode>/<variable>`.
     """
     episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     try:
@@ -40,27 +50,36 @@ def read_trajectories(
                     episodes.setdefault(episode, {})[variable] = arrays[key]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
-            f"cannot read the trajectories {str(path)!r}: {error}", "train or evaluate the attempt again"
+            f"cannot read the trajectories {str(path)!r}: {error}",
+            "train or evaluate the attempt again",
         ) from None
     return episodes
 
 
-def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription) -> str:
-    """Losses of fitness of both episodes, then each with how it ended and its table, worst first."""
+def episodes_text(
+    episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription
+) -> str:
+    """Losses of fitness of both episodes, then each with how it ended and its table, worst
+    first."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
     traces = {
         name: episode["fitness"].astype(np.float64)
         for name, episode in shown.items()
-        if "fitness" in episode and episode["fitness"].ndim == 1 and episode["fitness"].dtype.kind == "f"
+        if "fitness" in episode
+        and episode["fitness"].ndim == 1
+        and episode["fitness"].dtype.kind == "f"
     }
     tables, left_out = trajectory_tables(shown, description)
     if tables.get("worst") == tables.get("best"):
         tables["best"] = "as the worst one"
     parts = [
-        losses_text(traces, description, [name for name, episode in shown.items() if failed(episode)]),
+        losses_text(
+            traces, description, [name for name, episode in shown.items() if failed(episode)]
+        ),
         LEGEND if shown else "",
         *(
-            f"{name.capitalize()} episode{_ending(name, shown[name], evaluation, description)}:\n{tables[name]}"
+            f"{name.capitalize()}"
+            f" episode{_ending(name, shown[name], evaluation, description)}:\n{tables[name]}"
             for name in shown
         ),
         f"In both episodes {left_out}" if left_out else "",
@@ -68,11 +87,18 @@ def episodes_text(episodes: Mapping[str, Episode], evaluation: Evaluation | None
     return "\n\n".join(part for part in parts if part)
 
 
-def _ending(name: str, episode: Episode, evaluation: Evaluation | None, description: TaskDescription) -> str:
+def _ending(
+    name: str, episode: Episode, evaluation: Evaluation | None, description: TaskDescription
+) -> str:
     if evaluation is None or not evaluation.episodes:
         end = "a failure" if failed(episode) else "a success" if succeeded(episode) else "its time"
-        return f" (ended by {end} after {length_of(episode)} steps)" if "terminated" in episode else ""
+        return (
+            f" (ended by {end} after {length_of(episode)} steps)" if "terminated" in episode else ""
+        )
     pick = min if name == "worst" else max
     summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
     good = ", a success," if summary.ended_by in description.success_causes else ""
-    return f" (fitness {number(summary.fitness)}, ended by {summary.ended_by}{good} after {summary.length} steps)"
+    return (
+        f" (fitness {number(summary.fitness)}, ended by {summary.ended_by}{good} after"
+        f" {summary.length} steps)"
+    )

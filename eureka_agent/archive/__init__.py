@@ -1,1 +1,2 @@
-"""What a run remembers: the SQLite archive, the run folder, its artefacts, the cache of baselines."""
+"""What a run remembers: the SQLite archive, the run folder, its artefacts, the cache of
+baselines."""

@@ -13,13 +13,20 @@ from eureka_agent.markup import fenced
 from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
-REWARD, POLICY, CURVES, TRAJECTORIES = "reward.py", "policy.safetensors", "curves.csv", "trajectories.npz"
+REWARD, POLICY, CURVES, TRAJECTORIES = (
+    "reward.py",
+    "policy.safetensors",
+    "curves.csv",
+    "trajectories.npz",
+)
 MESSAGES = "messages.jsonl"
-"""Every request to a model with its reply, as text that can be played back; there once a run that asked one has ended or was stopped."""
+"""Every request to a model with its reply, as text that can be played back; there once a run that
+asked one has ended or was stopped."""
 
 
 def attempt_folder(run: Path, attempt_id: str) -> Path:
-    """`attempts/<id>`. Raises RunFolderError, as those below do, where a link or an id leads out of the run."""
+    """`attempts/<id>`. Raises RunFolderError, as those below do, where a link or an id leads out of
+    the run."""
     return inside(run, ATTEMPTS, attempt_id)
 
 
@@ -35,7 +42,8 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:
-    """`reward.py`, `prompt.md` and `reply.md` of an attempt. What models write stands in a code block, of which a viewer of Markdown loads nothing."""
+    """`reward.py`, `prompt.md` and `reply.md` of an attempt. What models write stands in a code
+    block, of which a viewer of Markdown loads nothing."""
     folder, proposal = attempt_folder(run, attempt.id), attempt.proposal
     write_text(folder / REWARD, proposal.source)
     write_text(folder / "prompt.md", _shown(proposal.prompt))
@@ -50,7 +58,8 @@ def write_verdict(run: Path, attempt: Attempt) -> None:
 
 
 def write_diagnosis(run: Path, attempt: Attempt) -> None:
-    """`outcome.json`, `diagnosis.json` and `diagnosis.md` of an attempt that was trained or failed in training."""
+    """`outcome.json`, `diagnosis.json` and `diagnosis.md` of an attempt that was trained or failed
+    in training."""
     folder = attempt_folder(run, attempt.id)
     if attempt.outcome is not None:
         write_text(folder / "outcome.json", dump_json(attempt.outcome.model_dump(mode="json")))

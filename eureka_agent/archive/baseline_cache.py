@@ -1,4 +1,5 @@
-"""Human and sparse baselines, trained once for all that they depend on and shared by the runs of one folder."""
+"""Human and sparse baselines, trained once for all that they depend on and shared by the runs of
+one folder."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from eureka_agent.records import Outcome, TaskDescription
 from eureka_agent.settings import SearchSettings, training_part
 
 CACHE_FOLDER = ".cache"
-_CODE_THAT_TRAINS = ("training/*.py", "simulation/*.py", "worker/*.py", "summaries.py", "search/trial.py")
+_CODE_THAT_TRAINS = (
+    "training/*.py",
+    "simulation/*.py",
+    "worker/*.py",
+    "summaries.py",
+    "search/trial.py",
+)
 
 
 def _code_fingerprint() -> str:
@@ -38,7 +45,8 @@ class BaselineCache:
         settings: SearchSettings,
         device_kind: str = "cpu",
     ) -> None:
-        """`runs`: the folder of all runs; the cache lies in it as a hidden folder. `device_kind`: `"cpu"` or `"cuda"`, whose bits differ."""
+        """`runs`: the folder of all runs; the cache lies in it as a hidden folder. `device_kind`:
+        `"cpu"` or `"cuda"`, whose bits differ."""
         self._folder = runs / CACHE_FOLDER / "baselines"
         self._context = json.dumps(
             {
@@ -55,19 +63,25 @@ class BaselineCache:
         )
 
     def _entry(self, source: str, seed: int) -> Path:
-        return self._folder / hashlib.sha256(f"{self._context}\0{source}\0{seed}".encode()).hexdigest()
+        return (
+            self._folder / hashlib.sha256(f"{self._context}\0{source}\0{seed}".encode()).hexdigest()
+        )
 
     def find(self, source: str, seed: int) -> tuple[Outcome, Path] | None:
-        """Outcome and policy file of this reward trained from this seed, where an earlier run left them."""
+        """Outcome and policy file of this reward trained from this seed, where an earlier run left
+        them."""
         entry = self._entry(source, seed)
         try:
-            outcome = Outcome.model_validate_json((entry / "outcome.json").read_text(encoding="utf-8"))
+            outcome = Outcome.model_validate_json(
+                (entry / "outcome.json").read_text(encoding="utf-8")
+            )
         except (OSError, ValidationError):
             return None
         return (outcome, entry / POLICY) if (entry / POLICY).is_file() else None
 
     def put(self, source: str, seed: int, outcome: Outcome, policy: Path) -> None:
-        """Keep a baseline for later runs. The outcome is written last: an entry that has one is whole."""
+        """Keep a baseline for later runs. The outcome is written last: an entry that has one is
+        whole."""
         entry = self._entry(source, seed)
         copy_file(policy, entry / POLICY)
         write_text(entry / "outcome.json", outcome.model_dump_json(indent=2))

@@ -1,7 +1,9 @@
-"""The archive: one SQLite file in the run folder that remembers every attempt, final training and message.
+"""The archive: one SQLite file in the run folder that remembers every attempt, final training and
+message.
 
-A row is written at every change of stage, in a transaction of its own, so a kill at any moment loses only what was under way. The file may be a
-stranger's (`archive/sqlite_files.py`): what is read of it is bounded and checked.
+A row is written at every change of stage, in a transaction of its own, so a kill at any moment
+loses only what was under way. The file may be a stranger's (`archive/sqlite_files.py`): what is
+read of it is bounded and checked.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
 _FULL_BYTES = 256 * 1024
-"""With less than this free a disk counts as full: SQLite needs room for pages and a journal, files for their drafts."""
+"""With less than this free a disk counts as full: SQLite needs room for pages and a journal, files
+for their drafts."""
 
 
 def resume_command(run: Path) -> str:
@@ -41,15 +44,23 @@ def resume_command(run: Path) -> str:
 
 def run_of(path: Path) -> Path | None:
     """The run folder that a path lies in, or is; None outside of one."""
-    return next((folder for folder in (path, *path.parents) if (folder / FILE_NAME).is_file()), None)
+    return next(
+        (folder for folder in (path, *path.parents) if (folder / FILE_NAME).is_file()), None
+    )
 
 
 def rest_of_run(run: Path) -> str:
     """Hint on what is left of a run whose archive is lost; empty for a folder that is no run's."""
     if not (run / "settings.yaml").is_file():
         return ""
-    readable = [str(path) for name in ("report.md", "best", "attempts") if (path := run / name).exists()]
-    rest = f"what can still be read: {', '.join(readable)}" if readable else "nothing else is left to read"
+    readable = [
+        str(path) for name in ("report.md", "best", "attempts") if (path := run / name).exists()
+    ]
+    rest = (
+        f"what can still be read: {', '.join(readable)}"
+        if readable
+        else "nothing else is left to read"
+    )
     return f"put a copy of it back if you have one: nothing else restores the run; {rest}"
 
 
@@ -58,23 +69,34 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 @contextmanager
 def storage_errors(folder: Path) -> Iterator[None]:
-    """Turn a full or unwritable disk under `folder` into a RunFolderError that says how to go on."""
+    """Turn a full or unwritable disk under `folder` into a RunFolderError that says how to go
+    on."""
     try:
         yield
     except sqlite3.Error as error:
         raise _storage_error(folder, _reason(error), "full" in str(error)) from error
     except IsADirectoryError as error:
         path = str(error.filename2 or error.filename)  # of a rename the target
-        raise RunFolderError(f"cannot write {path!r}: it is a folder, expected a file", "name a file") from error
+        raise RunFolderError(
+            f"cannot write {path!r}: it is a folder, expected a file", "name a file"
+        ) from error
     except OSError as error:
-        raise _storage_error(folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)) from error
+        raise _storage_error(
+            folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)
+        ) from error
 
 
 def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
-    hint = "free some space" if full or _no_room(folder) else "check the folder's permissions and the disk"
+    hint = (
+        "free some space"
+        if full or _no_room(folder)
+        else "check the folder's permissions and the disk"
+    )
     run = run_of(folder)
     then = "try again" if run is None else f"`{resume_command(run)}`"
-    return RunFolderError(f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}")
+    return RunFolderError(
+        f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}"
+    )
 
 
 _REASONS = {
@@ -94,7 +116,8 @@ def _reason(error: Exception) -> str:
 
 
 def _no_room(folder: Path) -> bool:
-    """Whether the disk has no room left. SQLite calls that a full disk or an I/O error, by which of its files it happens to."""
+    """Whether the disk has no room left. SQLite calls that a full disk or an I/O error, by which of
+    its files it happens to."""
     with suppress(OSError):
         return shutil.disk_usage(folder).free < _FULL_BYTES
     return False
@@ -108,7 +131,8 @@ class Archive:
     """Attempts, final trainings, messages and the run's own facts, by key."""
 
     def __init__(self, folder: Path, *, reading: bool = False) -> None:
-        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for reading. `reading`: nothing is written, or made.
+        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for
+        reading. `reading`: nothing is written, or made.
 
         Raises RunFolderError where it is not a database of this program, or the disk is full.
         """
@@ -125,7 +149,11 @@ class Archive:
                 if not reading:
                     migrate(self._connection)
             except sqlite3.OperationalError:
-                writable = os.access(path, os.W_OK) and os.access(folder, os.W_OK) and not _read_only(folder)
+                writable = (
+                    os.access(path, os.W_OK)
+                    and os.access(folder, os.W_OK)
+                    and not _read_only(folder)
+                )
                 if not path.is_file() or (writable and not reading):
                     raise
                 self._reading = True
@@ -148,7 +176,10 @@ class Archive:
     def _read(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             return fetch(self._connection, statement, values, bounded=self._reading)
-        except (sqlite3.DatabaseError, OverflowError) as error:  # a number that is asked for may be any
+        except (
+            sqlite3.DatabaseError,
+            OverflowError,
+        ) as error:  # a number that is asked for may be any
             raise self._damaged(_reason(error)) from None
 
     def _parsed(self, model: type[RecordT], text: object) -> RecordT:
@@ -183,7 +214,7 @@ class Archive:
             self._connection.execute("ROLLBACK")
             raise
 
-    # ── the run's own facts ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── the run's own facts ───────────────────────────────────────────────────────────────────────
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value under `key`."""
@@ -205,7 +236,7 @@ class Archive:
         except (ValueError, TypeError) as error:
             raise self._damaged(f"what it says of {key!r} is broken: {error}") from None
 
-    # ── attempts ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── attempts ──────────────────────────────────────────────────────────────────────────────────
 
     def put_attempt(self, attempt: Attempt) -> None:
         """Insert the attempt or replace what was known of it."""
@@ -233,7 +264,9 @@ class Archive:
         if iteration is None:
             rows = self._read(f"SELECT record FROM attempts {order}")
         else:
-            rows = self._read(f"SELECT record FROM attempts WHERE iteration = ? {order}", (iteration,))
+            rows = self._read(
+                f"SELECT record FROM attempts WHERE iteration = ? {order}", (iteration,)
+            )
         return tuple(self._parsed(Attempt, record) for (record,) in rows)
 
     def attempt(self, attempt_id: str) -> Attempt | None:
@@ -246,17 +279,22 @@ class Archive:
         if self._reading and "0004_seal_of_an_attempt" not in applied_migrations(self._connection):
             return False
         rows = self._read("SELECT record, seal FROM attempts")
-        return all(hmac.compare_digest(str(found).encode(), seal(str(record)).encode()) for record, found in rows)
+        return all(
+            hmac.compare_digest(str(found).encode(), seal(str(record)).encode())
+            for record, found in rows
+        )
 
     def seal_all(self, seal: Callable[[str], str]) -> None:
         """Seal the attempts that are there, and all that are written from now on."""
         self.seal = seal
         rows = self._read("SELECT id, record, seal FROM attempts")
-        stale = [(seal(str(record)), name) for name, record, found in rows if found != seal(str(record))]
+        stale = [
+            (seal(str(record)), name) for name, record, found in rows if found != seal(str(record))
+        ]
         with storage_errors(self.folder), self._transaction():
             self._connection.executemany("UPDATE attempts SET seal = ? WHERE id = ?", stale)
 
-    # ── final trainings and baselines ───────────────────────────────────────────────────────────────────────────────
+    # ── final trainings and baselines ─────────────────────────────────────────────────────────────
 
     def put_training(self, training: FinalTraining) -> None:
         """Record one finished final or baseline training."""
@@ -276,7 +314,10 @@ class Archive:
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
-        rows = self._read("SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed")
+        rows = self._read(
+            "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name,"
+            " seed"
+        )
         try:
             return tuple(
                 FinalTraining(
@@ -292,7 +333,7 @@ class Archive:
         except ValidationError as error:
             raise self._damaged(f"a final training is broken: {error.errors()[0]['msg']}") from None
 
-    # ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def find(self, key: str) -> Message | None:
         """The stored message under a content-addressed key."""
@@ -304,8 +345,11 @@ class Archive:
         return tuple(self.keyed_messages().values())
 
     def account(self) -> tuple[Message, ...]:
-        """The same without what was said: a long search has megabytes of that, and sums need none of it."""
-        rows = self._read("SELECT json_set(record, '$.request', '', '$.reply', '') FROM messages ORDER BY rowid")
+        """The same without what was said: a long search has megabytes of that, and sums need none
+        of it."""
+        rows = self._read(
+            "SELECT json_set(record, '$.request', '', '$.reply', '') FROM messages ORDER BY rowid"
+        )
         return tuple(self._parsed(Message, record) for (record,) in rows)
 
     def keyed_messages(self) -> dict[str, Message]:
@@ -316,6 +360,7 @@ class Archive:
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""
         self._write(
-            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record) VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record) VALUES (?, ?, ?,"
+            " ?, ?)",
             (key, message.model, message.role, message.attempt, message.model_dump_json()),
         )

@@ -1,4 +1,5 @@
-"""Types of what the archive's table of facts may hold, by key: whoever reads a fact finds it of its type, whoever wrote the file."""
+"""Types of what the archive's table of facts may hold, by key: whoever reads a fact finds it of its
+type, whoever wrote the file."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ _TYPES: dict[str, Any] = {
 
 
 def checked_fact(key: str, value: Any) -> Any:
-    """The value itself. Raises ValueError where it is not what is stored under `key`; a key that is not listed may hold anything."""
+    """The value itself. Raises ValueError where it is not what is stored under `key`; a key that is
+    not listed may hold anything."""
     if key not in _TYPES:
         return value
     try:

@@ -18,13 +18,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a full disk."""
+    """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a
+    full disk."""
     # a name of its own: two searches may fill one entry of the cache at once
     draft = path.with_name(f".{path.name}.draft-{os.getpid()}-{threading.get_ident()}")
     with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            # made here, so that `write` finds a file of this process and no link that somebody put there
+            # made here, so that `write` finds a file of this process and no link that somebody put
+            # there
             draft.unlink(missing_ok=True)
             os.close(open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             write(draft)

@@ -1,4 +1,5 @@
-"""The archive's schema as a list of named steps. Append only: a released step is never edited, a change is a new step."""
+"""The archive's schema as a list of named steps. Append only: a released step is never edited, a
+change is a new step."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ MIGRATIONS: list[tuple[str, str]] = [
     (
         "0002_messages",
         """
-        CREATE TABLE messages (key TEXT PRIMARY KEY, model TEXT NOT NULL, role TEXT NOT NULL, record TEXT NOT NULL);
+        CREATE TABLE messages (
+            key TEXT PRIMARY KEY, model TEXT NOT NULL, role TEXT NOT NULL, record TEXT NOT NULL
+        );
         """,
     ),
     (
@@ -61,34 +64,52 @@ MIGRATIONS: list[tuple[str, str]] = [
 
 
 def applied_migrations(connection: sqlite3.Connection) -> list[str]:
-    """Names of the steps that a database has seen; none of an empty one. Raises DatabaseError for a schema that is not exactly what they make.
+    """Names of the steps that a database has seen; none of an empty one. Raises DatabaseError for a
+    schema that is not exactly what they make.
 
-    So whoever reads it meets neither a view without end, a column that is computed, nor a trigger, whoever wrote the file.
+    So whoever reads it meets neither a view without end, a column that is computed, nor a trigger,
+    whoever wrote the file.
     """
-    objects = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(_MOST)
+    objects = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    ).fetchmany(_MOST)
     if not objects:
         return []
     known = [name for name, _ in MIGRATIONS]
     seen: list[str] = []
     if ("table", "migrations", _OWN_TABLE) in objects:
-        seen = [name for (name,) in connection.execute("SELECT name FROM migrations ORDER BY name").fetchmany(_MOST)]
+        seen = [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM migrations ORDER BY name"
+            ).fetchmany(_MOST)
+        ]
     if not seen or seen != known[: len(seen)]:
-        raise sqlite3.DatabaseError("it does not say, in a way that this version knows, how its tables were made")
+        raise sqlite3.DatabaseError(
+            "it does not say, in a way that this version knows, how its tables were made"
+        )
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(fresh, MIGRATIONS[: len(seen)])
-        expected = fresh.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        expected = fresh.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        ).fetchall()
     finally:
         fresh.close()
     strange = set(objects).symmetric_difference(expected)
     if strange:
         kind, name, _ = min(strange)
-        raise sqlite3.DatabaseError(f"its {kind} {str(name)[:100]!r} is missing, or none that this program makes")
+        raise sqlite3.DatabaseError(
+            f"its {kind} {str(name)[:100]!r} is missing, or none that this program makes"
+        )
     return seen
 
 
-def migrate(connection: sqlite3.Connection, steps: Sequence[tuple[str, str]] = MIGRATIONS) -> list[str]:
-    """Apply the steps that this database has not seen, each in a transaction of its own; returns their names."""
+def migrate(
+    connection: sqlite3.Connection, steps: Sequence[tuple[str, str]] = MIGRATIONS
+) -> list[str]:
+    """Apply the steps that this database has not seen, each in a transaction of its own; returns
+    their names."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone():
         connection.execute(_OWN_TABLE)
     seen = {name for (name,) in connection.execute("SELECT name FROM migrations")}
@@ -96,6 +117,8 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[tuple[str, str]] = M
     for name, script in steps:
         if name in seen:
             continue
-        connection.executescript(f"BEGIN; {script} INSERT INTO migrations VALUES ('{name}'); COMMIT;")
+        connection.executescript(
+            f"BEGIN; {script} INSERT INTO migrations VALUES ('{name}'); COMMIT;"
+        )
         applied.append(name)
     return applied

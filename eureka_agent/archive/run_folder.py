@@ -1,4 +1,5 @@
-"""A run: a folder that holds its settings, archive, artefacts and report; all that is needed to resume, audit or share it."""
+"""A run: a folder that holds its settings, archive, artefacts and report; all that is needed to
+resume, audit or share it."""
 
 from __future__ import annotations
 
@@ -24,18 +25,36 @@ import yaml
 from pydantic import ValidationError
 
 from eureka_agent import __version__
-from eureka_agent.archive.database import FILE_NAME, Archive, rest_of_run, resume_command, storage_errors
+from eureka_agent.archive.database import (
+    FILE_NAME,
+    Archive,
+    rest_of_run,
+    resume_command,
+    storage_errors,
+)
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
-from eureka_agent.archive.signature import SIGNED_FACTS, NoSecretError, Signer, new_run_id, user_signer
+from eureka_agent.archive.signature import (
+    SIGNED_FACTS,
+    NoSecretError,
+    Signer,
+    new_run_id,
+    user_signer,
+)
 from eureka_agent.errors import RunFolderError, close_match, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import SearchSettings, parse_settings, read_settings_file, validation_fault
+from eureka_agent.settings import (
+    SearchSettings,
+    parse_settings,
+    read_settings_file,
+    validation_fault,
+)
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 WHERE_RUNS_LIE = (
-    f"runs lie in the folder that the search was started in: go there, or name its runs folder with {RUNS_VARIABLE}"
+    "runs lie in the folder that the search was started in: go there, or name its runs folder with"
+    f" {RUNS_VARIABLE}"
 )
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
 SETTINGS_FILE = "settings.yaml"
@@ -73,7 +92,9 @@ def now() -> str:
 class Run:
     """An open run folder."""
 
-    def __init__(self, folder: Path, settings: SearchSettings, description: TaskDescription, archive: Archive) -> None:
+    def __init__(
+        self, folder: Path, settings: SearchSettings, description: TaskDescription, archive: Archive
+    ) -> None:
         self.folder = folder
         self.settings = settings
         self.description = description
@@ -89,7 +110,11 @@ class Run:
     def status(self) -> RunStatus:
         """Where the run stands; a run that was killed while it ran is a stopped one."""
         status = RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
-        return RunStatus.STOPPED if status is RunStatus.RUNNING and not is_held(self.folder) else status
+        return (
+            RunStatus.STOPPED
+            if status is RunStatus.RUNNING and not is_held(self.folder)
+            else status
+        )
 
     @property
     def sentence(self) -> str:
@@ -98,21 +123,25 @@ class Run:
 
     @property
     def written_fitness(self) -> WrittenFitness | None:
-        """What a language model wrote for the run's sentence; None for a run by the task's own metric. Raises RunFolderError."""
+        """What a language model wrote for the run's sentence; None for a run by the task's own
+        metric. Raises RunFolderError."""
         fact = self.archive.fact(WRITTEN_FITNESS_FACT)
         try:
             return None if fact is None else WrittenFitness.model_validate(fact)
         except ValidationError as error:
             raise RunFolderError(
-                f"the written fitness of the run {self.name!r} is damaged: {validation_fault(error)}",
+                f"the written fitness of the run {self.name!r} is damaged:"
+                f" {validation_fault(error)}",
                 "restore its archive, or start anew",
             ) from None
 
     @property
     def fitness_origin(self) -> str:
-        """Who wrote the fitness and how it was accepted, in words; empty for the task's own metric."""
+        """Who wrote the fitness and how it was accepted, in words; empty for the task's own
+        metric."""
         author = self.description.fitness_author
-        return author and f"fitness written by {author}, {self.archive.fact(FITNESS_ACCEPTED_FACT, 'not accepted')}"
+        accepted = self.archive.fact(FITNESS_ACCEPTED_FACT, "not accepted")
+        return author and f"fitness written by {author}, {accepted}"
 
     def add_seconds(self, seconds: float) -> None:
         """Add to the wall time spent on this run, over all its resumptions."""
@@ -123,7 +152,8 @@ class Run:
         return float(self.archive.fact("seconds", 0.0))
 
     def is_own(self, *, attempts: bool = False) -> bool:
-        """True when this user's program wrote what decides about code, walls and keys (`archive/signature.py`). `attempts`: and every attempt."""
+        """True when this user's program wrote what decides about code, walls and keys
+        (`archive/signature.py`). `attempts`: and every attempt."""
         run_id, signature = self.archive.fact(ID_FACT), self.archive.fact(SIGNATURE_FACT)
         if run_id is None or signature is None:
             return False
@@ -148,7 +178,9 @@ class Run:
 
     def _signature(self, signer: Signer, run_id: str) -> str:
         facts = {name: self.archive.fact(name) for name in SIGNED_FACTS}
-        return signer.run(run_id, _read_settings(self.folder), _read_environment(self.folder), facts)
+        return signer.run(
+            run_id, _read_settings(self.folder), _read_environment(self.folder), facts
+        )
 
 
 def create_run(
@@ -158,9 +190,11 @@ def create_run(
     facts: Mapping[str, Any] | None = None,
     parent: Path | None = None,
 ) -> Run:
-    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an archive that holds `facts`.
+    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an archive that
+    holds `facts`.
 
-    The archive comes last: a folder that has one is a whole run, and is signed then. Raises RunFolderError where it cannot be made.
+    The archive comes last: a folder that has one is a whole run, and is signed then. Raises
+    RunFolderError where it cannot be made.
     """
     parent = runs_folder() if parent is None else parent
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -187,7 +221,11 @@ def create_run(
 
 
 def _fill_run(
-    folder: Path, settings: SearchSettings, description: TaskDescription, command: list[str], facts: Mapping[str, Any]
+    folder: Path,
+    settings: SearchSettings,
+    description: TaskDescription,
+    command: list[str],
+    facts: Mapping[str, Any],
 ) -> Run:
     """Write the files of a new run and open it."""
     commit, changes = git_state()
@@ -226,7 +264,8 @@ def _first_free(parent: Path, stem: str) -> Path:
 
 
 def open_run(folder: Path, *, reading: bool = False) -> Run:
-    """Open an existing run. `reading`: nothing in it is changed. Raises RunFolderError where the folder is not one."""
+    """Open an existing run. `reading`: nothing in it is changed. Raises RunFolderError where the
+    folder is not one."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
             hint = rest_of_run(folder) if name == FILE_NAME else ""
@@ -267,21 +306,25 @@ def _read_environment(folder: Path) -> bytes:
 
 
 def find_run(word: str) -> Path:
-    """The run folder that a person means: a path, a name, the unique beginning of a name, or `latest`."""
+    """The run folder that a person means: a path, a name, the unique beginning of a name, or
+    `latest`."""
     path = Path(word)
     if path.is_dir():
         return path
     names = [folder.name for folder in list_runs()]
     if word == "latest" and names:
         return runs_folder() / names[-1]
-    matching = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
+    matching = [name for name in names if name == word] or [
+        name for name in names if name.startswith(word)
+    ]
     if len(matching) == 1:
         return runs_folder() / matching[0]
     if not matching and _is_name(word) and (runs_folder() / word).is_dir():
         return runs_folder() / word  # whoever opens it says what it lacks
     if matching:
         raise RunFolderError(
-            f"{word!r} is the beginning of {len(matching)} runs", f"name one of: {', '.join(matching)}"
+            f"{word!r} is the beginning of {len(matching)} runs",
+            f"name one of: {', '.join(matching)}",
         )
     if not names:
         raise RunFolderError(
@@ -308,14 +351,18 @@ def list_runs(parent: Path | None = None) -> list[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the run for this process. The system lets go of it when the process ends, however it ends."""
+    """Hold the run for this process. The system lets go of it when the process ends, however it
+    ends."""
     with storage_errors(folder):
-        handle = os.fdopen(open_plain(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
+        handle = os.fdopen(
+            open_plain(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+"
+        )
     try:
         if not _locks(handle):
             handle.seek(0)
             raise RunFolderError(
-                f"the run {folder.name!r} is being worked on by process {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
+                f"the run {folder.name!r} is being worked on by process"
+                f" {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
                 f"wait for it, or stop it and `{resume_command(folder)}`",
             )
         handle.truncate(0)
@@ -368,7 +415,8 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> tuple[str | None, str]:
-    """Commit of the checkout that the package runs from, and the diff of its tracked files; None and nothing outside a checkout."""
+    """Commit of the checkout that the package runs from, and the diff of its tracked files; None
+    and nothing outside a checkout."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return None, ""

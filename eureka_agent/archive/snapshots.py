@@ -30,7 +30,8 @@ class SavedTraining:
     """Safetensors file as a worker wrote it."""
     points: tuple[CurvePoint, ...]
     policy: Path | None = None
-    """Safetensors file, where the training waited at a pause when it was saved there: whether it goes on was not decided."""
+    """Safetensors file, where the training waited at a pause when it was saved there: whether it
+    goes on was not decided."""
 
 
 class SnapshotStore:
@@ -54,14 +55,17 @@ class SnapshotStore:
         return self._folder / f"{job}.policy.safetensors"
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:
-        """Store a job's whole curve so far; what is there already is not written again. Raises RunFolderError for a full disk and the like."""
+        """Store a job's whole curve so far; what is there already is not written again. Raises
+        RunFolderError for a full disk and the like."""
         known = self._stored.get(job, 0)
         if known > len(points):  # it went on from an earlier state
             known = 0
         with storage_errors(self._folder.parent):
             self._folder.mkdir(exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if known else os.O_TRUNC)
-            with os.fdopen(open_plain(self._points_path(job), flags), "w", encoding="utf-8") as file:
+            with os.fdopen(
+                open_plain(self._points_path(job), flags), "w", encoding="utf-8"
+            ) as file:
                 file.writelines(point.model_dump_json() + "\n" for point in points[known:])
         self._stored[job] = len(points)
 
@@ -73,15 +77,31 @@ class SnapshotStore:
             with open_tensors(state, "numpy") as file:
                 iterations = int(json.loads((file.metadata() or {})["training"])["iterations"])
             with os.fdopen(open_plain(self._points_path(job)), encoding="utf-8") as lines:
-                points = tuple(_POINTS.validate_json(line) for _, line in zip(range(iterations), lines, strict=False))
-        except (OSError, RunFolderError, SafetensorError, ValidationError, KeyError, TypeError, ValueError):
+                points = tuple(
+                    _POINTS.validate_json(line)
+                    for _, line in zip(range(iterations), lines, strict=False)
+                )
+        except (
+            OSError,
+            RunFolderError,
+            SafetensorError,
+            ValidationError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ):
             return None
-        except (RecursionError, OverflowError):  # a worker wrote it: depth without end, an infinite number
+        except (
+            RecursionError,
+            OverflowError,
+        ):  # a worker wrote it: depth without end, an infinite number
             return None
         if len(points) != iterations:
             return None
         policy = self.policy_path(job)
-        return SavedTraining(state, points, policy if policy.is_file() and not policy.is_symlink() else None)
+        return SavedTraining(
+            state, points, policy if policy.is_file() and not policy.is_symlink() else None
+        )
 
     def drop(self, job: str) -> None:
         """Forget a job that has ended."""

@@ -1,7 +1,9 @@
-"""SQLite files that a stranger may have written: what is looked at before they are opened, and how they are read.
+"""SQLite files that a stranger may have written: what is looked at before they are opened, and how
+they are read.
 
-SQLite itself trusts what lies beside its file. A journal can name another file, which is removed when the journal is played back; a log (WAL) can be
-of any length. This program writes neither such a journal nor a log, so both are refused.
+SQLite itself trusts what lies beside its file. A journal can name another file, which is removed
+when the journal is played back; a log (WAL) can be of any length. This program writes neither such
+a journal nor a log, so both are refused.
 """
 
 from __future__ import annotations
@@ -34,16 +36,20 @@ _ROLLBACK_JOURNAL = b"\x01\x01"
 
 
 def check_files(path: Path, *, writing: bool) -> None:
-    """Raises RunFolderError where the database at `path`, or what lies beside it, is none that this program would have left."""
+    """Raises RunFolderError where the database at `path`, or what lies beside it, is none that this
+    program would have left."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         file = inside(path.parent, path.name + suffix)
         try:
-            descriptor = open_plain(file, os.O_RDWR if writing and os.access(file, os.W_OK) else os.O_RDONLY)
+            descriptor = open_plain(
+                file, os.O_RDWR if writing and os.access(file, os.W_OK) else os.O_RDONLY
+            )
         except FileNotFoundError:
             continue
         except OSError as error:
             raise RunFolderError(
-                f"{str(file)!r} cannot be opened: {system_reason(error)}", "copy the run folder, and use the copy"
+                f"{str(file)!r} cannot be opened: {system_reason(error)}",
+                "copy the run folder, and use the copy",
             ) from None
         try:
             reason = _fault(descriptor, suffix)
@@ -51,7 +57,8 @@ def check_files(path: Path, *, writing: bool) -> None:
             os.close(descriptor)
         if reason:
             raise RunFolderError(
-                f"{str(file)!r} {reason}, which no run of this program has", "do not trust who made this folder"
+                f"{str(file)!r} {reason}, which no run of this program has",
+                "do not trust who made this folder",
             )
 
 
@@ -62,12 +69,15 @@ def _fault(descriptor: int, suffix: str) -> str:
     if suffix == "-wal" and size:
         return "is a write-ahead log"
     if suffix == "" and size >= 100 and os.pread(descriptor, 16, 0) == b"SQLite format 3\0":
-        return "" if os.pread(descriptor, 2, 18) == _ROLLBACK_JOURNAL else "asks for a write-ahead log"
+        return (
+            "" if os.pread(descriptor, 2, 18) == _ROLLBACK_JOURNAL else "asks for a write-ahead log"
+        )
     return ""
 
 
 def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Connection:
-    """An open database that believes nothing of its file. `check_same_thread` stays on: the archive belongs to one thread."""
+    """An open database that believes nothing of its file. `check_same_thread` stays on: the archive
+    belongs to one thread."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{how}", uri=True, isolation_level=None, timeout=10.0
@@ -81,7 +91,8 @@ def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Conn
 
 
 def connect_to_copy(path: Path) -> sqlite3.Connection:
-    """A database that a killed process left in the middle of a write, as it was before it: the journal is played back in a copy.
+    """A database that a killed process left in the middle of a write, as it was before it: the
+    journal is played back in a copy.
 
     Raises OperationalError where there is no journal, or no room for the copy.
     """
@@ -93,9 +104,13 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
             for file in (journal, path):
                 copy_plain(file, Path(folder) / file.name)
         except OSError as error:
-            raise sqlite3.OperationalError(f"its copy cannot be made: {system_reason(error)}") from None
+            raise sqlite3.OperationalError(
+                f"its copy cannot be made: {system_reason(error)}"
+            ) from None
         connection = connect(Path(folder) / path.name, "rwc")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # now; the open file outlives its name
+        connection.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()  # now; the open file outlives its name
         connection.execute("PRAGMA query_only=ON")
     return connection
 
@@ -103,7 +118,8 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
 def fetch(
     connection: sqlite3.Connection, statement: str, values: tuple[object, ...], *, bounded: bool
 ) -> list[tuple[Any, ...]]:
-    """All rows of a statement. `bounded`: raises DatabaseError where they take too long, or too much memory."""
+    """All rows of a statement. `bounded`: raises DatabaseError where they take too long, or too
+    much memory."""
     if not bounded:
         return connection.execute(statement, values).fetchall()
     deadline = time.monotonic() + READING_SECONDS
@@ -114,9 +130,14 @@ def fetch(
         cursor = connection.execute(statement, values)
         while some := cursor.fetchmany(_ROWS_AT_ONCE):
             rows += some
-            size += sum(_ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str | bytes)) for row in some)
+            size += sum(
+                _ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+                for row in some
+            )
             if size > MOST_READ_BYTES:
-                raise sqlite3.DatabaseError(f"it holds more than {MOST_READ_BYTES} bytes of one kind")
+                raise sqlite3.DatabaseError(
+                    f"it holds more than {MOST_READ_BYTES} bytes of one kind"
+                )
     finally:
         connection.set_progress_handler(None, 0)
     return rows

@@ -1,4 +1,5 @@
-"""Commands, options and usage errors in this program's own words: click parses, and says nothing itself."""
+"""Commands, options and usage errors in this program's own words: click parses, and says nothing
+itself."""
 
 from __future__ import annotations
 
@@ -22,10 +23,12 @@ class UsageError(EurekaError):
 
 
 class Command(click.Command):
-    """A command whose help names commands that can be pasted, and lists its options in groups where it has many."""
+    """A command whose help names commands that can be pasted, and lists its options in groups where
+    it has many."""
 
     def __init__(self, *arguments: Any, groups: OptionGroups | None = None, **options: Any) -> None:
-        """`groups`: titles and parameters of the help; one that is in none stands under `OTHER_OPTIONS`. The others: click's own."""
+        """`groups`: titles and parameters of the help; one that is in none stands under
+        `OTHER_OPTIONS`. The others: click's own."""
         super().__init__(*arguments, **options)
         self.groups = groups or {}
 
@@ -39,7 +42,8 @@ class Command(click.Command):
         return super().invoke(context)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """The words of the command line. Raises UsageError for those that the command has no use for."""
+        """The words of the command line. Raises UsageError for those that the command has no use
+        for."""
         context.allow_extra_args = True
         try:
             super().parse_args(context, args)
@@ -48,7 +52,9 @@ class Command(click.Command):
             raise
         if context.args and not context.resilient_parsing:
             words = " ".join(map(repr, context.args))
-            raise UsageError(f"{context.info_name} has no use for {words}", f"it is called as: {_usage(context)}")
+            raise UsageError(
+                f"{context.info_name} has no use for {words}", f"it is called as: {_usage(context)}"
+            )
         return context.args
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -59,7 +65,8 @@ class Command(click.Command):
         left = {
             parameter.name: record
             for parameter in self.get_params(context)
-            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)) is not None
+            if isinstance(parameter, click.Option)
+            and (record := parameter.get_help_record(context)) is not None
         }
         for title, names in self.groups.items():
             records = [left.pop(name) for name in names if name in left]
@@ -92,13 +99,17 @@ class Group(click.Group):
             if any(character.isspace() for character in args[0]):
                 import shlex
 
-                hint = f"a task in plain words goes to search: {command(shlex.join(['search', *args]))}"
+                hint = (
+                    "a task in plain words goes to search:"
+                    f" {command(shlex.join(['search', *args]))}"
+                )
             raise UsageError(f"there is no command {args[0]!r}", hint)
         return super().resolve_command(context, args)
 
 
 class BadValueError(click.BadParameter):
-    """A value that a parameter cannot have. The message goes on after the parameter's name: `is 'x', expected …`."""
+    """A value that a parameter cannot have. The message goes on after the parameter's name: `is
+    'x', expected …`."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         """`hint`: the next step, where there is a better one than to read the help."""
@@ -109,31 +120,41 @@ class BadValueError(click.BadParameter):
 class Choice(click.Choice[str]):
     """One of a few words."""
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> str:
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> str:
         """The word. Raises BadValueError, with a suggestion."""
         if value in self.choices:
             return str(value)
         close = close_match(str(value), self.choices)
         raise BadValueError(
-            f"is {value!r}, expected {one_of(self.choices)}", f"did you mean {close!r}?" if close else ""
+            f"is {value!r}, expected {one_of(self.choices)}",
+            f"did you mean {close!r}?" if close else "",
         )
 
 
 class Number(click.ParamType):
     """A whole number or a decimal one, perhaps within bounds."""
 
-    def __init__(self, kind: type[int] | type[float], least: float | None = None, most: float | None = None) -> None:
+    def __init__(
+        self, kind: type[int] | type[float], least: float | None = None, most: float | None = None
+    ) -> None:
         """`kind`: `int` or `float`; `least`, `most`: both may be taken."""
         self._kind, self._least, self.most = kind, least, most
         self.name = "integer" if kind is int else "number"
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
         """The number. Raises BadValueError."""
         try:
             number = self._kind(value)
         except (ValueError, OverflowError):
             raise BadValueError(f"is {value!r}, expected {self._expected()}") from None
-        at_least, at_most = self._least is None or number >= self._least, self.most is None or number <= self.most
+        at_least, at_most = (
+            self._least is None or number >= self._least,
+            self.most is None or number <= self.most,
+        )
         if not (at_least and at_most):
             raise BadValueError(f"is {value}, expected {self._expected()}")
         return number
@@ -159,8 +180,14 @@ def reworded(error: click.UsageError) -> UsageError:
     """An error of click's parser as one of this program."""
     context = error.ctx
     if isinstance(error, click.NoSuchOption):
-        return UsageError(f"there is no option {error.option_name!r}", _option_hint(error.option_name, context))
-    if isinstance(error, click.MissingParameter) and error.param is not None and context is not None:
+        return UsageError(
+            f"there is no option {error.option_name!r}", _option_hint(error.option_name, context)
+        )
+    if (
+        isinstance(error, click.MissingParameter)
+        and error.param is not None
+        and context is not None
+    ):
         return UsageError(f"{_name(error.param)} is missing", f"it is called as: {_usage(context)}")
     if isinstance(error, click.BadOptionUsage):
         needs = _takes_value(error.option_name, context)
@@ -174,7 +201,8 @@ def reworded(error: click.UsageError) -> UsageError:
 
 def _takes_value(name: str, context: click.Context | None) -> bool:
     return any(
-        name in (*parameter.opts, *parameter.secondary_opts) and not getattr(parameter, "is_flag", False)
+        name in (*parameter.opts, *parameter.secondary_opts)
+        and not getattr(parameter, "is_flag", False)
         for parameter in (context.command.params if context is not None else ())
     )
 
@@ -188,7 +216,11 @@ def _name(parameter: click.Parameter) -> str:
 
 def _option_hint(name: str, context: click.Context | None) -> str:
     parameters = context.command.get_params(context) if context is not None else ()
-    known = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
+    known = [
+        option
+        for parameter in parameters
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    ]
     close = close_match(name, [option for option in known if option.startswith("--")])
     return f"did you mean {close!r}?" if close else _help_hint(context)
 

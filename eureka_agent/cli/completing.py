@@ -1,4 +1,5 @@
-"""The values that a shell completes: environments, tasks, models, runs, attempts. Nothing here imports torch."""
+"""The values that a shell completes: environments, tasks, models, runs, attempts. Nothing here
+imports torch."""
 
 from __future__ import annotations
 
@@ -14,14 +15,18 @@ from eureka_agent.errors import EurekaError
 GYMNASIUM = "gymnasium:"
 
 
-def environments(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def environments(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
     """The built-in environments, or folders once a path is begun."""
     if os.sep in begun or begun.startswith("."):
         return [CompletionItem(begun, type="dir")]
     from eureka_agent.simulation.catalogue import list_environments
 
     found = [CompletionItem(entry.name, help=entry.doc) for entry in list_environments()]
-    return _beginning(begun, [*found, CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows")])
+    return _beginning(
+        begun, [*found, CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows")]
+    )
 
 
 def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -48,7 +53,11 @@ def models(context: click.Context, parameter: click.Parameter, begun: str) -> li
     from eureka_agent.resources import resource_folder
 
     recordings = [path.stem for path in (resource_folder("prompts") / "recorded").glob("*.jsonl")]
-    known = [name for name in known_models() if "/" in begun or name.startswith(("openai/", "anthropic/"))]
+    known = [
+        name
+        for name in known_models()
+        if "/" in begun or name.startswith(("openai/", "anthropic/"))
+    ]
     replies = [folder.name for folder in list_runs() if (folder / MESSAGES).is_file()]
     names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *replies])]
     return _beginning(begun, [CompletionItem(name) for name in names])
@@ -59,10 +68,14 @@ def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list
     if os.sep in begun or begun.startswith("."):
         return [CompletionItem(begun, type="dir")]
     names = _run_names()
-    return _beginning(begun, [CompletionItem(name) for name in (["latest", *reversed(names)] if names else [])])
+    return _beginning(
+        begun, [CompletionItem(name) for name in (["latest", *reversed(names)] if names else [])]
+    )
 
 
-def attempts(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def attempts(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
     """The attempts of the run that is named before."""
     from eureka_agent.archive.run_folder import find_run
 
@@ -71,7 +84,9 @@ def attempts(context: click.Context, parameter: click.Parameter, begun: str) -> 
         folder = find_run(str(context.params.get("run") or "latest")) / "attempts"
     if not folder.is_dir():
         return []
-    return _beginning(begun, [CompletionItem(path.name) for path in sorted(folder.iterdir()) if path.is_dir()])
+    return _beginning(
+        begun, [CompletionItem(path.name) for path in sorted(folder.iterdir()) if path.is_dir()]
+    )
 
 
 def _run_names() -> list[str]:

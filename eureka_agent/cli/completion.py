@@ -1,4 +1,5 @@
-"""`eureka completion`: the script that makes a shell complete commands, options and their values."""
+"""`eureka completion`: the script that makes a shell complete commands, options and their
+values."""
 
 from __future__ import annotations
 

@@ -21,18 +21,25 @@ class NobodyToAskError(EurekaError):
     """A fitness that nobody can be asked about."""
 
 
-def confirmation(yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]) -> Confirm:
-    """Shows a fitness and asks for it. `yes`: takes it without asking; `paused`: the terminal is free in such a block."""
+def confirmation(
+    yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]
+) -> Confirm:
+    """Shows a fitness and asks for it. `yes`: takes it without asking; `paused`: the terminal is
+    free in such a block."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
         from eureka_agent.report.console import CleanConsole
         from eureka_agent.report.fitness import render_fitness
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
-        if not yes and not (sys.stdin.isatty() and (sys.stderr if on_stderr else sys.stdout).isatty()):
+        if not yes and not (
+            sys.stdin.isatty() and (sys.stderr if on_stderr else sys.stdout).isatty()
+        ):
             raise NobodyToAskError(
-                f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is taken",
-                f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is not written again",
+                f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is"
+                " taken",
+                f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is"
+                " not written again",
             )
         with paused():
             CleanConsole(stderr=on_stderr).print(render_fitness(fitness, verdict))
@@ -56,7 +63,8 @@ async def _asked(on_stderr: bool) -> bool:
 
 
 async def _line() -> str:
-    """A line from the terminal. Not `input`, which Ctrl-C could not end: signals come to the loop, so it must go on meanwhile."""
+    """A line from the terminal. Not `input`, which Ctrl-C could not end: signals come to the loop,
+    so it must go on meanwhile."""
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str] = loop.create_future()
 

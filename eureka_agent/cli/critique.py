@@ -29,17 +29,24 @@ MENDED = "M401"
 @click.argument("rewards", type=FILE, nargs=-1, required=True, metavar="REWARD…")
 @settings_options(("env", "task", "dry_run_timeout", "sandbox"))
 @click.option(
-    "--private", is_flag=True, help="Let them read private variables, as the environment's own baselines may."
+    "--private",
+    is_flag=True,
+    help="Let them read private variables, as the environment's own baselines may.",
 )
 @click.option(
-    "--fix", is_flag=True, help="Write what has one sure repair, repaired, into the file, where it is accepted."
+    "--fix",
+    is_flag=True,
+    help="Write what has one sure repair, repaired, into the file, where it is accepted.",
 )
 @FORMAT
-def critique(rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any) -> None:
+def critique(
+    rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any
+) -> None:
     """Check the reward functions in the files REWARD before a second of training is spent on them.
 
-    A folder stands for all Python files in it. Several are judged by one worker, with a line each, also for one that cannot be read. Exit status: 0
-    all accepted, 1 one was rejected, 2 nothing could be checked.
+    A folder stands for all Python files in it. Several are judged by one worker, with a line each,
+    also for one that cannot be read. Exit status: 0 all accepted, 1 one was rejected, 2 nothing
+    could be checked.
 
     \b
     eureka critique reward.py --env ant
@@ -68,7 +75,8 @@ def print_verdicts(
     fix: bool | None = None,
     written: Collection[Path] = (),
 ) -> None:
-    """Print what the critic says of the rewards in some files; of `several` a line each. `fix`: whether repairs go into the files; None where they never do."""
+    """Print what the critic says of the rewards in some files; of `several` a line each. `fix`:
+    whether repairs go into the files; None where they never do."""
     if output_format == "json":
         records = [
             {"file": str(path), **verdict.model_dump(mode="json"), "written": path in written}
@@ -87,11 +95,14 @@ def print_verdicts(
             if fix is not None and verdict.repaired is not None and (fix or not several):
                 console.print(_what_became_of(path, verdict, fix), markup=False)
             elif fix and not several:
-                console.print(f"{path}: nothing in it has a sure repair, so it is left as it is", markup=False)
+                console.print(
+                    f"{path}: nothing in it has a sure repair, so it is left as it is", markup=False
+                )
 
 
 def _written(path: Path, verdict: Verdict) -> bool:
-    """Write a mended reward into its file, unless it is rejected: its findings would name other lines then."""
+    """Write a mended reward into its file, unless it is rejected: its findings would name other
+    lines then."""
     from eureka_agent.critic.repair import standalone
 
     if verdict.repaired is None or not verdict.accepted:
@@ -108,25 +119,34 @@ def _what_became_of(path: Path, verdict: Verdict, fix: bool) -> str:
     if not fix:
         return f"{path}: judged with {repairs}, which --fix writes into the file"
     if not verdict.accepted:
-        return f"{path}: not written: {repairs} would not make it accepted; mend the errors, then --fix again"
+        return (
+            f"{path}: not written: {repairs} would not make it accepted; mend the errors, then"
+            " --fix again"
+        )
     return f"{path}: written, with {repairs}"
 
 
 def _on_own_text(verdict: Verdict, source: str) -> Verdict:
-    """The verdict on a mended source for the source as it was: lines are the same, columns are not where a line was mended."""
+    """The verdict on a mended source for the source as it was: lines are the same, columns are not
+    where a line was mended."""
     if verdict.repaired is None:
         return verdict
     pairs = zip_longest(source.splitlines(), verdict.repaired.splitlines())
     changed = {number for number, (own, mended) in enumerate(pairs, 1) if own != mended}
     findings = tuple(
-        finding.model_copy(update={"column": None}) if finding.code != MENDED and finding.line in changed else finding
+        (
+            finding.model_copy(update={"column": None})
+            if finding.code != MENDED and finding.line in changed
+            else finding
+        )
         for finding in verdict.findings
     )
     return verdict.model_copy(update={"findings": findings})
 
 
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
-    """Sources by file, and a verdict on each file that cannot be read. Raises EnvironmentLoadError where it is the only one."""
+    """Sources by file, and a verdict on each file that cannot be read. Raises EnvironmentLoadError
+    where it is the only one."""
     from eureka_agent.critic.parse import unreadable_file
     from eureka_agent.records import Verdict
 
@@ -143,7 +163,9 @@ def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[P
     return sources, unreadable
 
 
-async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bool) -> dict[Path, Verdict]:
+async def _judge(
+    sources: dict[Path, str], settings: SearchSettings, private: bool
+) -> dict[Path, Verdict]:
     import tempfile
 
     from eureka_agent.critic.critic import Critic
@@ -152,9 +174,14 @@ async def _judge(sources: dict[Path, str], settings: SearchSettings, private: bo
 
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         wall = choose_wall(settings.sandbox)
-        dry_runner = DryRunner(wall, settings.env, settings.task, Path(scratch), settings.dry_run_timeout)
+        dry_runner = DryRunner(
+            wall, settings.env, settings.task, Path(scratch), settings.dry_run_timeout
+        )
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
-            return {path: await critic.judge(source, trusted=private) for path, source in sources.items()}
+            return {
+                path: await critic.judge(source, trusted=private)
+                for path, source in sources.items()
+            }
         finally:
             await dry_runner.close()

@@ -1,4 +1,5 @@
-"""`eureka doctor`: what is installed, which devices, walls and keys are there, and whether a worker starts."""
+"""`eureka doctor`: what is installed, which devices, walls and keys are there, and whether a worker
+starts."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL",
 @click.command(cls=Command)
 @FORMAT
 def doctor(output_format: str) -> None:
-    """Tell what is installed and what works here. Exit status 1 when something that a search needs does not work.
+    """Tell what is installed and what works here. Exit status 1 when something that a search needs
+    does not work.
 
     \b
     eureka doctor
@@ -39,7 +41,11 @@ def doctor(output_format: str) -> None:
     if output_format == "json":
         print_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
     else:
-        click.echo("everything that a search needs is here" if healthy else "a search cannot run here; see FAIL above")
+        click.echo(
+            "everything that a search needs is here"
+            if healthy
+            else "a search cannot run here; see FAIL above"
+        )
     if not healthy:
         raise click.exceptions.Exit(1)
 

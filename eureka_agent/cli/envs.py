@@ -1,4 +1,5 @@
-"""`eureka envs`: what environments there are, what one offers, whether your own keeps the contract."""
+"""`eureka envs`: what environments there are, what one offers, whether your own keeps the
+contract."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class NonconformingError(EurekaError):
 
 @click.command(cls=Command)
 @click.argument("environment", required=False, shell_complete=completing.environments)
-@click.option("--check", metavar="PATH", help="Check that the environment at PATH keeps the contract.")
+@click.option(
+    "--check", metavar="PATH", help="Check that the environment at PATH keeps the contract."
+)
 @click.option(
     "--time-limit",
     type=Number(float, 0.1, DAY_SECONDS),
@@ -42,10 +45,15 @@ class NonconformingError(EurekaError):
     help="Time that one check of --check may take.",
 )
 @click.option(
-    "--new", metavar="FOLDER", type=click.Path(path_type=Path), help="Write a template of your own to FOLDER."
+    "--new",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write a template of your own to FOLDER.",
 )
 @click.option("--kind", type=Choice(KINDS), help="Kind of template that --new writes.")
-@click.option("--task", help="Task to show or check; default: the first one (shown), every one (checked).")
+@click.option(
+    "--task", help="Task to show or check; default: the first one (shown), every one (checked)."
+)
 @FORMAT
 def envs(
     environment: str | None,
@@ -56,7 +64,8 @@ def envs(
     task: str | None,
     output_format: str,
 ) -> None:
-    """List the built-in environments, show the variables of ENVIRONMENT, check one of your own, or begin a new one.
+    """List the built-in environments, show the variables of ENVIRONMENT, check one of your own, or
+    begin a new one.
 
     \b
     eureka envs
@@ -65,13 +74,17 @@ def envs(
     eureka envs --new path/to/my_env --kind torch
     """
     given = [
-        name for name, value in (("ENVIRONMENT", environment), ("--check", check), ("--new", new)) if value is not None
+        name
+        for name, value in (("ENVIRONMENT", environment), ("--check", check), ("--new", new))
+        if value is not None
     ]
     if len(given) > 1:
         *first, last = given
         raise UsageError(f"{', '.join(first)} and {last} were given together", "give one of them")
     if kind is not None and new is None:
-        raise UsageError("--kind was given without --new", f"name the folder: --new my_env --kind {kind}")
+        raise UsageError(
+            "--kind was given without --new", f"name the folder: --new my_env --kind {kind}"
+        )
     if new is not None:
         new_environment(new, kind, output_format)
     elif check is not None:
@@ -88,7 +101,12 @@ def _list(output_format: str) -> None:
     entries = list_environments()
     if output_format == "json":
         print_json(
-            {"environments": [{"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)} for entry in entries]}
+            {
+                "environments": [
+                    {"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)}
+                    for entry in entries
+                ]
+            }
         )
         return
     from rich.table import Table
@@ -102,8 +120,8 @@ def _list(output_format: str) -> None:
     console = list_console()
     console.print(table)
     note = (
-        "\nYour own: --env path/to/folder (--new begins one). Gymnasium's: --env gymnasium:Hopper-v5."
-        f"\nVariables of one: {command('envs NAME')}"
+        "\nYour own: --env path/to/folder (--new begins one). Gymnasium's: --env"
+        f" gymnasium:Hopper-v5.\nVariables of one: {command('envs NAME')}"
     )
     console.print(note, highlight=False, soft_wrap=True)
 
@@ -112,11 +130,15 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
     from eureka_agent.simulation.starts import measure_starts
 
-    with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
+    with redirect_stdout(
+        sys.stderr
+    ):  # what the environment's own code prints is none of our output
         loaded = load_environment(environment)
         name, found = loaded.task(task)
         description = describe(loaded, name)
-        with suppress(EurekaError):  # one that cannot be made can be shown all the same; `--check` says what is wrong
+        with suppress(
+            EurekaError
+        ):  # one that cannot be made can be shown all the same; `--check` says what is wrong
             description = description.model_copy(update={"measured": measure_starts(loaded, found)})
     if output_format == "json":
         print_json(description.model_dump(mode="json"))
@@ -134,20 +156,28 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
     if not reference.startswith(GYMNASIUM_PREFIX):
         find_folder(reference)  # raises for one that is nowhere, of which there is nothing to check
     progress = _progress(output_format == "json")
-    with redirect_stdout(sys.stderr):  # what the environment's own code prints is none of our output
+    with redirect_stdout(
+        sys.stderr
+    ):  # what the environment's own code prints is none of our output
         results = check_environment(reference, task, limit_s=limit_s, observer=progress)
-    counts = {severity: sum(result.severity == severity for result in results) for severity in ("warning", "error")}
+    counts = {
+        severity: sum(result.severity == severity for result in results)
+        for severity in ("warning", "error")
+    }
     if output_format == "json":
         print_json({"checks": [{**asdict(result), "passed": result.passed} for result in results]})
     found = " and ".join(plural(count, severity) for severity, count in counts.items() if count)
     if counts["error"]:
         raise NonconformingError(
             f"{found} in {plural(len(results), 'check')} of {reference!r}",
-            "mend the first error first: others may follow from it, and what trains is tried when there is none",
+            "mend the first error first: others may follow from it, and what trains is tried when"
+            " there is none",
         )
     if output_format == "text":
         with_warnings = f", {found}" if found else ""
-        click.echo(f"{reference} keeps the contract: {plural(len(results), 'check')}{with_warnings}")
+        click.echo(
+            f"{reference} keeps the contract: {plural(len(results), 'check')}{with_warnings}"
+        )
 
 
 def _progress(silent: bool) -> Observer:
@@ -177,12 +207,20 @@ def _progress(silent: bool) -> Observer:
                 click.echo("\r\x1b[K", nl=False, err=True, color=True)
             if silent:
                 return
-            said = "" if result.severity == "ok" and result.actual == "as expected" else f": {printable(result.actual)}"
+            said = (
+                ""
+                if result.severity == "ok" and result.actual == "as expected"
+                else f": {printable(result.actual)}"
+            )
             lines = [
-                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])} {wrapped(f'{result.name}{said}', 8, out)}"
+                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])}"
+                f" {wrapped(f'{result.name}{said}', 8, out)}"
             ]
             if result.severity != "ok":
-                for title, text in (("expected:", result.expected), ("hint:    ", pasteable(result.hint))):
+                for title, text in (
+                    ("expected:", result.expected),
+                    ("hint:    ", pasteable(result.hint)),
+                ):
                     lines.append(f"        {title} {wrapped(printable(text), 18, out)}")
             click.echo("\n".join(lines), file=out)
             out.flush()

@@ -18,13 +18,33 @@ from eureka_agent.settings import MOST_EPISODES, MOST_SEED
 @click.command(cls=Command)
 @click.argument("run", shell_complete=completing.runs)
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
-@click.option("--episodes", type=Number(int, 1, MOST_EPISODES), default=64, show_default=True, help="Episodes.")
-@click.option("--seed", type=Number(int, 0, MOST_SEED), default=0, show_default=True, help="Seed of the episodes.")
-@click.option("--trajectories", type=FILE, help="Write the best and the worst episode to this npz file.")
+@click.option(
+    "--episodes",
+    type=Number(int, 1, MOST_EPISODES),
+    default=64,
+    show_default=True,
+    help="Episodes.",
+)
+@click.option(
+    "--seed",
+    type=Number(int, 0, MOST_SEED),
+    default=0,
+    show_default=True,
+    help="Seed of the episodes.",
+)
+@click.option(
+    "--trajectories", type=FILE, help="Write the best and the worst episode to this npz file."
+)
 @TRUST
 @FORMAT
 def evaluate(
-    run: str, attempt: str | None, episodes: int, seed: int, trajectories: Path | None, trust: bool, output_format: str
+    run: str,
+    attempt: str | None,
+    episodes: int,
+    seed: int,
+    trajectories: Path | None,
+    trust: bool,
+    output_format: str,
 ) -> None:
     """Score the best policy of RUN, or of one ATTEMPT, without loading any reward.
 
@@ -45,15 +65,20 @@ def evaluate(
 
     if trajectories is not None and trajectories.is_dir():
         raise UsageError(
-            f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file", "name an npz file"
+            f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file",
+            "name an npz file",
         )
     opened = open_run(find_run(run), reading=True)
-    folder = inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
+    folder = (
+        inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
+    )
     policy = inside(folder, POLICY)
     if not policy.is_file():
         known = [entry.id for entry in opened.archive.attempts()]
         if attempt is not None and attempt not in known:
-            raise RunFolderError(f"the run {opened.name!r} has no attempt {attempt!r}", did_you_mean(attempt, known))
+            raise RunFolderError(
+                f"the run {opened.name!r} has no attempt {attempt!r}", did_you_mean(attempt, known)
+            )
         what = f"attempt {attempt!r} has no policy" if attempt else "there is no best policy"
         raise RunFolderError(
             f"{what} in the run {opened.name!r}",

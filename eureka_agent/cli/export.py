@@ -17,9 +17,11 @@ from eureka_agent.cli.output import FORMAT, print_json, say
 @click.option("--out", type=FILE, help="Folder to write; default: export/ in the run.")
 @FORMAT
 def export(run: str, attempt: str | None, out: Path | None, output_format: str) -> None:
-    """Write the best reward and policy of RUN, or those of one ATTEMPT, as files that work without eureka_agent.
+    """Write the best reward and policy of RUN, or those of one ATTEMPT, as files that work without
+    eureka_agent.
 
-    The reward as plain Python, wrappers for Gymnasium and Isaac Gym, the policy as ONNX and TorchScript, an example.
+    The reward as plain Python, wrappers for Gymnasium and Isaac Gym, the policy as ONNX and
+    TorchScript, an example.
 
     \b
     eureka export latest

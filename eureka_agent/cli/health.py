@@ -1,4 +1,5 @@
-"""Checks of `eureka doctor`. Nothing heavy is imported here: versions come from metadata, the simulator runs in a worker."""
+"""Checks of `eureka doctor`. Nothing heavy is imported here: versions come from metadata, the
+simulator runs in a worker."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
     yield Check(
         "eureka_agent",
         "ok",
-        f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+        f"{__version__}, Python {platform.python_version()}, {platform.system()}"
+        f" {platform.machine()}",
     )
     yield from packages()
     yield processor()
@@ -83,7 +85,8 @@ def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    """The packages that this one depends on, in one line, and one error for each that is missing."""
+    """The packages that this one depends on, in one line, and one error for each that is
+    missing."""
     found = []
     for name in REQUIRED_PACKAGES:
         try:
@@ -114,20 +117,30 @@ def memory() -> Check:
         return Check("memory", "warning", "unknown on this system")
     detail = f"{free / 2**30:.1f} GiB unused of {total / 2**30:.1f} GiB"
     if total < LITTLE_MEMORY_BYTES:
-        return Check("memory", "warning", detail, "a training worker takes about 0.5 GiB: use --workers 1")
+        return Check(
+            "memory", "warning", detail, "a training worker takes about 0.5 GiB: use --workers 1"
+        )
     return Check("memory", "ok", detail)
 
 
 def gpu() -> Check:
-    """The driver's view of the GPUs, where there is an nvidia-smi; what torch makes of them a worker says."""
+    """The driver's view of the GPUs, where there is an nvidia-smi; what torch makes of them a
+    worker says."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return Check("GPU", "ok", "no NVIDIA GPU found")
     command = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("GPU", "warning", f"nvidia-smi does not answer: {type(error).__name__}", "see to the driver")
+        return Check(
+            "GPU",
+            "warning",
+            f"nvidia-smi does not answer: {type(error).__name__}",
+            "see to the driver",
+        )
     return Check("GPU", "ok", "; ".join(answer.strip().splitlines()))
 
 
@@ -140,11 +153,16 @@ def disk(runs: Path) -> Check:
     detail = f"{free / 2**30:.1f} GiB free for {runs}"
     if not os.access(folder, os.W_OK):
         return Check(
-            "runs folder", "error", f"{folder} cannot be written to", "change to a folder of yours, or set EUREKA_RUNS"
+            "runs folder",
+            "error",
+            f"{folder} cannot be written to",
+            "change to a folder of yours, or set EUREKA_RUNS",
         )
     if free < LITTLE_DISK_BYTES:
         if free < RUN_BYTES:
-            detail = f"{free / 2**20:.1f} MiB free for {runs}, expected {RUN_BYTES >> 20} MiB or more"
+            detail = (
+                f"{free / 2**20:.1f} MiB free for {runs}, expected {RUN_BYTES >> 20} MiB or more"
+            )
         return Check(
             "runs folder",
             "error" if free < RUN_BYTES else "warning",
@@ -159,13 +177,17 @@ def keys(variables: Mapping[str, str]) -> Check:
     names = [name for name in KEY_VARIABLES.values() if variables.get(name)]
     if not names:
         return Check(
-            "keys", "ok", "none is set: --model offline designs without an LLM, --base-url names a server of your own"
+            "keys",
+            "ok",
+            "none is set: --model offline designs without an LLM, --base-url names a server of"
+            " your own",
         )
     return Check("keys", "ok", f"{', '.join(names)} set")
 
 
 def walls() -> Iterator[Check]:
-    """The walls that can stand around generated code: which of them work here, and why another does not."""
+    """The walls that can stand around generated code: which of them work here, and why another does
+    not."""
     from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
     there: list[str] = []
@@ -178,11 +200,16 @@ def walls() -> Iterator[Check]:
             continue
         except EurekaError as error:
             yield Check(
-                f"sandbox {name}", "warning" if not there else "ok", f"cannot be had: {error.message}", error.hint
+                f"sandbox {name}",
+                "warning" if not there else "ok",
+                f"cannot be had: {error.message}",
+                error.hint,
             )
             continue
         there.append(name)
-        yield Check(f"sandbox {name}", "ok", f"works; does not cover {'; '.join(wall.does_not_cover)}")
+        yield Check(
+            f"sandbox {name}", "ok", f"works; does not cover {'; '.join(wall.does_not_cover)}"
+        )
     asked = os.environ.get(WALL_VARIABLE)
     if asked and asked not in there:
         yield Check(
@@ -199,7 +226,11 @@ def walls() -> Iterator[Check]:
 def rendering(variables: Mapping[str, str]) -> Check:
     """Back ends that MuJoCo could draw with. A search needs none."""
     chosen = variables.get("MUJOCO_GL")
-    backends = [name for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if ctypes.util.find_library(library)]
+    backends = [
+        name
+        for name, library in (("egl", "EGL"), ("osmesa", "OSMesa"))
+        if ctypes.util.find_library(library)
+    ]
     there = (
         f"libraries found for {' and '.join(backends)}"
         if backends
@@ -210,7 +241,8 @@ def rendering(variables: Mapping[str, str]) -> Check:
 
 
 def worker() -> Iterator[Check]:
-    """Start a worker behind the wall that a search would take, or the next one where that has not been built; open an environment and dry-run a reward in it; ask it for the GPUs."""
+    """Start a worker behind the wall that a search would take, or the next one where that has not
+    been built; open an environment and dry-run a reward in it; ask it for the GPUs."""
     started = time.monotonic()
     try:
         wall = _wall_to_try()
@@ -233,7 +265,8 @@ def worker() -> Iterator[Check]:
     yield Check(
         "worker",
         "ok",
-        f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s, dry run after {time.monotonic() - started:.1f} s",
+        f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s, dry run after"
+        f" {time.monotonic() - started:.1f} s",
     )
 
 
@@ -245,7 +278,9 @@ def devices(opened: Opened) -> Check:
     names = ", ".join(["cpu", *(f"cuda:{number}" for number in range(opened.gpus.count))])
     missing = f" ({opened.gpus.missing})" if opened.gpus.missing else ""
     chosen = hardware.sentence(hardware.places)
-    return Check("devices", "ok", f"{names}{missing}; with --device auto on {PROBE_ENVIRONMENT} {chosen}")
+    return Check(
+        "devices", "ok", f"{names}{missing}; with --device auto on {PROBE_ENVIRONMENT} {chosen}"
+    )
 
 
 def _wall_to_try() -> Wall:
@@ -260,7 +295,8 @@ def _wall_to_try() -> Wall:
 
 
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
-    """Seconds until the environment was open, what the worker said then, and the errors of a dry run of its human reward."""
+    """Seconds until the environment was open, what the worker said then, and the errors of a dry
+    run of its human reward."""
     from eureka_agent.sandbox.dry_runner import DryRunner
 
     started = time.monotonic()
@@ -275,5 +311,9 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     return (
         seconds,
         runner.opened,
-        [f"{finding.code} {finding.message}" for finding in findings if finding.severity == "error"],
+        [
+            f"{finding.code} {finding.message}"
+            for finding in findings
+            if finding.severity == "error"
+        ],
     )

@@ -22,7 +22,8 @@ class InstallError(EurekaError):
 @click.command(cls=Command)
 @click.option("--remove", is_flag=True, help="Take the link away again.")
 def install(remove: bool) -> None:
-    """Put `eureka` on your PATH: a link in ~/.local/bin that leads to this program. Nothing else is written.
+    """Put `eureka` on your PATH: a link in ~/.local/bin that leads to this program. Nothing else is
+    written.
 
     \b
     eureka install
@@ -34,7 +35,8 @@ def install(remove: bool) -> None:
     if there and not _leads_to(link, target):
         raise InstallError(
             f"{str(link)!r} is there already and does not lead to this program",
-            f"look at it: ls -l {shlex.quote(str(link))}; if it can go, remove it and give the same command again",
+            f"look at it: ls -l {shlex.quote(str(link))}; if it can go, remove it and give the same"
+            " command again",
         )
     try:
         if remove:
@@ -55,16 +57,20 @@ def install(remove: bool) -> None:
 
 
 def own_program() -> Path:
-    """The launcher of this checkout, else the program beside this Python. Raises InstallError where there is neither."""
+    """The launcher of this checkout, else the program beside this Python. Raises InstallError where
+    there is neither."""
     folder = checkout()
     target = Path(sys.prefix) / "bin" / "eureka" if folder is None else folder / "eureka"
     if not target.is_file():
-        raise InstallError(f"there is no program {str(target)!r} to link to", "install the package: pip install .")
+        raise InstallError(
+            f"there is no program {str(target)!r} to link to", "install the package: pip install ."
+        )
     return target
 
 
 def _leads_to(link: Path, target: Path) -> bool:
-    """True for a link of ours, and for the program itself; one that leads nowhere is somebody's, too."""
+    """True for a link of ours, and for the program itself; one that leads nowhere is somebody's,
+    too."""
     return link.resolve() == target.resolve()
 
 
@@ -73,11 +79,21 @@ def _path_advice(link: Path) -> str:
     found = shutil.which("eureka")
     if found is not None and Path(found).resolve() == link.resolve():
         return f"from any folder: {link.name} doctor"
-    folders = [os.path.realpath(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    folders = [
+        os.path.realpath(folder)
+        for folder in os.environ.get("PATH", "").split(os.pathsep)
+        if folder
+    ]
     if os.path.realpath(link.parent) in folders:
         return f"your shell finds another one first, {found}; call this one as {link}"
     if Path(os.environ.get("SHELL", "")).name == "fish":
-        return f"{link.parent} is not on your PATH; put it there: fish_add_path {shlex.quote(str(link.parent))}"
+        return (
+            f"{link.parent} is not on your PATH; put it there: fish_add_path"
+            f" {shlex.quote(str(link.parent))}"
+        )
     profile = "~/.zshrc" if Path(os.environ.get("SHELL", "")).name == "zsh" else "~/.bashrc"
     line = 'export PATH="$HOME/.local/bin:$PATH"'
-    return f"{link.parent} is not on your PATH; put it there, for new shells too: echo {shlex.quote(line)} >> {profile} && {line}"
+    return (
+        f"{link.parent} is not on your PATH; put it there, for new shells too: echo"
+        f" {shlex.quote(line)} >> {profile} && {line}"
+    )

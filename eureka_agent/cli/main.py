@@ -1,4 +1,5 @@
-"""The command group: loads a command's module when it is asked for, and turns errors into one clear message."""
+"""The command group: loads a command's module when it is asked for, and turns errors into one clear
+message."""
 
 from __future__ import annotations
 
@@ -101,7 +102,8 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Lead standard output to nowhere: at its exit Python would complain of what is left in the buffer."""
+    """Lead standard output to nowhere: at its exit Python would complain of what is left in the
+    buffer."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -113,12 +115,15 @@ def _fail(error: EurekaError) -> NoReturn:
     for title, colour, text in parts:
         if text:
             said = wrapped(printable(text), len(title) + 1, sys.stderr)
-            click.echo(f"{click.style(title, fg=colour, bold=True)} {said}", err=True, color=color())
+            click.echo(
+                f"{click.style(title, fg=colour, bold=True)} {said}", err=True, color=color()
+            )
     sys.exit(error.exit_status)
 
 
 def _clean_up_after_the_killed() -> None:
-    """Remove containers of a search that ended without a chance to do so. Where there was none this looks into one folder."""
+    """Remove containers of a search that ended without a chance to do so. Where there was none this
+    looks into one folder."""
     from eureka_agent.sandbox.docker.markers import dead_markers
 
     if "_EUREKA_COMPLETE" in os.environ:  # the shell waits, and shows what is printed
@@ -131,7 +136,9 @@ def _clean_up_after_the_killed() -> None:
     removed = remove_after_dead_drivers()
     if removed:
         click.echo(
-            f"removed {len(removed)} container{'s' if len(removed) != 1 else ''} of a search that was killed", err=True
+            f"removed {len(removed)} container{'s' if len(removed) != 1 else ''} of a search that"
+            " was killed",
+            err=True,
         )
 
 

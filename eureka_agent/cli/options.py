@@ -40,7 +40,11 @@ class Numbers(click.ParamType):
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(self._number(part) for part in str(value).split(",")) if str(value).strip() else ()
+            return (
+                tuple(self._number(part) for part in str(value).split(","))
+                if str(value).strip()
+                else ()
+            )
         except ValueError:
             kind = "whole numbers" if self._number is int else "numbers"
             raise BadValueError(
@@ -51,7 +55,8 @@ class Numbers(click.ParamType):
 def settings_options(
     names: Iterable[str], *, defaults: bool = True, hidden: bool = False
 ) -> Callable[[CommandFunction], CommandFunction]:
-    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not given stays None.
+    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not
+    given stays None.
 
     `defaults`: the help says what holds then; `hidden`: it does not list the options.
     """
@@ -64,21 +69,33 @@ def settings_options(
     return add
 
 
-def _option(name: str, field: FieldInfo, default: bool, hidden: bool) -> Callable[[CommandFunction], CommandFunction]:
+def _option(
+    name: str, field: FieldInfo, default: bool, hidden: bool
+) -> Callable[[CommandFunction], CommandFunction]:
     flag = "--" + name.replace("_", "-")
-    shown = (",".join(map(str, field.default)) or None) if isinstance(field.default, tuple) else field.default
+    shown = (
+        (",".join(map(str, field.default)) or None)
+        if isinstance(field.default, tuple)
+        else field.default
+    )
     sentence = field.description or ""
-    text = f"{sentence[:1].upper()}{sentence[1:]}." + (f"  [default: {shown}]" if default and shown is not None else "")
+    text = f"{sentence[:1].upper()}{sentence[1:]}." + (
+        f"  [default: {shown}]" if default and shown is not None else ""
+    )
     option = partial(click.option, help=text, hidden=hidden)
     kind = _without_none(field.annotation)
     if kind is bool:
         return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
     if get_origin(kind) is Literal:
-        return option(flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None)
+        return option(
+            flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None
+        )
     if kind is Decimal:  # its own errors are no usage errors: the settings check it
         return option(flag, name, type=str, default=None, metavar="NUMBER")
     if get_origin(kind) is tuple and get_args(kind)[0] is str:
-        return option(flag, name, multiple=True, callback=_none_for_none, shell_complete=COMPLETED.get(name))
+        return option(
+            flag, name, multiple=True, callback=_none_for_none, shell_complete=COMPLETED.get(name)
+        )
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]  # annotated with its bounds, or plain
         number = get_args(member)[0] if get_origin(member) is Annotated else member
@@ -102,11 +119,15 @@ def _without_none(annotation: Any) -> Any:
 
 
 def given_settings(
-    config: Path | None, flags: Mapping[str, Any], takes: Collection[str] = SearchSettings.model_fields
+    config: Path | None,
+    flags: Mapping[str, Any],
+    takes: Collection[str] = SearchSettings.model_fields,
 ) -> dict[str, Any]:
-    """Settings that a person gave: the `--config` file's values, overridden by the flags that were given.
+    """Settings that a person gave: the `--config` file's values, overridden by the flags that were
+    given.
 
-    Raises SettingsError, also for a setting in the file that is none of those that the command `takes`.
+    Raises SettingsError, also for a setting in the file that is none of those that the command
+    `takes`.
     """
     values: dict[str, Any] = {}
     if config is not None:

@@ -1,4 +1,5 @@
-"""`--format`, and what it prints. Imports click alone, so that `eureka doctor` works where packages are missing."""
+"""`--format`, and what it prints. Imports click alone, so that `eureka doctor` works where packages
+are missing."""
 
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ FORMAT = click.option(
 )
 
 TRUST = click.option(
-    "--trust", is_flag=True, help="Take a run that is not your own at its word, whatever it would run or send."
+    "--trust",
+    is_flag=True,
+    help="Take a run that is not your own at its word, whatever it would run or send.",
 )
 
 
 SCHEMA_VERSION = 1
-"""Raised when a key of `--format json` goes or changes its meaning (docs/json.md); a new key raises nothing."""
+"""Raised when a key of `--format json` goes or changes its meaning (docs/json.md); a new key raises
+nothing."""
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -35,13 +39,16 @@ def print_json(document: Mapping[str, Any]) -> None:
     from eureka_agent.llm.text import escaped
 
     text = escaped(dump_json({"schema_version": SCHEMA_VERSION, **document}))
-    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):  # stand-ins would be other values
+    if (
+        not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    ):  # stand-ins would be other values
         text = json.dumps(json.loads(text), indent=2) + "\n"
     click.echo(text, nl=False)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text that may come from a run folder, a model or a worker: nothing in it commands the terminal."""
+    """Print text that may come from a run folder, a model or a worker: nothing in it commands the
+    terminal."""
     from eureka_agent.llm.text import printable
 
     click.echo(printable(text), err=err)

@@ -39,7 +39,12 @@ def runs(output_format: str) -> None:
     if output_format == "json":
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
         print_json(
-            {"runs": [{key: value for key, value in to_json(report).items() if key in keys} for report in reports]}
+            {
+                "runs": [
+                    {key: value for key, value in to_json(report).items() if key in keys}
+                    for report in reports
+                ]
+            }
         )
     elif reports:
         list_console().print(render_runs(reports))
@@ -51,7 +56,11 @@ def runs(output_format: str) -> None:
 @click.command(cls=Command)
 @click.argument("run", shell_complete=completing.runs)
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
-@click.option("--cost", is_flag=True, help="What models were asked and what it cost, by who asked and by attempt.")
+@click.option(
+    "--cost",
+    is_flag=True,
+    help="What models were asked and what it cost, by who asked and by attempt.",
+)
 @FORMAT
 def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it.
@@ -90,7 +99,9 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     folder = attempt_folder(report.folder, chosen.id)
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    CleanConsole().print(render_attempt(chosen, report.settings.env_steps, points, folder, report.fitness_origin))
+    CleanConsole().print(
+        render_attempt(chosen, report.settings.env_steps, points, folder, report.fitness_origin)
+    )
 
 
 def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:

@@ -41,13 +41,18 @@ def sandbox() -> None:
 @click.option(
     "--base-image",
     metavar="NAME",
-    help="Image to build on, such as python:3.11-slim; 'host': one made of this machine's own Python. Default: as it was last, at first 'host'.",
+    help=(
+        "Image to build on, such as python:3.11-slim; 'host': one made of this machine's own"
+        " Python. Default: as it was last, at first 'host'."
+    ),
 )
 @click.option(
     "--requirements",
     type=FILE,
     metavar="FILE",
-    help="Requirements file of further packages that your environments import. An empty file: none.",
+    help=(
+        "Requirements file of further packages that your environments import. An empty file: none."
+    ),
 )
 @click.option(
     "--wheelhouse",
@@ -62,18 +67,29 @@ def sandbox() -> None:
     help="Only download the wheels into DIR, for a machine without a network. Needs no engine.",
 )
 def build(
-    base_image: str | None, requirements: Path | None, wheelhouse: Path | None, download_only: Path | None
+    base_image: str | None,
+    requirements: Path | None,
+    wheelhouse: Path | None,
+    download_only: Path | None,
 ) -> None:
     """Build the image that workers run in, with the packages that are installed here.
 
-    A search builds it too, when it is missing: after an update of a package there is no image of its name, and a new one is made.
-    --base-image and --requirements are kept in the cache (~/.cache/eureka-agent/sandbox.json), so that searches use the same image.
+    A search builds it too, when it is missing: after an update of a package there is no image of
+    its name, and a new one is made. --base-image and --requirements are kept in the cache
+    (~/.cache/eureka-agent/sandbox.json), so that searches use the same image.
 
     \b
     eureka sandbox build
     eureka sandbox build --base-image python:3.11-slim --requirements requirements.txt
     """
-    from eureka_agent.sandbox.docker.image import HOST_BASE, Choice, ensure_image, image_for, keep_choice, read_choice
+    from eureka_agent.sandbox.docker.image import (
+        HOST_BASE,
+        Choice,
+        ensure_image,
+        image_for,
+        keep_choice,
+        read_choice,
+    )
     from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, pinned
     from eureka_agent.sandbox.docker.wheelhouse import fill
 
@@ -84,7 +100,9 @@ def build(
     )
     if download_only is not None:
         fill(download_only, pinned(optional=OPTIONAL_ROOTS), choice.requirements)
-        click.echo(f"wheels are in {download_only}; there: {command('sandbox build --wheelhouse DIR')}")
+        click.echo(
+            f"wheels are in {download_only}; there: {command('sandbox build --wheelhouse DIR')}"
+        )
         return
     from eureka_agent.sandbox.docker.engine import connect
 
@@ -137,16 +155,26 @@ def list_command(output_format: str) -> None:
         click.echo(f"image      {entry['image']}  {entry['bytes'] / 1e6:.0f} MB{mark}")
     for entry in containers:
         mark = f", which is gone: {command('sandbox clean')}" if entry["left_behind"] else ""
-        click.echo(f"container  {entry['container']}  {entry['state']}, of process {entry['driver']}{mark}")
+        click.echo(
+            f"container  {entry['container']}  {entry['state']}, of process {entry['driver']}{mark}"
+        )
     if not any(entry["current"] for entry in images):
         click.echo(
-            f"there is no image for what is installed here; the first search builds it, or: {command('sandbox build')}"
+            "there is no image for what is installed here; the first search builds it, or:"
+            f" {command('sandbox build')}"
         )
 
 
 @sandbox.command()
-@click.option("--all", "everything", is_flag=True, help="Containers of searches that are running too: they fail.")
-@click.option("--images", "with_images", is_flag=True, help="Images too; the next search builds one.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Containers of searches that are running too: they fail.",
+)
+@click.option(
+    "--images", "with_images", is_flag=True, help="Images too; the next search builds one."
+)
 def clean(everything: bool, with_images: bool) -> None:
     """Remove containers that a killed search has left.
 
@@ -188,7 +216,8 @@ def _read_requirements(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(
-            f"cannot read the requirements {str(path)!r}: {reason}", "name a file of package names, one a line"
+            f"cannot read the requirements {str(path)!r}: {reason}",
+            "name a file of package names, one a line",
         ) from None
     kept = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
     for line in kept:
@@ -202,5 +231,7 @@ def _read_requirements(path: Path) -> str:
         try:
             Requirement(line.partition(" #")[0])
         except InvalidRequirement:
-            raise SettingsError(f"{str(path)!r} has the line {line!r}", _EXPECTED_REQUIREMENT) from None
+            raise SettingsError(
+                f"{str(path)!r} has the line {line!r}", _EXPECTED_REQUIREMENT
+            ) from None
     return "\n".join(kept)

@@ -1,4 +1,5 @@
-"""`eureka search` and `eureka resume`: a search from the first prompt to the report, and going on with one."""
+"""`eureka search` and `eureka resume`: a search from the first prompt to the report, and going on
+with one."""
 
 from __future__ import annotations
 
@@ -24,16 +25,22 @@ _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 
 @click.command(cls=Command, groups=OPTION_GROUPS)
 @click.argument("words", required=False, nargs=-1, metavar="SENTENCE")
-@click.option("--config", type=FILE, help="YAML file with any of these settings; flags override it.")
+@click.option(
+    "--config", type=FILE, help="YAML file with any of these settings; flags override it."
+)
 @settings_options(sorted(_FLAGS, key=lambda name: name in SearchSettings.__base__.model_fields))  # type: ignore[union-attr]
-@click.option("--yes", is_flag=True, help="Take the fitness that --fitness written gives without asking.")
+@click.option(
+    "--yes", is_flag=True, help="Take the fitness that --fitness written gives without asking."
+)
 @FORMAT
-def search(words: tuple[str, ...], config: Path | None, yes: bool, output_format: str, **flags: Any) -> None:
+def search(
+    words: tuple[str, ...], config: Path | None, yes: bool, output_format: str, **flags: Any
+) -> None:
     """Search a reward function for the task that SENTENCE describes.
 
     \b
     eureka search "hover at the goal" --env quadcopter
-    eureka search "swing the pole up and balance it" --env cartpole --task swingup --iterations 3 --samples 8
+    eureka search "swing the pole up and balance it" --env cartpole --task swingup --samples 12
     eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5.5
     """
     from eureka_agent.archive.run_folder import command_line
@@ -45,11 +52,19 @@ def search(words: tuple[str, ...], config: Path | None, yes: bool, output_format
     sentence = _one_sentence(words)
     if sentence is None and config is None and all(value is None for value in flags.values()):
         say(_what_a_search_is(), err=True)
-        raise UsageError("no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}")
+        raise UsageError(
+            "no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
+        )
     values = given_settings(config, {"sentence": sentence, **flags})
     try:
         watch(
-            lambda screen: start(values, None, command_line(), screen, confirmation(yes, output_format, screen.paused)),
+            lambda screen: start(
+                values,
+                None,
+                command_line(),
+                screen,
+                confirmation(yes, output_format, screen.paused),
+            ),
             output_format,
         )
     except FitnessDeclinedError as declined:  # no error: a person decided so
@@ -62,19 +77,24 @@ def _what_a_search_is() -> str:
 
     listed = [f"  {entry.name:<12}{', '.join(entry.tasks)}" for entry in list_environments()]
     about = (
-        "A search writes reward functions for a task in plain words, trains a policy with each, and scores them by the task's\n"
-        "own metric, against the rewards that a person wrote for it. The built-in environments and their tasks:"
+        "A search writes reward functions for a task in plain words, trains a policy with each, and"
+        " scores them by the task's\nown metric, against the rewards that a person wrote for it."
+        " The built-in environments and their tasks:"
     )
     return "\n".join([about, *listed, ""])
 
 
 def _one_sentence(words: Sequence[str]) -> str | None:
-    """The sentence. Raises UsageError for one whose words the shell took apart, with the command that was meant."""
+    """The sentence. Raises UsageError for one whose words the shell took apart, with the command
+    that was meant."""
     if len(words) < 2:
         return words[0] if words else None
     context = click.get_current_context()
     meant = shlex.join(["search", " ".join(words), *_typed_options(context)])
-    raise UsageError(f"the task is {len(words)} words, expected one sentence", f"put it in quotes: {command(meant)}")
+    raise UsageError(
+        f"the task is {len(words)} words, expected one sentence",
+        f"put it in quotes: {command(meant)}",
+    )
 
 
 def _typed_options(context: click.Context) -> list[str]:
@@ -83,7 +103,10 @@ def _typed_options(context: click.Context) -> list[str]:
     for parameter in context.command.params:
         name = parameter.name or ""
         value: Any = context.params.get(name)
-        if not isinstance(parameter, click.Option) or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+        if (
+            not isinstance(parameter, click.Option)
+            or context.get_parameter_source(name) != ParameterSource.COMMANDLINE
+        ):
             continue
         if parameter.is_flag:
             typed.append((parameter.opts if value else parameter.secondary_opts)[0])
@@ -98,7 +121,9 @@ def _typed_options(context: click.Context) -> list[str]:
 @click.command(cls=Command, groups=OPTION_GROUPS)
 @click.argument("run", shell_complete=completing.runs)
 @settings_options([name for name in _FLAGS if name in FREE_SETTINGS], defaults=False)
-@settings_options([name for name in SearchSettings.model_fields if name not in FREE_SETTINGS], hidden=True)
+@settings_options(
+    [name for name in SearchSettings.model_fields if name not in FREE_SETTINGS], hidden=True
+)
 @TRUST
 @FORMAT
 def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
@@ -106,7 +131,8 @@ def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
 
     Settings that are given change for the rest of the run; all others stay as they were.
 
-    A run that is not your own names what it would run and send, and is not touched before you agree.
+    A run that is not your own names what it would run and send, and is not touched before you
+    agree.
 
     \b
     eureka resume latest --no-gate

@@ -40,7 +40,8 @@ _FLAGS = (
 def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -> None:
     """Train the reward function in the file REWARD and score it against human and sparse.
 
-    One that the critic rejects is not trained: no run is made, and what `eureka critique` says of it is printed, with its exit status.
+    One that the critic rejects is not trained: no run is made, and what `eureka critique` says of
+    it is printed, with its exit status.
 
     \b
     eureka train reward.py --env hopper
@@ -54,7 +55,16 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
 
     values = given_settings(config, flags, takes=_FLAGS)
     source = read_reward_file(reward)
-    values.update({"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1, "revisions": 0, "retry_rounds": 0})
+    values.update(
+        {
+            "iterations": 1,
+            "samples": 1,
+            "confirm": 0,
+            "finalists": 1,
+            "revisions": 0,
+            "retry_rounds": 0,
+        }
+    )
     given = GivenDesigner(source, str(reward))
     try:
         watch(lambda observer: start(values, given, command_line(), observer), output_format)

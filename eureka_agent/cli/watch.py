@@ -27,11 +27,13 @@ TICK_S = 1.0
 """Seconds after which a log looks whether it has to tell of what is under way."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_HOLD_UP_S = 2.0
-"""Seconds that a stop waits for one step of the search, such as the designs of a large generation."""
+"""Seconds that a stop waits for one step of the search, such as the designs of a large
+generation."""
 
 
 class LastingConsole(CleanConsole):
-    """A console that outlives its reader: after `| head` or a closed terminal it writes to nowhere."""
+    """A console that outlives its reader: after `| head` or a closed terminal it writes to
+    nowhere."""
 
     def on_broken_pipe(self) -> None:
         """Go on in silence; rich's own way is to end the program."""
@@ -58,7 +60,9 @@ class _Log:
 
         if isinstance(event, RunStarted) and self._handle is None:
             with suppress(OSError):  # a log that cannot be written must not stop a search
-                log = open_plain(event.run_folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+                log = open_plain(
+                    event.run_folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                )
                 self._handle = os.fdopen(log, "a", encoding="utf-8")
                 self._observer = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
         if self._observer is not None:
@@ -83,7 +87,8 @@ class _Folder:
 
 
 class _View:
-    """The progress view while it can be written: without a reader it is dropped, and the search goes on."""
+    """The progress view while it can be written: without a reader it is dropped, and the search
+    goes on."""
 
     def __init__(self, console: LastingConsole) -> None:
         from eureka_agent.report.live import progress_view
@@ -96,7 +101,10 @@ class _View:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         with self._dropping():
             self._view.__exit__(kind, error, traceback)
@@ -152,7 +160,8 @@ async def _tick(log: _Log, view: _View) -> None:
 
 @contextmanager
 def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
-    """Have `STOP_SIGNALS` cancel the task. Where its event loop is held up for `LONGEST_HOLD_UP_S` after one, interrupt what holds it up."""
+    """Have `STOP_SIGNALS` cancel the task. Where its event loop is held up for `LONGEST_HOLD_UP_S`
+    after one, interrupt what holds it up."""
     loop = asyncio.get_running_loop()
     interrupted = False
     """The task was, and cleans up: to cancel it once more would keep it from that."""
@@ -184,7 +193,8 @@ def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
 
 
 def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
-    """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit status 130 after that."""
+    """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit
+    status 130 after that."""
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
@@ -206,7 +216,10 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     except (asyncio.CancelledError, KeyboardInterrupt):
         if folder.path is not None:
             with suppress(OSError):  # the terminal may be what has gone
-                say(f"Stopped. Go on with:  {resume_command(folder.path)}", err=output_format == "json")
+                say(
+                    f"Stopped. Go on with:  {resume_command(folder.path)}",
+                    err=output_format == "json",
+                )
         raise click.exceptions.Abort from None
     if output_format == "json":
         from eureka_agent.report.as_json import to_json

@@ -1,4 +1,5 @@
-"""Text for a terminal: broken at words to its width, without colour where none is wanted. Into a pipe every line goes as it is."""
+"""Text for a terminal: broken at words to its width, without colour where none is wanted. Into a
+pipe every line goes as it is."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _LEAST_COLUMNS = 20
 
 
 def color() -> bool | None:
-    """click's setting for colour: False where the terminal has none or a person wants none (no-color.org), else None: let it see whether there is a terminal."""
+    """click's setting for colour: False where the terminal has none or a person wants none
+    (no-color.org), else None: let it see whether there is a terminal."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
@@ -39,14 +41,18 @@ def columns_of(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
-    """The text, whose first line begins in column `indent`, with the lines below it indented as much: on a terminal, else unchanged.
+    """The text, whose first line begins in column `indent`, with the lines below it indented as
+    much: on a terminal, else unchanged.
 
-    A command in backticks, one that ends its line, and a path stay whole, on a line of their own where they are too long.
+    A command in backticks, one that ends its line, and a path stay whole, on a line of their own
+    where they are too long.
     """
     width = columns_of(sys.stdout if stream is None else stream)
     if width is None:
         return text
-    return f"\n{' ' * indent}".join(line for each in text.split("\n") for line in _lines(each, width - indent))
+    return f"\n{' ' * indent}".join(
+        line for each in text.split("\n") for line in _lines(each, width - indent)
+    )
 
 
 def _lines(text: str, width: int) -> list[str]:

@@ -1,6 +1,8 @@
-"""The critic's second step: the syntax, functions and attributes that a reward may use. A filter for good messages; the wall is elsewhere.
+"""The critic's second step: the syntax, functions and attributes that a reward may use. A filter
+for good messages; the wall is elsewhere.
 
-A positive list: what `vocabulary` does not name is refused, and the finding says what comes nearest to it.
+A positive list: what `vocabulary` does not name is refused, and the finding says what comes nearest
+to it.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from eureka_agent.critic.vocabulary import PURE
 from eureka_agent.records import Finding
 
 _SYNTAX = frozenset(
-    """Module FunctionDef Lambda arguments arg Return Import ImportFrom alias Assign AugAssign AnnAssign NamedExpr For If IfExp Expr Pass Break Continue
-    Assert Raise With BoolOp BinOp UnaryOp Compare Call keyword Dict Set List Tuple ListComp SetComp DictComp GeneratorExp comprehension Slice
-    JoinedStr FormattedValue Constant Attribute Subscript Starred Name And Or Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd
-    BitOr BitXor LShift RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
+    """Module FunctionDef Lambda arguments arg Return Import ImportFrom alias Assign AugAssign
+    AnnAssign NamedExpr For If IfExp Expr Pass Break Continue Assert Raise With BoolOp BinOp
+    UnaryOp Compare Call keyword Dict Set List Tuple ListComp SetComp DictComp GeneratorExp
+    comprehension Slice JoinedStr FormattedValue Constant Attribute Subscript Starred Name And Or
+    Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift
+    RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
 """Names of the nodes of a syntax tree that are let through."""
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -37,7 +41,8 @@ _REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def check_allow_list(tree: ast.Module) -> list[Finding]:
-    """Findings on everything that is not plain, pure arithmetic on tensors, in the order of the lines."""
+    """Findings on everything that is not plain, pure arithmetic on tensors, in the order of the
+    lines."""
     walk = _Walk(tree)
     walk.check(tree, None)
     return sorted(walk.findings, key=lambda item: (item.line or 0, item.column or 0))
@@ -54,7 +59,8 @@ class _Walk:
                 self._modules.setdefault(name, path)
 
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
-        """A node and all below it. `local`: names of the functions around it; None outside of functions."""
+        """A node and all below it. `local`: names of the functions around it; None outside of
+        functions."""
         if type(node).__name__ not in _SYNTAX:
             code, hint = _REFUSED_SYNTAX.get(type(node), ("A206", PURE))
             return self._refuse(code, f"`{ast.unparse(node).strip().splitlines()[0]}`", node, hint)
@@ -69,9 +75,16 @@ class _Walk:
                 return self._check_function(node, local)
             case ast.AnnAssign():
                 return self._check_all((node.target, node.value), local)
-            case ast.With(items=items) if [ast.unparse(item) for item in items] != ["torch.no_grad()"]:
+            case ast.With(items=items) if [ast.unparse(item) for item in items] != [
+                "torch.no_grad()"
+            ]:
                 what = f"`with {', '.join(map(ast.unparse, items))}`"
-                self._refuse("A206", what, node, "leave it out: rewards are called without gradients as it is")
+                self._refuse(
+                    "A206",
+                    what,
+                    node,
+                    "leave it out: rewards are called without gradients as it is",
+                )
                 return self._check_all(node.body, local)
             case ast.With():
                 return self._check_all(node.body, local)
@@ -90,9 +103,11 @@ class _Walk:
             if node is not None:
                 self.check(node, local)
 
-    # ── functions and what they may change ──────────────────────────────────────────────────────────────────────────
+    # ── functions and what they may change ────────────────────────────────────────────────────────
 
-    def _check_function(self, node: ast.FunctionDef | ast.Lambda, around: frozenset[str] | None) -> None:
+    def _check_function(
+        self, node: ast.FunctionDef | ast.Lambda, around: frozenset[str] | None
+    ) -> None:
         arguments = {each.arg: each for each in ast.walk(node.args) if isinstance(each, ast.arg)}
         if isinstance(node, ast.FunctionDef):
             self._check_binding(node.name, "", node)
@@ -112,33 +127,53 @@ class _Walk:
         self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
 
     def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
-        """A function changes what it made itself: what it changes outside would be there in the next call."""
+        """A function changes what it made itself: what it changes outside would be there in the
+        next call."""
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
-        if local is not None and isinstance(target, ast.Name) and target.id not in local | self._modules.keys():
+        if (
+            local is not None
+            and isinstance(target, ast.Name)
+            and target.id not in local | self._modules.keys()
+        ):
             hint = "make it in the function: a reward keeps nothing from one call to the next"
             self._refuse("A205", f"changing {target.id!r}, which outlives the call,", target, hint)
 
-    # ── names, modules and attributes ───────────────────────────────────────────────────────────────────────────────
+    # ── names, modules and attributes ─────────────────────────────────────────────────────────────
 
     def _check_name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._check_binding(node.id, "", node)
-        elif node.id in self._modules:  # the beginning of a path does not come here: see _check_attribute
-            self._refuse("A210", f"the module {node.id!r} as a value", node, "call its functions by their full names")
+        elif (
+            node.id in self._modules
+        ):  # the beginning of a path does not come here: see _check_attribute
+            self._refuse(
+                "A210",
+                f"the module {node.id!r} as a value",
+                node,
+                "call its functions by their full names",
+            )
         elif node.id.startswith("__"):
             self._refuse("A203", f"the name {node.id!r}", node, "use plain names only")
         elif node.id in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
-            self._refuse("A202", f"the built-in {node.id!r}", node, _hint(node.id, vocabulary.BUILTINS))
+            self._refuse(
+                "A202", f"the built-in {node.id!r}", node, _hint(node.id, vocabulary.BUILTINS)
+            )
 
     def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
-        """No name has two meanings: what a module or a built-in is called nothing else may be. `path`: of a module."""
+        """No name has two meanings: what a module or a built-in is called nothing else may be.
+        `path`: of a module."""
         if name.startswith("__"):
             self._refuse("A203", f"the name {name!r}", node, "use plain names only")
         elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
             self._refuse("A202", f"the built-in {name!r} as a name", node, "choose another name")
         elif self._modules.get(name, path) != path:
-            self._refuse("A210", f"{name!r}, which is a module here, as another name", node, "choose another name")
+            self._refuse(
+                "A210",
+                f"{name!r}, which is a module here, as another name",
+                node,
+                "choose another name",
+            )
 
     def _check_import_from(self, node: ast.ImportFrom) -> None:
         if node.level or node.module is None:
@@ -146,7 +181,9 @@ class _Walk:
         elif self._check_module(node.module, node):
             for alias in node.names:
                 if alias.name == "*":
-                    self._refuse("A201", f"`from {node.module} import *`", node, "import names one by one")
+                    self._refuse(
+                        "A201", f"`from {node.module} import *`", node, "import names one by one"
+                    )
                     continue
                 name, path = _import_of(alias, node.module)
                 if path not in vocabulary.MODULES:
@@ -156,7 +193,9 @@ class _Walk:
     def _check_module(self, module: str, node: ast.AST) -> bool:
         if module in vocabulary.MODULES:
             return True
-        hint = vocabulary.HINTS.get(module.split(".")[0], "torch, math and typing are all that a reward may import")
+        hint = vocabulary.HINTS.get(
+            module.split(".")[0], "torch, math and typing are all that a reward may import"
+        )
         self._refuse("A201", f"`import {module}`", node, hint)
         return False
 
@@ -167,7 +206,12 @@ class _Walk:
         if inner in vocabulary.MODULES:
             path = f"{inner}.{node.attr}"
             if path in vocabulary.MODULES:
-                self._refuse("A210", f"the module `{path}` as a value", node, "call its functions by their full names")
+                self._refuse(
+                    "A210",
+                    f"the module `{path}` as a value",
+                    node,
+                    "call its functions by their full names",
+                )
             else:
                 self._check_member(inner, node.attr, node)
             return
@@ -176,7 +220,12 @@ class _Walk:
         if inner and len(self.findings) > before:
             return  # one finding for a path is enough
         if node.attr.startswith("_"):
-            self._refuse("A203", f"the attribute {node.attr!r}", node, "use public attributes of tensors only")
+            self._refuse(
+                "A203",
+                f"the attribute {node.attr!r}",
+                node,
+                "use public attributes of tensors only",
+            )
         elif node.attr not in vocabulary.ATTRIBUTES:
             self._refuse("A209", f"`.{node.attr}`", node, _hint(node.attr, vocabulary.ATTRIBUTES))
 
@@ -184,10 +233,13 @@ class _Walk:
         if name.startswith("_"):
             self._refuse("A203", f"`{module}.{name}`", node, "use public functions only")
         elif name not in vocabulary.MODULES[module]:
-            self._refuse("A204", f"`{module}.{name}`", node, _hint(name, vocabulary.MODULES[module]))
+            self._refuse(
+                "A204", f"`{module}.{name}`", node, _hint(name, vocabulary.MODULES[module])
+            )
 
     def _path(self, node: ast.AST) -> str:
-        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with a module's name; empty for others."""
+        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with a module's
+        name; empty for others."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id, "")
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
@@ -207,7 +259,9 @@ def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
     names = {name for name, _ in imports(tree)} if imported else set()
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name):
+            case (
+                ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name)
+            ):
                 names.add(name)
     return names
 

@@ -1,4 +1,5 @@
-"""The critic's third step: `compute_reward`, its arguments and the names that it uses, from the syntax tree alone. What it returns the dry run sees."""
+"""The critic's third step: `compute_reward`, its arguments and the names that it uses, from the
+syntax tree alone. What it returns the dry run sees."""
 
 from __future__ import annotations
 
@@ -15,13 +16,24 @@ from eureka_agent.task import PREVIOUS_PREFIX
 FUNCTION_NAME = "compute_reward"
 
 
-def check_contract(tree: ast.Module, description: TaskDescription, trusted: bool = False) -> list[Finding]:
+def check_contract(
+    tree: ast.Module, description: TaskDescription, trusted: bool = False
+) -> list[Finding]:
     """Findings on the reward contract. `trusted`: private variables may be read."""
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+    functions = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
+    ]
     if not functions:
         return [_missing(tree)]
     findings = [
-        finding("C302", f"{FUNCTION_NAME!r} is defined again in line {again.lineno}", again, "keep one of them")
+        finding(
+            "C302",
+            f"{FUNCTION_NAME!r} is defined again in line {again.lineno}",
+            again,
+            "keep one of them",
+        )
         for again in functions[1:]
     ]
     findings += _check_arguments(functions[-1], description, trusted)
@@ -31,19 +43,26 @@ def check_contract(tree: ast.Module, description: TaskDescription, trusted: bool
 
 def _missing(tree: ast.Module) -> Finding:
     names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    hint = f"define `{FUNCTION_NAME}(<variables by name>)`, which returns `total, {{'name': component}}`"
+    hint = (
+        f"define `{FUNCTION_NAME}(<variables by name>)`, which returns `total, {{'name':"
+        " component}`"
+    )
     if FUNCTION_NAME in names:
         hint = "move it to the top level, out of the function or block around it"
     return finding("C301", f"there is no function {FUNCTION_NAME!r} at the top level", hint=hint)
 
 
-def _check_arguments(function: ast.FunctionDef, description: TaskDescription, trusted: bool) -> Iterator[Finding]:
+def _check_arguments(
+    function: ast.FunctionDef, description: TaskDescription, trusted: bool
+) -> Iterator[Finding]:
     given = function.args
     for collecting in filter(None, (given.vararg, given.kwarg)):
         message = f"the argument {collecting.arg!r} collects several values"
         yield finding("C305", message, collecting, "name every variable")
     for argument in given.posonlyargs[:1]:
-        yield finding("C305", "arguments before `/` cannot be given by name", argument, "leave the `/` out")
+        yield finding(
+            "C305", "arguments before `/` cannot be given by name", argument, "leave the `/` out"
+        )
     known = {variable.name: variable for variable in description.variables}
     public = [name for name, variable in known.items() if trusted or not variable.private]
     constants = [constant.name for constant in description.constants]
@@ -52,35 +71,65 @@ def _check_arguments(function: ast.FunctionDef, description: TaskDescription, tr
     if all(argument.arg in constants or argument.arg in defaults for argument in arguments):
         hint = f"name the variables that it reads as arguments: {', '.join(public)}"
         yield finding("C306", f"{FUNCTION_NAME} takes no variable as an argument", function, hint)
-    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     for argument in arguments:
         name, default = argument.arg, defaults.get(argument.arg)
         variable = known.get(name.removeprefix(PREVIOUS_PREFIX))
         if variable is not None and variable.private and not trusted:
             hint = f"build the reward from the public variables: {', '.join(public)}"
-            yield finding("C304", f"the variable {name!r} is private: it is part of the fitness", argument, hint)
+            yield finding(
+                "C304",
+                f"the variable {name!r} is private: it is part of the fitness",
+                argument,
+                hint,
+            )
         elif variable is None and name not in constants and default is None:
             previous = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
-            hint = did_you_mean(name, [previous + each for each in public] + ([] if previous else constants))
+            hint = did_you_mean(
+                name, [previous + each for each in public] + ([] if previous else constants)
+            )
             yield finding("C303", f"unknown variable {name!r}", argument, hint)
-        elif variable is None and isinstance(default, ast.Constant) and not isinstance(default.value, (int, float)):
+        elif (
+            variable is None
+            and isinstance(default, ast.Constant)
+            and not isinstance(default.value, (int, float))
+        ):
             message = f"the argument {name!r} is no variable, and its default is no number"
             yield finding("C305", message, argument, "write it into the body")
         elif name not in read:
-            yield finding("C307", f"the argument {name!r} is never used", argument, "leave it out", "warning")
+            yield finding(
+                "C307", f"the argument {name!r} is never used", argument, "leave it out", "warning"
+            )
 
 
 def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     """The arguments' defaults by name."""
-    pairs = [*zip(reversed([*arguments.posonlyargs, *arguments.args]), reversed(arguments.defaults), strict=False)]
-    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    pairs = [
+        *zip(
+            reversed([*arguments.posonlyargs, *arguments.args]),
+            reversed(arguments.defaults),
+            strict=False,
+        )
+    ]
+    pairs += [
+        (each, value)
+        for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if value
+    ]
     return {argument.arg: value for argument, value in pairs}
 
 
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
-    """One finding for each name that is not defined, at its first use: mostly variables that were left out of the arguments."""
+    """One finding for each name that is not defined, at its first use: mostly variables that were
+    left out of the arguments."""
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
-    variables = {each.name for each in description.public_variables()} | {each.name for each in description.constants}
+    variables = {each.name for each in description.public_variables()} | {
+        each.name for each in description.constants
+    }
     seen = set(defined | vocabulary.ALL_BUILTINS)
     for node in sorted(_executed_names(tree), key=lambda name: (name.lineno, name.col_offset)):
         if node.id in seen:
@@ -104,4 +153,6 @@ def _executed_names(tree: ast.Module) -> Iterator[ast.Name]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node
         annotations = {id(getattr(node, name, None)) for name in ("annotation", "returns")}
-        waiting.extend(child for child in ast.iter_child_nodes(node) if id(child) not in annotations)
+        waiting.extend(
+            child for child in ast.iter_child_nodes(node) if id(child) not in annotations
+        )

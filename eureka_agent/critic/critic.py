@@ -1,4 +1,5 @@
-"""The critic: its steps, cheapest first, up to the first one with an error; the last one, a model's review, apart."""
+"""The critic: its steps, cheapest first, up to the first one with an error; the last one, a model's
+review, apart."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from eureka_agent.worker.messages import Scored
 REVIEW = "review"
 """The step that a model makes."""
 DOUBTS = ("C307", "D313", "D315")
-"""Warnings that a reward may not say what its author meant: an argument without use, a total that does not move, terms that are not the total's. A component
-that does not move is none, which may act in skilled motion alone; nor is a warning of speed, which depends on the machine."""
+"""Warnings that a reward may not say what its author meant: an argument without use, a total that
+does not move, terms that are not the total's. A component that does not move is none, which may act
+in skilled motion alone; nor is a warning of speed, which depends on the machine."""
 
 
 class RunsBehindTheWall(Protocol):
@@ -32,7 +34,9 @@ class RunsBehindTheWall(Protocol):
         """Findings of the dry run."""
         ...
 
-    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+    async def score(
+        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
+    ) -> Scored:
         """Totals and returns on stored episodes."""
         ...
 
@@ -40,8 +44,11 @@ class RunsBehindTheWall(Protocol):
 class Reviews(Protocol):
     """Something that reads a reward against the task: `eureka_agent.critic.review.Reviewer`."""
 
-    async def review(self, source: str, attempt: str, doubts: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Findings on a source that has passed all other steps. `doubts`: why it is read. Raises BudgetSpentError where no model may be asked any more."""
+    async def review(
+        self, source: str, attempt: str, doubts: Sequence[Finding]
+    ) -> tuple[Finding, ...]:
+        """Findings on a source that has passed all other steps. `doubts`: why it is read. Raises
+        BudgetSpentError where no model may be asked any more."""
         ...
 
 
@@ -58,7 +65,8 @@ class Critic:
         reviewer: Reviews | None = None,
         review_all: bool = True,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others. `reviewer` reads what `judge` lets pass.
+        """`novelty` and `gate`: whether rewards are compared with what is known of others.
+        `reviewer` reads what `judge` lets pass.
 
         Without `review_all` it reads that alone which has `doubts_of` it.
         """
@@ -72,8 +80,11 @@ class Critic:
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
 
-    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
-        """The verdict on a reward's source, of all steps but the review. `trusted`: private variables may be read. `memory`: what it is compared with.
+    async def judge(
+        self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
+    ) -> Verdict:
+        """The verdict on a reward's source, of all steps but the review. `trusted`: private
+        variables may be read. `memory`: what it is compared with.
 
         Never raises for what the source does; EurekaError when the dry run itself cannot be made.
         """
@@ -110,15 +121,24 @@ class Critic:
             if not rejected():
                 findings += await self._compare(source, trusted, memory, steps)
         seconds = time.monotonic() - begin
-        return Verdict(findings=tuple(findings), steps_run=tuple(steps), seconds=seconds, repaired=repaired)
+        return Verdict(
+            findings=tuple(findings), steps_run=tuple(steps), seconds=seconds, repaired=repaired
+        )
 
     async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
-        """The verdict on a source that was let pass, with the review as a further step. `attempt`: its id, for the ledger of what a review costs.
+        """The verdict on a source that was let pass, with the review as a further step. `attempt`:
+        its id, for the ledger of what a review costs.
 
-        The same verdict where nobody reviews, where there is no reason to, where that was done before, and where the budget for models is spent. Raises
-        LanguageModelError where the reviewer cannot be reached. It takes as long as a model does, so it is made while the training begins.
+        The same verdict where nobody reviews, where there is no reason to, where that was done
+        before, and where the budget for models is spent. Raises LanguageModelError where the
+        reviewer cannot be reached. It takes as long as a model does, so it is made while the
+        training begins.
         """
-        if self._reviewer is None or REVIEW in verdict.steps_run or not (self._review_all or doubts_of(verdict)):
+        if (
+            self._reviewer is None
+            or REVIEW in verdict.steps_run
+            or not (self._review_all or doubts_of(verdict))
+        ):
             return verdict
         begin = time.monotonic()
         try:
@@ -133,8 +153,11 @@ class Critic:
             }
         )
 
-    async def _compare(self, source: str, trusted: bool, memory: Memory, steps: list[str]) -> list[Finding]:
-        """The steps that need the reward's values on stored episodes; none where they cannot be had."""
+    async def _compare(
+        self, source: str, trusted: bool, memory: Memory, steps: list[str]
+    ) -> list[Finding]:
+        """The steps that need the reward's values on stored episodes; none where they cannot be
+        had."""
         by_values = self._novelty and bool(memory.earlier)
         scores = None
         if memory.episodes and (by_values or self._gate):
@@ -143,9 +166,13 @@ class Critic:
             return []
         if by_values:
             steps.append("novelty on stored steps")
-            known = [(each.attempt, await self._known(each.source, memory)) for each in memory.earlier]
+            known = [
+                (each.attempt, await self._known(each.source, memory)) for each in memory.earlier
+            ]
             totals = [(attempt, each.totals) for attempt, each in known if each is not None]
-            found = find_same_values(scores.totals, totals, bool(self._description.termination_causes))
+            found = find_same_values(
+                scores.totals, totals, bool(self._description.termination_causes)
+            )
             if found:
                 return found
         if self._gate:
@@ -163,13 +190,19 @@ class Critic:
 
     async def _score(self, source: str, trusted: bool, memory: Memory) -> Scores | None:
         """None where the reward has no values on these episodes."""
-        scored = await self._runner.score(source, {each.attempt: each.path for each in memory.episodes}, trusted)
+        scored = await self._runner.score(
+            source, {each.attempt: each.path for each in memory.episodes}, trusted
+        )
         if scored.reason:
             return None
-        returns = {each.attempt: values for each, values in zip(memory.episodes, scored.returns, strict=True)}
+        returns = {
+            each.attempt: values
+            for each, values in zip(memory.episodes, scored.returns, strict=True)
+        }
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
-    """The reasons to ask a model. A contradiction that no other step sees costs one training, which racing stops early."""
+    """The reasons to ask a model. A contradiction that no other step sees costs one training, which
+    racing stops early."""
     return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

@@ -1,8 +1,10 @@
-"""The critic's trajectory gate: of two recorded episodes, the one with clearly higher fitness must have the higher return.
+"""The critic's trajectory gate: of two recorded episodes, the one with clearly higher fitness must
+have the higher return.
 
-Trajectory Preference Evaluation of CARD (Sun et al. 2024), on the episodes that this run has recorded: a reward that prefers failures to
-successes is sent back without any training. A gate that refuses most proposals of a generation is wrong about the task (its undiscounted sums may
-say nothing there), and its findings become warnings.
+Trajectory Preference Evaluation of CARD (Sun et al. 2024), on the episodes that this run has
+recorded: a reward that prefers failures to successes is sent back without any training. A gate that
+refuses most proposals of a generation is wrong about the task (its undiscounted sums may say
+nothing there), and its findings become warnings.
 """
 
 from __future__ import annotations
@@ -16,16 +18,21 @@ from eureka_agent.critic.memory import KnownEpisodes
 from eureka_agent.records import Finding, Verdict
 
 CLEAR_DIFFERENCE = 0.25
-"""Part of the range of known fitness by which two episodes differ clearly: about the spread of one policy's episodes on hopper and ant, whose
-order says little. It leaves about half of the pairs (benchmarks/gate.py)."""
+"""Part of the range of known fitness by which two episodes differ clearly: about the spread of one
+policy's episodes on hopper and ant, whose order says little. It leaves about half of the pairs
+(benchmarks/gate.py)."""
 LEAST_RANGE = 0.05
-"""Range of fitness, as a part of the largest, below which all episodes count as equally good: what racing takes for noise too."""
+"""Range of fitness, as a part of the largest, below which all episodes count as equally good: what
+racing takes for noise too."""
 LEAST_PAIRS = 12
-"""Pairs below which the gate says nothing: about half of those between six episodes, which are three attempts."""
+"""Pairs below which the gate says nothing: about half of those between six episodes, which are
+three attempts."""
 LEAST_ORDERED = 1 / 3
-"""Part of the pairs that a reward must order right. By chance it is a half, give or take 0.09 for 16 episodes (Kendall's variance of tau); the measured
-searches' rewards order at least 0.98 (benchmarks/gate.py). Of single terms and their opposites none below a half came to anything when it was trained, most of those
-above it neither (benchmarks/LOG.md): so a low share says something, a high one little, and the bar stands well on the clear side."""
+"""Part of the pairs that a reward must order right. By chance it is a half, give or take 0.09 for
+16 episodes (Kendall's variance of tau); the measured searches' rewards order at least 0.98
+(benchmarks/gate.py). Of single terms and their opposites none below a half came to anything when it
+was trained, most of those above it neither (benchmarks/LOG.md): so a low share says something, a
+high one little, and the bar stands well on the clear side."""
 
 GATE = "trajectory gate"
 """Name of the critic's step."""
@@ -45,7 +52,10 @@ class RankedEpisode:
 
     def described(self) -> str:
         """`the best episode of 1-05 (fitness 7.9) a return of -500`."""
-        return f"the {self.episode} episode of {self.attempt} (fitness {self.fitness:.4g}) a return of {self.reward_return:.4g}"
+        return (
+            f"the {self.episode} episode of {self.attempt} (fitness {self.fitness:.4g}) a return of"
+            f" {self.reward_return:.4g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,9 @@ class Ordering:
     """Of the pairs ordered wrong the one that differs most in fitness, better one first."""
 
 
-def ordering(episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[str, float | None]]) -> Ordering:
+def ordering(
+    episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[str, float | None]]
+) -> Ordering:
     """Compare all pairs of episodes that have a return."""
     ranked = [
         RankedEpisode(known.attempt, name, fitness, value)
@@ -78,7 +90,11 @@ def ordering(episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[st
         if abs(first.fitness - second.fitness) > CLEAR_DIFFERENCE * spread
     ]
     right = sum(
-        0.5 if better.reward_return == worse.reward_return else float(better.reward_return > worse.reward_return)
+        (
+            0.5
+            if better.reward_return == worse.reward_return
+            else float(better.reward_return > worse.reward_return)
+        )
         for better, worse in pairs
     )
     wrong = max(
@@ -89,17 +105,26 @@ def ordering(episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[st
     return Ordering(len(pairs), right, wrong)
 
 
-def check_order(episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[str, float | None]]) -> list[Finding]:
+def check_order(
+    episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[str, float | None]]
+) -> list[Finding]:
     """G601 for a reward that prefers worse episodes; nothing where too few pairs are known."""
     found = ordering(episodes, returns)
-    if found.pairs < LEAST_PAIRS or found.right >= LEAST_ORDERED * found.pairs or found.wrong is None:
+    if (
+        found.pairs < LEAST_PAIRS
+        or found.right >= LEAST_ORDERED * found.pairs
+        or found.wrong is None
+    ):
         return []
     better, worse = found.wrong
     message = (
-        f"of {found.pairs} pairs of recorded episodes, only {found.right:g} have the higher return where fitness is clearly higher: "
-        f"{better.described()}, {worse.described()}"
+        f"of {found.pairs} pairs of recorded episodes, only {found.right:g} have the higher return"
+        f" where fitness is clearly higher: {better.described()}, {worse.described()}"
     )
-    hint = "make better episodes pay more in sum: look at the signs of the terms, and at what every further step adds"
+    hint = (
+        "make better episodes pay more in sum: look at the signs of the terms, and at what every"
+        " further step adds"
+    )
     return [finding(CODE, message, hint=hint)]
 
 
@@ -119,13 +144,15 @@ def only_gate_refused(verdict: Verdict) -> bool:
 
 
 def is_wrong(judged: int, refused: int) -> bool:
-    """True where the gate refused more than half of the proposals that it judged, and these were enough to tell."""
+    """True where the gate refused more than half of the proposals that it judged, and these were
+    enough to tell."""
     return judged >= LEAST_JUDGED and 2 * refused > judged
 
 
 def with_gate_warnings(verdict: Verdict) -> Verdict:
     """The verdict with the gate's findings as warnings."""
     findings = tuple(
-        found.model_copy(update={"severity": "warning"}) if found.code == CODE else found for found in verdict.findings
+        found.model_copy(update={"severity": "warning"}) if found.code == CODE else found
+        for found in verdict.findings
     )
     return verdict.model_copy(update={"findings": findings})

@@ -1,4 +1,5 @@
-"""What a run has learned before a reward is judged, as far as the critic asks. Whoever runs the search fills it in."""
+"""What a run has learned before a reward is judged, as far as the critic asks. Whoever runs the
+search fills it in."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of a reward, one a step, on transitions that are the same for every reward that is compared. None: not finite."""
+    """Totals of a reward, one a step, on transitions that are the same for every reward that is
+    compared. None: not finite."""
 
     stored: tuple[float | None, ...]
     extreme: tuple[float | None, ...]

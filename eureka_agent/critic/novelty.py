@@ -1,7 +1,9 @@
-"""The critic's novelty steps: has this run already tried the same reward, under other names or on another scale?
+"""The critic's novelty steps: has this run already tried the same reward, under other names or on
+another scale?
 
-First by source, without running anything: two rewards with the same canonical form compute the same. Then by value: two rewards whose totals are
-proportional on all that is stored train to the same policy, since advantages and returns are normalised per training.
+First by source, without running anything: two rewards with the same canonical form compute the
+same. Then by value: two rewards whose totals are proportional on all that is stored train to the
+same policy, since advantages and returns are normalised per training.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from eureka_agent.helper_names import HELPER_NAMES
 from eureka_agent.records import Finding
 
 SAME_VALUES = 1e-5
-"""Largest difference of two totals, as a part of their spread, that counts as rounding: float32 has seven digits, and a sum of some terms
-loses one or two of them."""
+"""Largest difference of two totals, as a part of their spread, that counts as rounding: float32 has
+seven digits, and a sum of some terms loses one or two of them."""
 _FORMS_KEPT = 4096
 
 
@@ -33,17 +35,27 @@ def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]
     for reward in known:
         if form is not None and canonical_form(reward.source) == form:
             message = f"the same reward as {reward.attempt}" + (
-                "" if reward.source == source else " up to renaming, layout and the order of arguments"
+                ""
+                if reward.source == source
+                else " up to renaming, layout and the order of arguments"
             )
-            return [finding("N501", message, hint="change what is computed: a term, its shape, or a weight")]
+            return [
+                finding(
+                    "N501", message, hint="change what is computed: a term, its shape, or a weight"
+                )
+            ]
     return []
 
 
-def find_same_values(totals: Totals, known: Sequence[tuple[str, Totals]], constant_counts: bool) -> list[Finding]:
-    """N502 where a known reward (attempt id and totals on the same transitions) is this one up to a positive scale.
+def find_same_values(
+    totals: Totals, known: Sequence[tuple[str, Totals]], constant_counts: bool
+) -> list[Finding]:
+    """N502 where a known reward (attempt id and totals on the same transitions) is this one up to a
+    positive scale.
 
-    `constant_counts`: an added constant makes another reward. So it is wherever an episode can end early: each further step pays it once
-    more. Where all episodes have the same length it adds the same to every return.
+    `constant_counts`: an added constant makes another reward. So it is wherever an episode can end
+    early: each further step pays it once more. Where all episodes have the same length it adds the
+    same to every return.
     """
     for attempt, others in known:
         relation = _relation(totals, others, constant_counts)
@@ -51,14 +63,21 @@ def find_same_values(totals: Totals, known: Sequence[tuple[str, Totals]], consta
             continue
         scale, constant = relation
         added = "" if constant_counts else f" plus {constant:.4g}"
-        message = f"the total is {scale:.4g} times that of {attempt}{added} on all {len(totals.stored)} stored transitions, and on extreme ones"
-        hint = "a factor alone changes nothing in training: change the terms, or their weights against each other"
+        message = (
+            f"the total is {scale:.4g} times that of {attempt}{added} on all {len(totals.stored)}"
+            " stored transitions, and on extreme ones"
+        )
+        hint = (
+            "a factor alone changes nothing in training: change the terms, or their weights against"
+            " each other"
+        )
         return [finding("N502", message, hint=hint)]
     return []
 
 
 def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[float, float] | None:
-    """Scale and constant that make `totals` of `others`; None where there is none, the scale is not positive or a value is missing."""
+    """Scale and constant that make `totals` of `others`; None where there is none, the scale is not
+    positive or a value is missing."""
     here, there = totals.stored, others.stored
     if len(here) != len(there) or len(totals.extreme) != len(others.extreme) or len(here) < 2:
         return None
@@ -72,9 +91,13 @@ def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[fl
     if scale <= 0:
         return None
     spread = scale * (max(second) - min(second))
-    if any(abs(a - scale * b - constant) > SAME_VALUES * spread for a, b in zip(first, second, strict=True)):
+    if any(
+        abs(a - scale * b - constant) > SAME_VALUES * spread
+        for a, b in zip(first, second, strict=True)
+    ):
         return None
-    # what no stored step reached may still tell them apart; such values can be of any size, so each has a tolerance of its own
+    # what no stored step reached may still tell them apart; such values can be of any size, so each
+    # has a tolerance of its own
     for a, b in zip(totals.extreme, others.extreme, strict=True):
         assert a is not None
         assert b is not None
@@ -86,11 +109,13 @@ def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[fl
 
 @lru_cache(maxsize=_FORMS_KEPT)
 def canonical_form(source: str) -> str | None:
-    """A text that is equal for two rewards that differ only in layout, comments, docstrings, annotations, decorators, imports, the order of
-    arguments, and the names of what they define and of components. None for a source that does not parse.
+    """A text that is equal for two rewards that differ only in layout, comments, docstrings,
+    annotations, decorators, imports, the order of arguments, and the names of what they define and
+    of components. None for a source that does not parse.
 
-    Every renaming gives different names different new names, so equal texts compute equal totals. What a renaming might break (a label
-    that is also used as a value, a name that is also Python's) keeps its name.
+    Every renaming gives different names different new names, so equal texts compute equal totals.
+    What a renaming might break (a label that is also used as a value, a name that is also Python's)
+    keeps its name.
     """
     tree, _ = parse(source)
     if tree is None:
@@ -100,10 +125,15 @@ def canonical_form(source: str) -> str | None:
 
 
 class _Stripper(ast.NodeTransformer):
-    """Takes out what is not computed, writes imported names in full, and sorts the arguments of `compute_reward`."""
+    """Takes out what is not computed, writes imported names in full, and sorts the arguments of
+    `compute_reward`."""
 
     def __init__(self, tree: ast.Module) -> None:
-        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+        functions = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
+        ]
         self._entry = functions[-1] if functions else None
         self._paths = _imported_paths(tree)
 
@@ -112,10 +142,16 @@ class _Stripper(ast.NodeTransformer):
         node.decorator_list, node.returns, node.type_comment = [], None, None
         node.body = node.body or [ast.Pass()]
         if node is self._entry:
-            read = {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
+            read = {
+                name.id
+                for name in ast.walk(node)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)
+            }
             arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             # given by name: neither their order nor one that nobody reads changes anything
-            node.args.args = sorted((each for each in arguments if each.arg in read), key=lambda each: each.arg)
+            node.args.args = sorted(
+                (each for each in arguments if each.arg in read), key=lambda each: each.arg
+            )
             node.args.posonlyargs, node.args.kwonlyargs, node.args.kw_defaults = [], [], []
         return node
 
@@ -147,19 +183,26 @@ class _Stripper(ast.NodeTransformer):
 
 
 def _imported_paths(tree: ast.Module) -> dict[str, str]:
-    """By name what it was imported as, such as `F` → `torch.nn.functional`; without names that are bound otherwise too."""
+    """By name what it was imported as, such as `F` → `torch.nn.functional`; without names that are
+    bound otherwise too."""
     paths: dict[str, set[str]] = {}
     for name, path in imports(tree):
         paths.setdefault(name, set()).add(path)
     own = names_bound(tree, imported=False)
-    return {name: found.pop() for name, found in paths.items() if len(found) == 1 and name not in own}
+    return {
+        name: found.pop() for name, found in paths.items() if len(found) == 1 and name not in own
+    }
 
 
 class _Renamer(ast.NodeTransformer):
     """Numbers names and labels in the order in which they come."""
 
     def __init__(self, tree: ast.Module) -> None:
-        entry = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+        entry = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
+        ]
         arguments = {each.arg for each in entry[-1].args.args} if entry else set()
         kept = {
             FUNCTION_NAME,
@@ -212,7 +255,8 @@ class _Renamer(ast.NodeTransformer):
 
 
 def _labels(tree: ast.Module) -> set[Any]:
-    """Strings that are keys of dictionaries and nothing else; none where the source puts strings together."""
+    """Strings that are keys of dictionaries and nothing else; none where the source puts strings
+    together."""
     places: list[ast.expr | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -222,7 +266,11 @@ def _labels(tree: ast.Module) -> set[Any]:
         elif isinstance(node, ast.Subscript):
             places.append(node.slice)
     keys = {id(place): place.value for place in places if isinstance(place, ast.Constant)}
-    elsewhere = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in keys}
+    elsewhere = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in keys
+    }
     return {value for value in keys.values() if isinstance(value, str)} - {
         each for each in elsewhere if isinstance(each, str)
     }

@@ -10,12 +10,15 @@ from eureka_agent.records import Finding
 
 MAX_SOURCE_CHARACTERS = 50_000
 MAX_NODES = 20_000
-"""Of the syntax tree: several times what so long a source of a person's has; comparisons such as `a<a<a` have one for each character."""
+"""Of the syntax tree: several times what so long a source of a person's has; comparisons such as
+`a<a<a` have one for each character."""
 MAX_DEPTH = 100
-"""Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's own tools may fail."""
+"""Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's
+own tools may fail."""
 
 MAX_BITS = 1024
-"""Of a whole number: no float holds a larger one, and Python refuses to write very long ones as text."""
+"""Of a whole number: no float holds a larger one, and Python refuses to write very long ones as
+text."""
 
 
 def unreadable_file(reason: str, hint: str) -> Finding:
@@ -28,7 +31,9 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     if not source.strip():
         return None, [finding("P101", "the source is empty", hint="define `compute_reward`")]
     if len(source) > MAX_SOURCE_CHARACTERS:
-        message = f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
+        message = (
+            f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
+        )
         return None, [finding("P102", message, hint="write the reward as a short function")]
     try:
         with warnings.catch_warnings():
@@ -36,25 +41,38 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
             tree = ast.parse(source)
             nodes = list(ast.walk(tree))
             if len(nodes) > MAX_NODES:
-                message = f"the source has {len(nodes)} parts of syntax, expected at most {MAX_NODES}"
+                message = (
+                    f"the source has {len(nodes)} parts of syntax, expected at most {MAX_NODES}"
+                )
                 return None, [finding("P102", message, hint="write the reward as a short function")]
             if _depth(tree) > MAX_DEPTH:
                 message = f"the source is nested more than {MAX_DEPTH} levels deep"
                 return None, [finding("P104", message, hint="split long expressions")]
-            # The compiler finds what the grammar allows, such as a stray return. It copies a `finally` for every way out of its `try`, which can
-            # take minutes and gigabytes for a few hundred characters; the allow-list refuses every `try`.
+            # The compiler finds what the grammar allows, such as a stray return. It copies a
+            # `finally` for every way out of its `try`, which can take minutes and gigabytes for a
+            # few hundred characters; the allow-list refuses every `try`.
             if not any(isinstance(node, (ast.Try, ast.TryStar)) for node in nodes):
                 compile(source, "<reward>", "exec", dont_inherit=True)
     except SyntaxError as error:
         message = f"not valid Python: {error.msg}"
-        place = Finding(code="P103", severity="error", message=message, line=error.lineno, column=error.offset or None)
+        place = Finding(
+            code="P103",
+            severity="error",
+            message=message,
+            line=error.lineno,
+            column=error.offset or None,
+        )
         fenced = "give Python source alone, without prose or fences"
         hint = fenced if "```" in source else "mend this line, or what is open above it"
         return None, [place.model_copy(update={"hint": hint})]
     except ValueError as error:  # a null byte, a lone surrogate
         return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):
-        return None, [finding("P104", "the source is nested too deeply to be read", hint="split long expressions")]
+        return None, [
+            finding(
+                "P104", "the source is nested too deeply to be read", hint="split long expressions"
+            )
+        ]
     if large := next((node for node in nodes if _is_huge(node)), None):
         message = f"a whole number has more than {MAX_BITS} bits"
         return None, [finding("P105", message, large, "write it as a float, such as 1e9")]
@@ -70,4 +88,8 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _is_huge(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int)
+        and node.value.bit_length() > MAX_BITS
+    )

@@ -1,4 +1,5 @@
-"""A verdict as text, in the form that linters have: place, code, message, the line itself, what to do."""
+"""A verdict as text, in the form that linters have: place, code, message, the line itself, what to
+do."""
 
 from __future__ import annotations
 
@@ -8,14 +9,23 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest escaped for it."""
+    """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest
+    escaped for it."""
     parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
-    numbers = [(word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS]
-    counts = ", ".join(f"{count} {word}{'s' if count != 1 else ''}" for word, count in numbers if count)
+    numbers = [
+        (word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS
+    ]
+    counts = ", ".join(
+        f"{count} {word}{'s' if count != 1 else ''}" for word, count in numbers if count
+    )
     outcome = "accepted" if verdict.accepted else "rejected"
-    summary = f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)}; {verdict.seconds:.1f} s)"
+    summary = (
+        f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)};"
+        f" {verdict.seconds:.1f} s)"
+    )
     if markup:
-        summary = f"[bold {'green' if verdict.accepted else 'red'}]{outcome}[/]{_escape(summary[len(outcome) :])}"
+        colour = "green" if verdict.accepted else "red"
+        summary = f"[bold {colour}]{outcome}[/]{_escape(summary[len(outcome) :])}"
     return "\n".join([*parts, summary])
 
 
@@ -25,12 +35,21 @@ def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = Fals
     said = ", ".join(sorted({finding.code for finding in verdict.findings}))
     outcome = "accepted" if verdict.accepted else "rejected"
     where = f"{path}:{errors[0].line}" if errors and errors[0].line is not None else path
-    text = f"{where} {errors[0].code} {errors[0].message}" if errors else f"{path}{f' ({said})' if said else ''}"
-    return f"[{'green' if verdict.accepted else 'red'}]{outcome}[/] {_escape(text)}" if markup else f"{outcome} {text}"
+    text = (
+        f"{where} {errors[0].code} {errors[0].message}"
+        if errors
+        else f"{path}{f' ({said})' if said else ''}"
+    )
+    return (
+        f"[{'green' if verdict.accepted else 'red'}]{outcome}[/] {_escape(text)}"
+        if markup
+        else f"{outcome} {text}"
+    )
 
 
 def render_finding(finding: Finding, source: str, path: str, *, markup: bool = False) -> str:
-    """`reward.py:3:5 C303 unknown variable 'torso_velocty': did you mean 'torso_velocity'?` with its line and a caret."""
+    """`reward.py:3:5 C303 unknown variable 'torso_velocty': did you mean 'torso_velocity'?` with
+    its line and a caret."""
     where = ":".join(str(part) for part in (path, finding.line, finding.column) if part is not None)
     text = finding.message
     if finding.hint.startswith("did you mean"):
@@ -44,7 +63,9 @@ def render_finding(finding: Finding, source: str, path: str, *, markup: bool = F
     for line in _excerpt(finding, source):
         lines.append(f"[dim]{_escape(line)}[/]" if markup else line)
     if finding.hint and not finding.hint.startswith("did you mean"):
-        lines.append(f"[cyan]  hint:[/] {_escape(finding.hint)}" if markup else f"  hint: {finding.hint}")
+        lines.append(
+            f"[cyan]  hint:[/] {_escape(finding.hint)}" if markup else f"  hint: {finding.hint}"
+        )
     return "\n".join(lines)
 
 
@@ -56,7 +77,9 @@ def _excerpt(finding: Finding, source: str) -> list[str]:
     shown = [f"    {text}"]
     if finding.column is not None:
         # tabs stay tabs, so that the caret stands below its character
-        before = "".join(character if character == "\t" else " " for character in text[: finding.column - 1])
+        before = "".join(
+            character if character == "\t" else " " for character in text[: finding.column - 1]
+        )
         shown.append(f"    {before}^")
     return shown
 

@@ -1,4 +1,5 @@
-"""Mends what has one sure repair, so that no revision is spent on it: a note says what was done. Text is changed in place, lines stay where they are."""
+"""Mends what has one sure repair, so that no revision is spent on it: a note says what was done.
+Text is changed in place, lines stay where they are."""
 
 from __future__ import annotations
 
@@ -27,21 +28,32 @@ class _Edit:
     note: str
 
 
-def repair(tree: ast.Module, source: str, description: TaskDescription) -> tuple[str, list[Finding]]:
-    """The source with all sure repairs, and a note for each. The same source where there is none."""
+def repair(
+    tree: ast.Module, source: str, description: TaskDescription
+) -> tuple[str, list[Finding]]:
+    """The source with all sure repairs, and a note for each. The same source where there is
+    none."""
     constants = frozenset(constant.name for constant in description.constants)
     edits = [*_name_of_the_function(tree), *_foreign(tree), *_numbers(tree, constants)]
     edits += _unused(tree, edits)
     if not edits:
         return source, []
-    gone = {part for edit in edits if isinstance(edit.node, ast.stmt) for part in ast.walk(edit.node)}
+    gone = {
+        part for edit in edits if isinstance(edit.node, ast.stmt) for part in ast.walk(edit.node)
+    }
     edits = [edit for edit in edits if isinstance(edit.node, ast.stmt) or edit.node not in gone]
     lines = source.encode().split(b"\n")  # columns of a syntax tree count bytes
-    for edit in sorted(edits, key=lambda each: (each.node.lineno, each.node.col_offset), reverse=True):
+    for edit in sorted(
+        edits, key=lambda each: (each.node.lineno, each.node.col_offset), reverse=True
+    ):
         first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
         end = lines[last][edit.node.end_col_offset :]
         # a statement of its own at the top level needs nothing in its place
-        text = "" if edit.text == "pass" and edit.node.col_offset == 0 and not end.strip() else edit.text
+        text = (
+            ""
+            if edit.text == "pass" and edit.node.col_offset == 0 and not end.strip()
+            else edit.text
+        )
         lines[first : last + 1] = [
             lines[first][: edit.node.col_offset] + text.encode() + end,
             *([b""] * (last - first)),
@@ -54,39 +66,66 @@ def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
     """The only function that returns a reward, and that no other calls, is `compute_reward`."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if any(node.name == FUNCTION_NAME for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+    if any(
+        node.name == FUNCTION_NAME for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    ):
         return
-    found = [node for node in functions if node.name not in called and any(map(_is_reward, ast.walk(node)))]
+    found = [
+        node
+        for node in functions
+        if node.name not in called and any(map(_is_reward, ast.walk(node)))
+    ]
     if len(found) == 1:
-        name = ast.Name(found[0].name, lineno=found[0].lineno, col_offset=found[0].col_offset + len("def "))
-        name.end_lineno, name.end_col_offset = name.lineno, name.col_offset + len(found[0].name.encode())
+        name = ast.Name(
+            found[0].name, lineno=found[0].lineno, col_offset=found[0].col_offset + len("def ")
+        )
+        name.end_lineno, name.end_col_offset = (
+            name.lineno,
+            name.col_offset + len(found[0].name.encode()),
+        )
         yield _Edit(
             name,
             FUNCTION_NAME,
-            f"{found[0].name!r}, the only function that returns a reward, is taken as {FUNCTION_NAME!r}",
+            f"{found[0].name!r}, the only function that returns a reward, is taken as"
+            f" {FUNCTION_NAME!r}",
         )
 
 
 def _is_reward(node: ast.AST) -> bool:
     """True for a `return` of two values, the second of which may be a dictionary."""
     match node:
-        case ast.Return(value=ast.Tuple(elts=[_, ast.Dict() | ast.DictComp() | ast.Name() | ast.Call()])):
+        case ast.Return(
+            value=ast.Tuple(elts=[_, ast.Dict() | ast.DictComp() | ast.Name() | ast.Call()])
+        ):
             return True
     return False
 
 
 def _foreign(tree: ast.Module) -> Iterator[_Edit]:
-    """Imports of what is there without them, numpy's constants, names of other devices, and prints."""
+    """Imports of what is there without them, numpy's constants, names of other devices, and
+    prints."""
     arrays = _arrays(tree)
-    chosen = {part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)}
+    chosen = {
+        part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id=name), attr=constant) if name in arrays and constant in _NUMBERS:
-                yield _Edit(node, _NUMBERS[constant], f"`{name}.{constant}` is `{_NUMBERS[constant]}`")
+            case ast.Attribute(value=ast.Name(id=name), attr=constant) if (
+                name in arrays and constant in _NUMBERS
+            ):
+                yield _Edit(
+                    node, _NUMBERS[constant], f"`{name}.{constant}` is `{_NUMBERS[constant]}`"
+                )
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
-                yield _Edit(node, "pass", "a `print` is left out: return what you want to see as a component")
+                yield _Edit(
+                    node,
+                    "pass",
+                    "a `print` is left out: return what you want to see as a component",
+                )
             case ast.ImportFrom(module=str(module)) if is_helper_module(module):
-                yield _Edit(node, "pass", f"`{module}` is not imported: its functions are there without it")
+                yield _Edit(
+                    node, "pass", f"`{module}` is not imported: its functions are there without it"
+                )
             case ast.IfExp(test=test) if ast.unparse(test) == "torch.cuda.is_available()":
                 yield _Edit(node, "'cpu'", "rewards are calculated on the CPU")
             case ast.Constant(value="cuda" | "cuda:0") if node not in chosen:
@@ -94,7 +133,8 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
 
 
 def standalone(source: str) -> str:
-    """A mended source as a file: no blank lines at its head, and an import of `math` where it uses that, which rewards have without one."""
+    """A mended source as a file: no blank lines at its head, and an import of `math` where it uses
+    that, which rewards have without one."""
     source = source.lstrip("\n")
     tree = ast.parse(source)
     used = any(isinstance(node, ast.Name) and node.id == "math" for node in ast.walk(tree))
@@ -112,22 +152,37 @@ def _imports_math(tree: ast.Module) -> bool:
 
 
 def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
-    """Imports of numpy that nothing is left to use; the first one gives its line to an import of `math`, where the edits need that."""
+    """Imports of numpy that nothing is left to use; the first one gives its line to an import of
+    `math`, where the edits need that."""
     mended = {part for edit in edits for part in ast.walk(edit.node)}
     arrays = _arrays(tree)
     needs_math = any(edit.text.startswith("math") for edit in edits) and not _imports_math(tree)
-    if not any(isinstance(node, ast.Name) and node.id in arrays and node not in mended for node in ast.walk(tree)):
+    if not any(
+        isinstance(node, ast.Name) and node.id in arrays and node not in mended
+        for node in ast.walk(tree)
+    ):
         for node in ast.walk(tree):
-            if isinstance(node, ast.Import) and all((alias.asname or alias.name) in arrays for alias in node.names):
+            if isinstance(node, ast.Import) and all(
+                (alias.asname or alias.name) in arrays for alias in node.names
+            ):
                 if needs_math and node in tree.body:
                     needs_math = False
-                    yield _Edit(node, "import math", f"`{ast.unparse(node)}` is `import math`: nothing else is used")
+                    yield _Edit(
+                        node,
+                        "import math",
+                        f"`{ast.unparse(node)}` is `import math`: nothing else is used",
+                    )
                 else:
-                    yield _Edit(node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used")
+                    yield _Edit(
+                        node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used"
+                    )
 
 
 def _arrays(tree: ast.Module) -> set[str]:
-    return {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {"np", "numpy"}
+    return {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {
+        "np",
+        "numpy",
+    }
 
 
 def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
@@ -136,28 +191,42 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
     known_at: dict[ast.Call, frozenset[str]] = {}
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
         known = top if scope is tree else _number_names(scope, top, constants)
-        known_at |= {node: known for node in ast.walk(scope) if isinstance(node, ast.Call)}  # the innermost comes last
+        known_at |= {
+            node: known for node in ast.walk(scope) if isinstance(node, ast.Call)
+        }  # the innermost comes last
     for call, known in known_at.items():
         match call:
             case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="torch" | "np") as module, attr=name), args=[argument, *_]
+                func=ast.Attribute(value=ast.Name(id="torch" | "np") as module, attr=name),
+                args=[argument, *_],
             ):
                 if _FUNCTIONS.fullmatch(name) and _is_number(argument, known):
-                    yield _Edit(module, "math", f"`{ast.unparse(call)}` of a number is written with math")
+                    yield _Edit(
+                        module, "math", f"`{ast.unparse(call)}` of a number is written with math"
+                    )
 
 
-def _number_names(scope: ast.AST, around: frozenset[str], constants: frozenset[str]) -> frozenset[str]:
-    """Names that are numbers in a function, or at the top level: arguments said to be, and what is assigned once, from numbers."""
+def _number_names(
+    scope: ast.AST, around: frozenset[str], constants: frozenset[str]
+) -> frozenset[str]:
+    """Names that are numbers in a function, or at the top level: arguments said to be, and what is
+    assigned once, from numbers."""
     numbers = set(around)
     if isinstance(scope, ast.FunctionDef):
-        arguments = {each.arg: each.annotation for each in ast.walk(scope.args) if isinstance(each, ast.arg)}
+        arguments = {
+            each.arg: each.annotation for each in ast.walk(scope.args) if isinstance(each, ast.arg)
+        }
         numbers -= arguments.keys()
         numbers |= {
             name
             for name, said in arguments.items()
             if name in constants or (isinstance(said, ast.Name) and said.id in ("float", "int"))
         }
-    stored = [node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stored = [
+        node.id
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
     for node in ast.walk(scope):
         match node:
             case (
@@ -181,7 +250,9 @@ def _is_number(node: ast.expr, known: Collection[str]) -> bool:
             return _is_number(left, known) and _is_number(right, known)
         case (
             ast.Attribute(value=ast.Name(id="math" | "np"))
-            | ast.Call(func=ast.Attribute(value=ast.Name(id="math")) | ast.Name(id="float" | "int" | "len"))
+            | ast.Call(
+                func=ast.Attribute(value=ast.Name(id="math")) | ast.Name(id="float" | "int" | "len")
+            )
         ):
             return True
     return False

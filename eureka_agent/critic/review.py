@@ -1,4 +1,5 @@
-"""The critic's last step: a language model reads the reward against the task. It blocks clear contradictions alone."""
+"""The critic's last step: a language model reads the reward against the task. It blocks clear
+contradictions alone."""
 
 from __future__ import annotations
 
@@ -21,7 +22,18 @@ MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
 """Characters of code, without spaces, that can be taken for a quotation."""
-_NO_TERMS = {"compute_reward", "torch", "math", "Tensor", "dict", "tuple", "float", "int", "str", "dim"}
+_NO_TERMS = {
+    "compute_reward",
+    "torch",
+    "math",
+    "Tensor",
+    "dict",
+    "tuple",
+    "float",
+    "int",
+    "str",
+    "dim",
+}
 """Names in every reward, which point at nothing."""
 _UNREADABLE = {
     FinishReason.REFUSED: "the reviewer refused to answer",
@@ -30,18 +42,27 @@ _UNREADABLE = {
 
 
 class Reviewer:
-    """Asks a model whether a reward matches the task and how it could be cheated, from `prompts/review.md`."""
+    """Asks a model whether a reward matches the task and how it could be cheated, from
+    `prompts/review.md`."""
 
     def __init__(
-        self, seat: Seat, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+        self,
+        seat: Seat,
+        description: TaskDescription,
+        sentence: str,
+        settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's own."""
+        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
+        own."""
         self._seat = seat
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence, settings)
 
-    async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
-        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be read. `doubts`: why it is asked for.
+    async def review(
+        self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
+        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be
+        read. `doubts`: why it is asked for.
 
         Raises BudgetSpentError or LanguageModelError where no reply is to be had.
         """
@@ -51,22 +72,32 @@ class Reviewer:
         review = None if unreadable else read_review(message.reply)
         if review is None:
             empty = not message.reply.strip()
-            reason = unreadable or ("it was empty" if empty else "it held no JSON in the form that was asked for")
+            reason = unreadable or (
+                "it was empty" if empty else "it held no JSON in the form that was asked for"
+            )
             hint = "it blocks nothing; the reply is kept with the run's messages"
             return (
-                Finding(code="R703", severity="warning", message=f"the review could not be read: {reason}", hint=hint),
+                Finding(
+                    code="R703",
+                    severity="warning",
+                    message=f"the review could not be read: {reason}",
+                    hint=hint,
+                ),
             )
         return findings_of(review, source, self._task_words)
 
 
 def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, ...]:
-    """The findings of a review. A contradiction blocks only where its term stands in the source and its words in the task."""
+    """The findings of a review. A contradiction blocks only where its term stands in the source and
+    its words in the task."""
     findings = []
     if review.contradiction is not None:
         findings.append(_contradiction(review.contradiction, source, task_words))
     for exploit in review.exploits[:MOST_EXPLOITS]:
         sentence = one_line(exploit, LONGEST_SENTENCE)
-        findings.append(Finding(code=EXPLOIT, severity="warning", message=f"a policy may cheat: {sentence}"))
+        findings.append(
+            Finding(code=EXPLOIT, severity="warning", message=f"a policy may cheat: {sentence}")
+        )
     return tuple(findings)
 
 
@@ -75,16 +106,27 @@ def _contradiction(found: Contradiction, source: str, task_words: str) -> Findin
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)
     if line is None:
-        doubt = f"the term that it names is not in the source: {term!r}" if term else "it names no term of the source"
+        doubt = (
+            f"the term that it names is not in the source: {term!r}"
+            if term
+            else "it names no term of the source"
+        )
     elif not said_in(found.task, task_words):
-        doubt = f"the words that it names are not in the task: {task!r}" if task else "it names no words of the task"
+        doubt = (
+            f"the words that it names are not in the task: {task!r}"
+            if task
+            else "it names no words of the task"
+        )
     else:
         return Finding(
             code="R701",
             severity="error",
             message=f"{term!r} contradicts the task's {task!r}: {why}",
             line=line,
-            hint="let the reward pay for what the task says: check sign, variable, axis, frame and target of this term",
+            hint=(
+                "let the reward pay for what the task says: check sign, variable, axis, frame and"
+                " target of this term"
+            ),
         )
     return Finding(
         code="R701",
@@ -96,7 +138,8 @@ def _contradiction(found: Contradiction, source: str, task_words: str) -> Findin
 
 
 def line_of(term: str, source: str) -> int | None:
-    """The line in which a quoted name, key or piece of code first stands; None where the source's code has no such thing."""
+    """The line in which a quoted name, key or piece of code first stands; None where the source's
+    code has no such thing."""
     tree, _ = parse(source)
     if tree is None:
         return None
@@ -119,7 +162,11 @@ def _names(tree: ast.Module) -> list[tuple[str, int]]:
             case ast.FunctionDef():
                 found.append((node.name, node.lineno))
             case ast.Dict():
-                keys = (key for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+                keys = (
+                    key
+                    for key in node.keys
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                )
                 found += [(str(key.value), key.lineno) for key in keys]
             case ast.Subscript(slice=ast.Constant(value=str() as key)):
                 found.append((key, node.lineno))
@@ -127,7 +174,8 @@ def _names(tree: ast.Module) -> list[tuple[str, int]]:
 
 
 def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
-    """Where code stands that is the quotation but for spaces; comments and docstrings are no code. A component's name of several words is found too."""
+    """Where code stands that is the quotation but for spaces; comments and docstrings are no code.
+    A component's name of several words is found too."""
     for name, line in _names(tree):
         if name == quotation:
             return line
@@ -144,17 +192,21 @@ def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
 
 
 def _is_no_term(node: ast.stmt) -> bool:
-    """Imports, docstrings, and what is made of statements, among which the right one is to be found."""
+    """Imports, docstrings, and what is made of statements, among which the right one is to be
+    found."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or isinstance(node, (ast.Import, ast.ImportFrom)) or hasattr(node, "body")
 
 
 def said_in(words: str, task_words: str) -> bool:
-    """Whether the quoted words, or all of their parts around an ellipsis, stand in the task, whatever their case and punctuation."""
+    """Whether the quoted words, or all of their parts around an ellipsis, stand in the task,
+    whatever their case and punctuation."""
     parts = [_plain(part) for part in re.split(r"\.{3}|…", words)]
     task = f" {_plain(task_words)} "
     # languages that are written without spaces have no whole words to compare
-    return any(parts) and all((f" {part} " if part.isascii() else part) in task for part in parts if part)
+    return any(parts) and all(
+        (f" {part} " if part.isascii() else part) in task for part in parts if part
+    )
 
 
 def _plain(text: str) -> str:

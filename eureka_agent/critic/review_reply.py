@@ -16,7 +16,20 @@ LONGEST_OBJECT = 20_000
 """Characters beyond which a text is not read as a review."""
 _MOST_OBJECTS = 10
 """Braces, from the last one, that are tried as the beginning of the review."""
-_NOTHING = {"", "none", "null", "no", "false", "n/a", "na", "nothing", "no contradiction", "none found", "-", "none."}
+_NOTHING = {
+    "",
+    "none",
+    "null",
+    "no",
+    "false",
+    "n/a",
+    "na",
+    "nothing",
+    "no contradiction",
+    "none found",
+    "-",
+    "none.",
+}
 _WORDS = re.compile(r"\b(?:null|true|false)\b")
 
 
@@ -48,12 +61,16 @@ def read_review(reply: str) -> Review | None:
             if {"term", "why"} <= found.keys():  # the contradiction alone
                 found = {"contradiction": found}
             if "contradiction" in found or "exploits" in found:
-                return Review(_contradiction(found.get("contradiction")), tuple(_sentences(found.get("exploits"))))
+                return Review(
+                    _contradiction(found.get("contradiction")),
+                    tuple(_sentences(found.get("exploits"))),
+                )
     return None
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """What the text holds as JSON, or as Python's nearest to it: its blocks, the last one first, then from its last braces on."""
+    """What the text holds as JSON, or as Python's nearest to it: its blocks, the last one first,
+    then from its last braces on."""
     blocks, _ = split_blocks(text)
     for block in reversed(blocks[-_MOST_OBJECTS:]):
         yield _value(block.body)
@@ -72,7 +89,9 @@ def _value(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:  # single quotes, a comma too many, None for null
-        literal = _WORDS.sub(lambda match: {"null": "None"}.get(match[0], match[0].capitalize()), text)
+        literal = _WORDS.sub(
+            lambda match: {"null": "None"}.get(match[0], match[0].capitalize()), text
+        )
         return ast.literal_eval(literal)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
@@ -84,9 +103,16 @@ def _contradiction(value: Any) -> Contradiction | None:
             return _contradiction(first)
         case dict():
             found = {str(key).strip().lower(): content for key, content in value.items()}
-            term = _text(found.get("term")) or _text(found.get("component")) or _text(found.get("line"))
+            term = (
+                _text(found.get("term"))
+                or _text(found.get("component"))
+                or _text(found.get("line"))
+            )
             contradiction = Contradiction(term, _text(found.get("task")), _text(found.get("why")))
-            empty = all(_says_nothing(part) for part in (contradiction.term, contradiction.task, contradiction.why))
+            empty = all(
+                _says_nothing(part)
+                for part in (contradiction.term, contradiction.task, contradiction.why)
+            )
             return None if empty else contradiction
         case str() if not _says_nothing(value):
             return Contradiction("", "", value.strip())
@@ -102,7 +128,9 @@ def _sentences(value: Any) -> Iterator[str]:
                 if isinstance(item, (str, dict)):
                     yield from _sentences(item)
         case dict():
-            text = ": ".join(part.strip() for part in value.values() if isinstance(part, str) and part.strip())
+            text = ": ".join(
+                part.strip() for part in value.values() if isinstance(part, str) and part.strip()
+            )
             if not _says_nothing(text):
                 yield text
 

@@ -1,4 +1,5 @@
-"""Reward sources side by side: one in short, and how a child differs from its parent in terms and constants."""
+"""Reward sources side by side: one in short, and how a child differs from its parent in terms and
+constants."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _LONGEST_NAME = 40
 
 
 def compact(source: str, limit: int = LONGEST_COMPACT) -> str:
-    """The source without imports, comments, docstrings, annotations and decorators, at most `limit` characters; as it is where it does not parse."""
+    """The source without imports, comments, docstrings, annotations and decorators, at most `limit`
+    characters; as it is where it does not parse."""
     tree = parsed(source)
     if tree is None:
         return clipped(source.strip(), limit)
@@ -35,7 +37,8 @@ def compact(source: str, limit: int = LONGEST_COMPACT) -> str:
 
 
 def terms(source: str) -> dict[str, str]:
-    """Each term of the returned dictionary with its form: the expression that it was last given, constants by name. Empty where none can be read."""
+    """Each term of the returned dictionary with its form: the expression that it was last given,
+    constants by name. Empty where none can be read."""
     function = entry_function(source)
     if function is None:
         return {}
@@ -46,7 +49,9 @@ def terms(source: str) -> dict[str, str]:
     given = {
         node.targets[0].id: node.value
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Name)
     }
     forms: dict[str, str] = {}
     for key, value in zip(found.keys, found.values, strict=True):
@@ -73,7 +78,8 @@ def _dictionary(value: ast.expr | None, function: ast.FunctionDef) -> ast.Dict |
 
 
 def difference(parent: str, child: str) -> str:
-    """Differences of a child in a line: `+ term upright; - term alive; other form of effort; FORWARD 1 → 2`."""
+    """Differences of a child in a line: `+ term upright; - term alive; other form of effort;
+    FORWARD 1 → 2`."""
     if same_reward(parent, child):
         return "no difference"
     before, after = terms(parent), terms(child)
@@ -82,10 +88,14 @@ def difference(parent: str, child: str) -> str:
     )
     changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
     if changed:
-        parts.append(f"other form of {', '.join(_short(name) for name in list(after) if name in changed)}")
+        parts.append(
+            f"other form of {', '.join(_short(name) for name in list(after) if name in changed)}"
+        )
     old, new = number_constants(parent), number_constants(child)
     moved = [name for name in new if name in old and new[name] != old[name]]
-    parts += [f"{_short(name)} {old[name]:.4g} → {new[name]:.4g}" for name in moved[:MOST_DIFFERENCES]]
+    parts += [
+        f"{_short(name)} {old[name]:.4g} → {new[name]:.4g}" for name in moved[:MOST_DIFFERENCES]
+    ]
     if len(moved) > MOST_DIFFERENCES:
         parts.append(f"{len(moved) - MOST_DIFFERENCES} more constants")
     return "; ".join(parts) or f"other code around the same terms of {ENTRY_POINT}"
@@ -94,7 +104,9 @@ def difference(parent: str, child: str) -> str:
 def _names(sign: str, names: set[str], order: Mapping[str, str]) -> list[str]:
     shown = [name for name in order if name in names]
     parts = [f"{sign}{_short(name)}" for name in shown[:MOST_DIFFERENCES]]
-    return parts + ([f"{len(shown) - MOST_DIFFERENCES} more"] if len(shown) > MOST_DIFFERENCES else [])
+    return parts + (
+        [f"{len(shown) - MOST_DIFFERENCES} more"] if len(shown) > MOST_DIFFERENCES else []
+    )
 
 
 def _short(name: str) -> str:

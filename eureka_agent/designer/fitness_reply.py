@@ -1,4 +1,5 @@
-"""From a language model's reply to a fitness: the function as in a designer's reply, and the JSON block with its words."""
+"""From a language model's reply to a fitness: the function as in a designer's reply, and the JSON
+block with its words."""
 
 from __future__ import annotations
 
@@ -55,7 +56,11 @@ def parse_fitness_reply(text: str) -> FitnessReply:
         said = _line(text)
         excerpt = f"; it begins: {said[:200]!r}" if said else ", it is empty"
         findings.append(
-            _finding("F701", f"the reply holds no function `compute_reward`{excerpt}", "write the function")
+            _finding(
+                "F701",
+                f"the reply holds no function `compute_reward`{excerpt}",
+                "write the function",
+            )
         )
     words, found = _words(block)
     return FitnessReply(reply.source, reply.reasoning, words, (*findings, *found))
@@ -103,11 +108,17 @@ def _words(block: _Block) -> tuple[FitnessWords | None, list[Finding]]:
         expected = f"the episode's fitness in words, a text of at most {LONGEST_DOC} characters"
         findings.append(_wrong("doc", doc, expected))
     if "unit" in found and not (isinstance(unit, str) and len(_line(unit)) <= LONGEST_UNIT):
-        findings.append(_wrong("unit", unit, f'a unit such as "s", at most {LONGEST_UNIT} characters, "1" for none'))
+        findings.append(
+            _wrong(
+                "unit", unit, f'a unit such as "s", at most {LONGEST_UNIT} characters, "1" for none'
+            )
+        )
     if "reduction" in found and reduction is None:
         findings.append(_wrong("reduction", found["reduction"], f"one of {', '.join(_REDUCTIONS)}"))
     if success is not None and _number(success) is None:
-        findings.append(_wrong("success", success, "a number, or null where no episode counts as solved"))
+        findings.append(
+            _wrong("success", success, "a number, or null where no episode counts as solved")
+        )
     if findings or reduction is None:
         return None, findings
     return FitnessWords(_line(doc), _line(unit) or "1", reduction, _number(success)), []
@@ -146,7 +157,9 @@ def _line(text: Any) -> str:
 
 
 def _wrong(key: str, value: object, expected: str) -> Finding:
-    return _finding("F705", f"{key!r} in the JSON block is {json.dumps(value)[:80]}, expected {expected}", _FORM)
+    return _finding(
+        "F705", f"{key!r} in the JSON block is {json.dumps(value)[:80]}, expected {expected}", _FORM
+    )
 
 
 def _finding(code: str, message: str, hint: str, line: int | None = None) -> Finding:

@@ -1,4 +1,5 @@
-"""The writer of a fitness for a sentence that has none: asks a language model until the critic lets one through."""
+"""The writer of a fitness for a sentence that has none: asks a language model until the critic lets
+one through."""
 
 from __future__ import annotations
 
@@ -24,21 +25,32 @@ class FitnessNotWrittenError(EurekaError):
 
 
 class FitnessWriter:
-    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has it judged like a reward."""
+    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has it judged like a
+    reward."""
 
     def __init__(
-        self, seat: Seat, judge: Callable[[str], Awaitable[Verdict]], revisions: int = REVISIONS, *, sample: int = 0
+        self,
+        seat: Seat,
+        judge: Callable[[str], Awaitable[Verdict]],
+        revisions: int = REVISIONS,
+        *,
+        sample: int = 0,
     ) -> None:
-        """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes back. `sample`: another one gives another reply."""
+        """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes
+        back. `sample`: another one gives another reply."""
         self._seat = seat
         self._judge = judge
         self._revisions = revisions
         self._sample = sample
 
-    async def write(self, description: TaskDescription, sentence: str) -> tuple[WrittenFitness, Verdict]:
-        """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of the metric that the environment's task has.
+    async def write(
+        self, description: TaskDescription, sentence: str
+    ) -> tuple[WrittenFitness, Verdict]:
+        """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of
+        the metric that the environment's task has.
 
-        Raises FitnessNotWrittenError with the findings on the last one, and whatever the desk raises.
+        Raises FitnessNotWrittenError with the findings on the last one, and whatever the desk
+        raises.
         """
         messages = _opening(description, sentence)
         findings: Sequence[Finding] = ()
@@ -49,17 +61,22 @@ class FitnessWriter:
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
             if reply.words is not None and not _errors(findings):
                 return self._written(reply, verdict.repaired or reply.source, sentence), verdict
-            # all that was said so far: a model that repeats itself sees that it does, and no request is like an earlier one
+            # all that was said so far: a model that repeats itself sees that it does, and no
+            # request is like an earlier one
             messages = (
                 *messages,
                 ChatMessage("assistant", message.reply.strip() or "(no answer)"),
-                ChatMessage("user", render("fitness_revise.md", findings=findings, source=reply.source)),
+                ChatMessage(
+                    "user", render("fitness_revise.md", findings=findings, source=reply.source)
+                ),
             )
         tries = self._revisions + 1
         raise FitnessNotWrittenError(
-            f"{self._seat.name} wrote no fitness for {sentence!r} that the critic accepts, in {tries} tries. The last one:"
+            f"{self._seat.name} wrote no fitness for {sentence!r} that the critic accepts, in"
+            f" {tries} tries. The last one:"
             + "".join(f"\n  {_line(finding)}" for finding in _errors(findings)),
-            "say in the sentence what can be measured, ask another --model or with another --seed, or write a task file with a fitness",
+            "say in the sentence what can be measured, ask another --model or with another --seed,"
+            " or write a task file with a fitness",
         )
 
     def _written(self, reply: FitnessReply, source: str, sentence: str) -> WrittenFitness:
@@ -77,7 +94,12 @@ class FitnessWriter:
 
 
 def _opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
-    task = render("fitness.md", sentence=sentence, description=description, variables=description.public_variables())
+    task = render(
+        "fitness.md",
+        sentence=sentence,
+        description=description,
+        variables=description.public_variables(),
+    )
     return ChatMessage("system", render("fitness_system.md")), ChatMessage("user", task)
 
 
@@ -86,7 +108,9 @@ def _notes(message: Message, reply: FitnessReply) -> list[Finding]:
     note = _ENDINGS.get(FinishReason(message.finish_reason), "")
     if not note or (reply.source and reply.words is not None):
         return []
-    return [Finding(code="F706", severity="error", message=note, hint="answer in the form asked for")]
+    return [
+        Finding(code="F706", severity="error", message=note, hint="answer in the form asked for")
+    ]
 
 
 def _errors(findings: Sequence[Finding]) -> list[Finding]:

@@ -21,9 +21,15 @@ class GivenDesigner:
         """The given source."""
         reasoning = f"Taken from {self.origin}."
         return Proposal(
-            source=self.source, reasoning=reasoning, operator=Operator.FRESH, designer=self.name, reply=self.source
+            source=self.source,
+            reasoning=reasoning,
+            operator=Operator.FRESH,
+            designer=self.name,
+            reply=self.source,
         )
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
         """The given source again: a person mends it, not a designer."""
         return rejected

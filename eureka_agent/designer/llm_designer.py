@@ -22,9 +22,11 @@ REPLY_NOTES = {
     FinishReason.REFUSED: "The model refused to answer.",
 }
 STANDARD_ERRORS = 2.0
-"""Difference of two means that counts, in its standard errors by the spread between seeds: 95 % of equal ones differ by less."""
+"""Difference of two means that counts, in its standard errors by the spread between seeds: 95 % of
+equal ones differ by less."""
 LONGEST_ANSWER_SHOWN = 20_000
-"""Characters of a rejected answer that the model is shown again; of a longer one it is shown the source, or the beginning."""
+"""Characters of a rejected answer that the model is shown again; of a longer one it is shown the
+source, or the beginning."""
 
 
 class LanguageModelDesigner:
@@ -42,8 +44,11 @@ class LanguageModelDesigner:
         """A new proposal; its source is empty where the reply held no code."""
         return await self._ask(request, opening(request))
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
-        """The proposal again: the same conversation, each answer that was sent back with the critic's findings on it.
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
+        """The proposal again: the same conversation, each answer that was sent back with the
+        critic's findings on it.
 
         Where the model refused or said nothing it is asked once more, with a plain word about that.
         """
@@ -53,13 +58,17 @@ class LanguageModelDesigner:
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
         seat = self._seats[request.model or self._first]
         message = await seat.ask(
-            Role.DESIGNER, *messages, sample=request.seed + request.revision, attempt=request.attempt
+            Role.DESIGNER,
+            *messages,
+            sample=request.seed + request.revision,
+            attempt=request.attempt,
         )
         return _proposal(request, message)
 
 
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
-    """The conversation that asks for a proposal: what is equal in all requests of a run, then what this one is about."""
+    """The conversation that asks for a proposal: what is equal in all requests of a run, then what
+    this one is about."""
     if request.operator is Operator.TUNE_WEIGHTS:
         raise ValueError("no model is asked to tune weights: that is a numeric optimiser's work")
     order = render(
@@ -84,12 +93,15 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
 
 
 def _known_scores(request: DesignRequest) -> str:
-    """Figures to compare a fitness with: baselines, the spread between seeds, and where the task is solved, unless all that is shown is past that."""
+    """Figures to compare a fitness with: baselines, the spread between seeds, and where the task is
+    solved, unless all that is shown is past that."""
     shown = [each for each in (*request.parents, *request.memory) if each.fitness is not None]
     trained = [each for each in shown if not each.stopped]
     solved = request.description.success_fitness
     is_past = (
-        bool(shown) and solved is not None and all(each.fitness >= solved for each in shown if each.fitness is not None)
+        bool(shown)
+        and solved is not None
+        and all(each.fitness >= solved for each in shown if each.fitness is not None)
     )
     if not request.references and not request.seed_spread and (solved is None or is_past):
         return ""
@@ -104,19 +116,23 @@ def _known_scores(request: DesignRequest) -> str:
 
 
 def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[str]:
-    """Ids of the best of these and of those that are within two standard errors of it, best first; none where there is no other."""
+    """Ids of the best of these and of those that are within two standard errors of it, best first;
+    none where there is no other."""
     order = sorted(attempts, key=lambda each: -(each.fitness or 0.0))
     alike = [
         each.id
         for each in order
         if (order[0].fitness or 0.0) - (each.fitness or 0.0)
-        < STANDARD_ERRORS * spread * math.sqrt(sum(1 / max(1, len(one.fitness_per_seed)) for one in (order[0], each)))
+        < STANDARD_ERRORS
+        * spread
+        * math.sqrt(sum(1 / max(1, len(one.fitness_per_seed)) for one in (order[0], each)))
     ]
     return list(dict.fromkeys(alike)) if len(set(alike)) > 1 else []
 
 
 def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
-    """Answers and findings by turns; without refusals and empty answers, of which there is nothing to mend."""
+    """Answers and findings by turns; without refusals and empty answers, of which there is nothing
+    to mend."""
     for rejection in rejections:
         rejected = rejection.proposal
         if _said_something(rejected):
@@ -146,14 +162,17 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
         parents=tuple(parent.id for parent in request.parents),
         designer=message.model,
         prompt=message.request,
-        reply=printable(message.reply),  # `reply.md` is for a terminal, too; the message has it as it came
+        reply=printable(
+            message.reply
+        ),  # `reply.md` is for a terminal, too; the message has it as it came
         finish_reason=message.finish_reason,
         cost=message.cost,
     )
 
 
 def _answer(rejected: Proposal) -> str:
-    """What the model said, as it is shown it again; of a given source, which has no reply, the source."""
+    """What the model said, as it is shown it again; of a given source, which has no reply, the
+    source."""
     answer = without_thinking(printable(rejected.reply)).strip()
     source = fenced(rejected.source, "python") if rejected.source.strip() else ""
     if len(answer) > LONGEST_ANSWER_SHOWN and 0 < len(source) <= LONGEST_ANSWER_SHOWN:

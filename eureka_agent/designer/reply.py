@@ -14,10 +14,23 @@ LONGEST_REASONING = 10_000
 """Characters of prose that are kept as a proposal's reasoning; the whole reply is kept apart."""
 _DEFINITION = re.compile(rf"^(?P<indent>[ \t]*)(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
 _CODE_START = re.compile(
-    r"^(?:import [\w.]+|from [\w.]+ import\b|def \w+|@\w|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S)", re.MULTILINE
+    r"^(?:import [\w.]+|from [\w.]+ import\b|def \w+|@\w|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S)",
+    re.MULTILINE,
 )
 _AFTER_A_BODY = re.compile(r"(?<=\n)(?=[^\s)#@])(?!def )")
-_OTHER_LANGUAGES = ("json", "diff", "patch", "text", "txt", "markdown", "md", "bash", "sh", "shell", "console")
+_OTHER_LANGUAGES = (
+    "json",
+    "diff",
+    "patch",
+    "text",
+    "txt",
+    "markdown",
+    "md",
+    "bash",
+    "sh",
+    "shell",
+    "console",
+)
 _MOST_TRIES = 8
 """Times that a text without fences is tried as source, a shorter part of it each time."""
 
@@ -36,10 +49,12 @@ class Reply:
 
 
 def parse_reply(text: str) -> Reply:
-    """Find the reward in a reply: the last code block with `compute_reward`, with the blocks that define what it calls.
+    """Find the reward in a reply: the last code block with `compute_reward`, with the blocks that
+    define what it calls.
 
-    Helpers may stand before or after the function, or in blocks of their own; a block that was cut off counts; code without a fence, in JSON or as
-    a diff that holds all of it is found too. What does not parse is handed on as it is: the critic says what is wrong with it.
+    Helpers may stand before or after the function, or in blocks of their own; a block that was cut
+    off counts; code without a fence, in JSON or as a diff that holds all of it is found too. What
+    does not parse is handed on as it is: the critic says what is wrong with it.
     """
     return _parse(without_thinking(printable(text)))
 
@@ -56,7 +71,9 @@ def _parse(text: str) -> Reply:
         if wrapped is not None:
             source, around = wrapped
             inner = _parse(source) if "```" in source else Reply(source, "")
-            return _reply(inner.source, _joined("" if part is text else prose, around, inner.reasoning))
+            return _reply(
+                inner.source, _joined("" if part is text else prose, around, inner.reasoning)
+            )
     return _unfenced(text)
 
 
@@ -76,7 +93,8 @@ def _code(block: Block) -> str:
 
 
 def _main(blocks: list[Block], codes: list[str]) -> int | None:
-    """Which block holds the reward: the last one with its definition, unless that is a mere excerpt and a whole one stands before it."""
+    """Which block holds the reward: the last one with its definition, unless that is a mere excerpt
+    and a whole one stands before it."""
     defining = [index for index, code in enumerate(codes) if _DEFINITION.search(code)]
     if not defining:
         return None
@@ -99,7 +117,9 @@ def _with_helpers(codes: list[str], main: int) -> str:
     needed: set[int] = set()
     missing = salvage.names_missing(source)
     while missing:
-        found = next((index for index in sorted(others, reverse=True) if missing & others[index]), None)
+        found = next(
+            (index for index in sorted(others, reverse=True) if missing & others[index]), None
+        )
         if found is None:
             break
         needed.add(found)
@@ -108,18 +128,23 @@ def _with_helpers(codes: list[str], main: int) -> str:
 
 
 def _unfenced(text: str) -> Reply:
-    """Code that stands in the reply without a fence, from its first line that looks like code to its last that parses."""
+    """Code that stands in the reply without a fence, from its first line that looks like code to
+    its last that parses."""
     definition = _DEFINITION.search(text)
     if definition is None:
         return _reply("", text)
     before, code = _indented_part(text, definition) if definition["indent"] else ("", text)
     place = _DEFINITION.search(code)
     assert place is not None  # it is where the part was cut out
-    starts = [match.start() for match in _CODE_START.finditer(code) if match.start() < place.start()]
+    starts = [
+        match.start() for match in _CODE_START.finditer(code) if match.start() < place.start()
+    ]
     for start in [*starts[: _MOST_TRIES - 1], place.start()]:
         length = salvage.leading_code(code[start:], ENTRY_POINT)
         if length:
-            return _reply(code[start : start + length], _joined(before, code[:start], code[start + length :]))
+            return _reply(
+                code[start : start + length], _joined(before, code[:start], code[start + length :])
+            )
     body = code[place.start() :]
     after = _AFTER_A_BODY.search(body)
     length = len(body) if after is None else after.start()
@@ -127,7 +152,8 @@ def _unfenced(text: str) -> Reply:
 
 
 def _indented_part(text: str, definition: re.Match[str]) -> tuple[str, str]:
-    """What comes before an indented definition and the indented lines above it, and the rest without that indent."""
+    """What comes before an indented definition and the indented lines above it, and the rest
+    without that indent."""
     indent = definition["indent"]
     lines, line = text.split("\n"), text.count("\n", 0, definition.start())
     first = line

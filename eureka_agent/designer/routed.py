@@ -19,7 +19,9 @@ class RoutedDesigner:
         """A new proposal."""
         return await self._for(request).propose(request)
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
         """The proposal again, by who made it."""
         return await self._for(request).revise(request, rejected, verdict)
 

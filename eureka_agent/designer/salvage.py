@@ -1,4 +1,5 @@
-"""Source that a model wrapped into something, or wrote with characters that Python does not take. Nothing is run here."""
+"""Source that a model wrapped into something, or wrote with characters that Python does not take.
+Nothing is run here."""
 
 from __future__ import annotations
 
@@ -29,8 +30,10 @@ _MENDED = str.maketrans(
     }
 )
 _DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
-_ELISION = re.compile(  # nothing in it can be matched in two ways: a model may write a line of 50,000 hashes
-    r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as (?:before|above))\b",
+# nothing in it can be matched in two ways: a model may write a line of 50,000 hashes
+_ELISION = re.compile(
+    r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as"
+    r" (?:before|above))\b",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -50,14 +53,21 @@ def parses(source: str) -> bool:
 
 def is_whole(source: str, function: str) -> bool:
     """Whether the source defines the function at its top level, with a body that is one."""
-    found = [node for node in statements(source) if isinstance(node, ast.FunctionDef) and node.name == function]
+    found = [
+        node
+        for node in statements(source)
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    ]
     if not found or _ELISION.search(source):
         return False
-    return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(found[-1]))
+    return any(
+        isinstance(node, ast.Return) and node.value is not None for node in ast.walk(found[-1])
+    )
 
 
 def is_excerpt(source: str) -> bool:
-    """Whether a definition that is not whole was not meant to be: dots stand for the rest, or it is a mere stub."""
+    """Whether a definition that is not whole was not meant to be: dots stand for the rest, or it is
+    a mere stub."""
     return parses(source) or _ELISION.search(source) is not None
 
 
@@ -69,7 +79,9 @@ def names_defined(source: str) -> set[str]:
             case ast.FunctionDef():
                 names.add(statement.name)
             case ast.Import() | ast.ImportFrom():
-                names |= {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+                names |= {
+                    (alias.asname or alias.name).partition(".")[0] for alias in statement.names
+                }
             case _:
                 names |= {
                     node.id
@@ -95,7 +107,8 @@ def names_missing(source: str) -> set[str]:
 
 
 def leading_code(text: str, function: str) -> int:
-    """How many characters of the text, from its start, are Python that defines the function; 0 where they are not.
+    """How many characters of the text, from its start, are Python that defines the function; 0
+    where they are not.
 
     What follows a parser's error is prose, and so are the bare words before it.
     """
@@ -118,7 +131,8 @@ def leading_code(text: str, function: str) -> int:
 
 
 def from_json(text: str, function: str) -> tuple[str, str] | None:
-    """The longest string in a JSON text that defines the function, and the other strings; None where there is none."""
+    """The longest string in a JSON text that defines the function, and the other strings; None
+    where there is none."""
     if not re.search(rf"def\s+{function}\b", text):
         return None
     decoder = json.JSONDecoder(strict=False)
@@ -128,7 +142,9 @@ def from_json(text: str, function: str) -> tuple[str, str] | None:
         except (ValueError, RecursionError):
             continue
         strings = [printable(each) for each in _strings(value)]
-        sources = [each for each in strings if re.search(rf"^[ \t]*def\s+{function}\b", each, re.MULTILINE)]
+        sources = [
+            each for each in strings if re.search(rf"^[ \t]*def\s+{function}\b", each, re.MULTILINE)
+        ]
         if sources:
             source = max(sources, key=len)
             return source, "\n\n".join(each for each in strings if each != source)
@@ -136,18 +152,29 @@ def from_json(text: str, function: str) -> tuple[str, str] | None:
 
 
 def from_diff(text: str) -> str | None:
-    """What a diff leaves behind where it shows all of a file; None for a text that is no diff, or one of single lines."""
+    """What a diff leaves behind where it shows all of a file; None for a text that is no diff, or
+    one of single lines."""
     lines = [line for line in text.split("\n") if not _DIFF_HEADER.match(line)]
     if not any(line.startswith("+") for line in lines):
         return None
-    source = "\n".join(line[1:] if line[:1] in ("+", " ") else line for line in lines if not line.startswith("-"))
+    source = "\n".join(
+        line[1:] if line[:1] in ("+", " ") else line for line in lines if not line.startswith("-")
+    )
     return source if parses(source) else None
 
 
 def mended(source: str) -> str:
-    """The source with typographic characters replaced, or its tabs, where that makes Python of it."""
+    """The source with typographic characters replaced, or its tabs, where that makes Python of
+    it."""
     plain = source.translate(_MENDED)
-    return next((each for each in (source, plain, plain.expandtabs(4), plain.expandtabs(8)) if parses(each)), source)
+    return next(
+        (
+            each
+            for each in (source, plain, plain.expandtabs(4), plain.expandtabs(8))
+            if parses(each)
+        ),
+        source,
+    )
 
 
 def _parse(source: str) -> ast.Module:

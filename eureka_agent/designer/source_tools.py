@@ -1,4 +1,5 @@
-"""Reading reward source without running it: its parameters, its constants, and whether two sources are the same reward."""
+"""Reading reward source without running it: its parameters, its constants, and whether two sources
+are the same reward."""
 
 from __future__ import annotations
 
@@ -13,12 +14,18 @@ def parsed(source: str) -> ast.Module | None:
     """The syntax tree, or None for what is no Python or is nested too deeply."""
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte, a lone surrogate
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):  # ValueError: a null byte, a lone surrogate
         return None
 
 
 def normalized(source: str) -> str:
-    """A text that is equal for two sources that differ only in layout, comments, docstrings, annotations and decorators.
+    """A text that is equal for two sources that differ only in layout, comments, docstrings,
+    annotations and decorators.
 
     Source that does not parse is its own normal form.
     """
@@ -42,7 +49,9 @@ def entry_function(source: str) -> ast.FunctionDef | None:
     """The last `compute_reward` at the top level, or None (also for source that does not parse)."""
     tree = parsed(source)
     body = tree.body if tree is not None else []
-    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT]
+    found = [
+        node for node in body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT
+    ]
     return found[-1] if found else None
 
 
@@ -52,12 +61,14 @@ def parameter_names(source: str) -> tuple[str, ...]:
     if function is None:
         return ()
     return tuple(
-        argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        argument.arg
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     )
 
 
 def number_constants(source: str) -> dict[str, float]:
-    """Top-level `NAME = <number>` assignments, annotated ones too; of several to one name the last."""
+    """Top-level `NAME = <number>` assignments, annotated ones too; of several to one name the
+    last."""
     tree = parsed(source)
     found: dict[str, float] = {}
     for name, literal in number_assignments(tree) if tree is not None else ():
@@ -67,7 +78,8 @@ def number_constants(source: str) -> dict[str, float]:
 
 
 def number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Name and literal of every top-level `NAME = <number>`, `NAME: float = <number>`. A sign belongs to the literal."""
+    """Name and literal of every top-level `NAME = <number>`, `NAME: float = <number>`. A sign
+    belongs to the literal."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
@@ -76,7 +88,11 @@ def number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
         else:
             continue
         digits = value.operand if isinstance(value, ast.UnaryOp) and _is_sign(value.op) else value
-        if isinstance(target, ast.Name) and isinstance(digits, ast.Constant) and type(digits.value) in (int, float):
+        if (
+            isinstance(target, ast.Name)
+            and isinstance(digits, ast.Constant)
+            and type(digits.value) in (int, float)
+        ):
             yield target.id, value
 
 
@@ -105,11 +121,19 @@ class _Stripper(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
-        return ast.Assign(targets=[node.target], value=node.value) if node.value is not None else ast.Pass()
+        return (
+            ast.Assign(targets=[node.target], value=node.value)
+            if node.value is not None
+            else ast.Pass()
+        )
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+    if (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    ):
         return body[1:]
     return body

@@ -1,4 +1,5 @@
-"""What an export says and holds, as text: from a run's report and a reward's source to the files of the folder but the policies."""
+"""What an export says and holds, as text: from a run's report and a reward's source to the files of
+the folder but the policies."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Exported:
 
 
 def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> dict[str, str]:
-    """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: whether the policy is written as ONNX too.
+    """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: whether
+    the policy is written as ONNX too.
 
     Raises RewardLoadError for a reward that is not valid Python.
     """
@@ -74,7 +76,9 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "onnx": onnx,
         "helpers": helpers,
     }
-    info_keys = [variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN]
+    info_keys = [
+        variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN
+    ]
     example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
     readme = render(
         README,
@@ -90,12 +94,16 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         has_quaternions=_has_quaternions(description),
         versions=exported.report.versions,
     )
-    source = standalone_source(exported.source, {constant.name: constant.value for constant in constants})
+    source = standalone_source(
+        exported.source, {constant.name: constant.value for constant in constants}
+    )
     return {
         README: readme,
         "reward.py": render("reward.py", **values, source=source),
         **({HELPERS_FILE: _helpers_text(description.quaternion_order)} if helpers else {}),
-        "gymnasium_wrapper.py": render("gymnasium_wrapper.py", **values, variables=variables, info_keys=info_keys),
+        "gymnasium_wrapper.py": render(
+            "gymnasium_wrapper.py", **values, variables=variables, info_keys=info_keys
+        ),
         "vec_task.py": render("vec_task.py", variables=variables),
         "example.py": render(example, **values),
     }
@@ -116,14 +124,22 @@ def fitness_text(exported: Exported) -> str:
 
 
 def observation_order(exported: Exported) -> str:
-    """Place where the order of the observation's numbers is written down, for an environment that does not name them."""
+    """Place where the order of the observation's numbers is written down, for an environment that
+    does not name them."""
     if exported.gymnasium_id is not None:
-        return f"Their order is that of {code(exported.gymnasium_id)}, flattened by `gymnasium.spaces.flatten`."
+        return (
+            f"Their order is that of {code(exported.gymnasium_id)}, flattened by"
+            " `gymnasium.spaces.flatten`."
+        )
     name = exported.description.environment
     if (resource_folder("envs") / name).is_dir():
-        return f"Their order is that of `compute_observations` in eureka_agent's {code(f'envs/{name}/env.py')}."
+        return (
+            "Their order is that of `compute_observations` in eureka_agent's"
+            f" {code(f'envs/{name}/env.py')}."
+        )
     return (
-        f"Their order is that of `compute_observations` in the environment's `env.py` (the run had it in {code(name)})."
+        "Their order is that of `compute_observations` in the environment's `env.py` (the run had"
+        f" it in {code(name)})."
     )
 
 
@@ -136,18 +152,25 @@ def _has_quaternions(description: TaskDescription) -> bool:
 def _helpers_text(order: QuaternionOrder) -> str:
     """This package's file of helper functions, for quaternions in this order."""
     text = files("eureka_agent.training").joinpath(HELPERS_FILE).read_text(encoding="utf-8")
-    chosen, count = re.subn(r'^QUATERNION_ORDER = "\w+"$', f'QUATERNION_ORDER = "{order}"', text, flags=re.MULTILINE)
+    chosen, count = re.subn(
+        r'^QUATERNION_ORDER = "\w+"$', f'QUATERNION_ORDER = "{order}"', text, flags=re.MULTILINE
+    )
     assert count == 1
     return chosen
 
 
-def _argument_rows(arguments: Iterable[str], variables: Iterable[VariableSpec]) -> Iterable[dict[str, Any]]:
+def _argument_rows(
+    arguments: Iterable[str], variables: Iterable[VariableSpec]
+) -> Iterable[dict[str, Any]]:
     """One row of the README's table for each argument of the reward."""
     known = {variable.name: variable for variable in variables}
     for argument in arguments:
         variable = known.get(argument.removeprefix(PREVIOUS_PREFIX))
         if variable is not None:
-            yield {**variable.model_dump(include={"shape", "unit", "frame", "doc"}), "argument": argument}
+            yield {
+                **variable.model_dump(include={"shape", "unit", "frame", "doc"}),
+                "argument": argument,
+            }
 
 
 def _to_be_given(arguments: Iterable[str]) -> list[str]:

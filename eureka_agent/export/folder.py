@@ -1,4 +1,5 @@
-"""`eureka export`'s folder: which attempt, where to, and all its files or a clear error before the first of them."""
+"""`eureka export`'s folder: which attempt, where to, and all its files or a clear error before the
+first of them."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def default_folder(run: Path, attempt: str | None) -> Path:
 def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path) -> WrittenExport:
     """Write the best attempt of `run`, or the one named, to `folder`.
 
-    Raises RunFolderError where there is no such attempt or no policy of it, or where `folder` cannot be written or holds something else.
+    Raises RunFolderError where there is no such attempt or no policy of it, or where `folder`
+    cannot be written or holds something else.
     """
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
@@ -66,7 +68,9 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
         if made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return WrittenExport(exported.attempt.id, folder, tuple(folder / name for name in files), missing)
+    return WrittenExport(
+        exported.attempt.id, folder, tuple(folder / name for name in files), missing
+    )
 
 
 def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported, Path]:
@@ -77,17 +81,22 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
     if report.best is None or not policy.is_file() or not reward.is_file():
         raise RunFolderError(
             f"{run.name!r} has no best policy yet",
-            f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of them",
+            f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of"
+            " them",
         )
     source = report.best.proposal.source
-    return Exported(report=report, attempt=report.best, source=source, score=report.best_score), policy
+    return (
+        Exported(report=report, attempt=report.best, source=source, score=report.best_score),
+        policy,
+    )
 
 
 def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, Path]:
     chosen = next((entry for entry in report.attempts if entry.id == name), None)
     if chosen is None:
         raise RunFolderError(
-            f"the run {run.name!r} has no attempt {name!r}", did_you_mean(name, [entry.id for entry in report.attempts])
+            f"the run {run.name!r} has no attempt {name!r}",
+            did_you_mean(name, [entry.id for entry in report.attempts]),
         )
     policy = inside(attempt_folder(run.folder, name), POLICY)
     if not policy.is_file():
@@ -95,7 +104,10 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
             f"the attempt {name!r} has no policy: it is {_state(chosen)}",
             f"`{command(shlex.join(['show', str(run.folder)]))}` lists what was trained",
         )
-    return Exported(report=report, attempt=chosen, source=chosen.proposal.source, score=None), policy
+    return (
+        Exported(report=report, attempt=chosen, source=chosen.proposal.source, score=None),
+        policy,
+    )
 
 
 def _state(attempt: Attempt) -> str:
@@ -107,27 +119,44 @@ def _state(attempt: Attempt) -> str:
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:
     from eureka_agent.export.policy_files import statistics
 
-    names = {"run": exported.report.run_name, "attempt": exported.attempt.id, "task": exported.report.sentence}
+    names = {
+        "run": exported.report.run_name,
+        "attempt": exported.attempt.id,
+        "task": exported.report.sentence,
+    }
     return policy_description(exported.description, statistics(policy), names)
 
 
 def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
     """The policy's files by name, and why one is missing."""
-    from eureka_agent.export.policy_files import DESCRIPTION, missing_onnx_packages, onnx_model, torchscript
+    from eureka_agent.export.policy_files import (
+        DESCRIPTION,
+        missing_onnx_packages,
+        onnx_model,
+        torchscript,
+    )
 
-    files, missing = {TORCHSCRIPT: torchscript(policy, description), DESCRIPTION: description.encode()}, {}
+    files, missing = (
+        {TORCHSCRIPT: torchscript(policy, description), DESCRIPTION: description.encode()},
+        {},
+    )
     lacking = missing_onnx_packages()
     if lacking:
-        missing[ONNX] = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
+        missing[ONNX] = (
+            f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
+        )
     else:
         files[ONNX] = onnx_model(policy, description)
     return files, missing
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise RunFolderError where the folder is a file, cannot be read, or holds what is no export. It is made only once there is something to write."""
+    """Raise RunFolderError where the folder is a file, cannot be read, or holds what is no export.
+    It is made only once there is something to write."""
     if folder.exists() and not folder.is_dir():
-        raise RunFolderError(f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out")
+        raise RunFolderError(
+            f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out"
+        )
     entries: list[Path] = []
     if not folder.exists():
         return

@@ -1,4 +1,5 @@
-"""A policy's inputs and outputs column by column, for whoever has the exported folder and nothing else."""
+"""A policy's inputs and outputs column by column, for whoever has the exported folder and nothing
+else."""
 
 from __future__ import annotations
 
@@ -22,18 +23,25 @@ class Statistics:
     deviation: Sequence[float]
 
 
-def policy_description(description: TaskDescription, statistics: Statistics, names: dict[str, str]) -> dict[str, Any]:
+def policy_description(
+    description: TaskDescription, statistics: Statistics, names: dict[str, str]
+) -> dict[str, Any]:
     """The content of policy.json. `names`: what says which policy it is (run, attempt, task)."""
     sizes = len(statistics.mean), description.num_actions
     # an archive may hold whatever a worker sent: names that do not fit are none
     inputs, outputs = (
         channels if sum(len(each.entries) or 1 for each in channels) == size else ()
-        for channels, size in zip((description.observation_channels, description.action_channels), sizes, strict=True)
+        for channels, size in zip(
+            (description.observation_channels, description.action_channels), sizes, strict=True
+        )
     )
     observation = [
         {**column, "mean": mean, "deviation": deviation}
         for column, mean, deviation in zip(
-            _columns(inputs, sizes[0], "observation"), statistics.mean, statistics.deviation, strict=True
+            _columns(inputs, sizes[0], "observation"),
+            statistics.mean,
+            statistics.deviation,
+            strict=True,
         )
     ]
     ranges = [each.range for each in outputs for _ in each.entries or ("",)] or [None] * sizes[1]
@@ -54,7 +62,10 @@ def policy_description(description: TaskDescription, statistics: Statistics, nam
             "shape": ["batch", sizes[0]],
             "dtype": "float32",
             "value": "quantity * scale, in the column's unit and frame",
-            "normalisation": f"the policy itself computes clip((value - mean) / deviation, -{_CLIP:g}, {_CLIP:g})",
+            "normalisation": (
+                f"the policy itself computes clip((value - mean) / deviation, -{_CLIP:g},"
+                f" {_CLIP:g})"
+            ),
             "named": bool(inputs),
             "columns": observation,
         },
@@ -62,7 +73,10 @@ def policy_description(description: TaskDescription, statistics: Statistics, nam
             "output": "action",
             "shape": ["batch", sizes[1]],
             "dtype": "float32",
-            "value": "-1 to 1; where a column has low and high: command = low + (value + 1) / 2 * (high - low)",
+            "value": (
+                "-1 to 1; where a column has low and high: command = low + (value + 1) / 2 * (high"
+                " - low)"
+            ),
             "named": bool(outputs),
             "columns": action,
         },
@@ -74,10 +88,14 @@ def as_json(description: dict[str, Any]) -> str:
     return json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _columns(channels: Sequence[ChannelSpec], count: int, fallback: str) -> Iterator[dict[str, Any]]:
+def _columns(
+    channels: Sequence[ChannelSpec], count: int, fallback: str
+) -> Iterator[dict[str, Any]]:
     """One for each number: those of the channels, or without names where there are none."""
     if not channels:
-        channels = tuple(ChannelSpec(name=f"{fallback}[{index}]", unit="?", frame="?") for index in range(count))
+        channels = tuple(
+            ChannelSpec(name=f"{fallback}[{index}]", unit="?", frame="?") for index in range(count)
+        )
     columns = [(channel, entry) for channel in channels for entry in channel.entries or ("",)]
     for index, (channel, entry) in enumerate(columns):
         yield {

@@ -1,4 +1,5 @@
-"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.act` itself, so there is no second formula that could differ.
+"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.act` itself, so there is no
+second formula that could differ.
 
 This module imports torch: only `eureka export` loads it, on a policy file of the user's own run.
 """
@@ -32,7 +33,8 @@ _EXAMPLE_BATCH = 2
 
 
 class _Actor(nn.Module):
-    """`Policy.act` as a module, its numbers as buffers, so that they move with the module to a device."""
+    """`Policy.act` as a module, its numbers as buffers, so that they move with the module to a
+    device."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -45,7 +47,8 @@ class _Actor(nn.Module):
             self.register_buffer(self._buffer_names[name], tensor)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations), float32."""
+        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch,
+        num_observations), float32."""
         tensors = {name: getattr(self, buffer) for name, buffer in self._buffer_names.items()}
         return Policy(tensors, self._activation, {}).act(observation)
 
@@ -59,7 +62,8 @@ def missing_onnx_packages() -> tuple[str, ...]:
 
 
 def statistics(path: Path) -> Statistics:
-    """Mean and deviation by which the policy at `path` normalises. Raises RunFolderError for a file that is no policy."""
+    """Mean and deviation by which the policy at `path` normalises. Raises RunFolderError for a file
+    that is no policy."""
     load_policy(path)
     tensors = load_file(path)
     mean, deviation = tensors["observation_mean"], tensors["observation_deviation"]
@@ -72,11 +76,13 @@ def statistics(path: Path) -> Statistics:
 
 
 def torchscript(path: Path, description: str = "") -> bytes:
-    """The policy at `path` as a TorchScript file, with the text `description` in it. Raises RunFolderError for a file that is no policy."""
+    """The policy at `path` as a TorchScript file, with the text `description` in it. Raises
+    RunFolderError for a file that is no policy."""
     actor = _Actor(path).eval()
     buffer = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
-        # torch.jit is deprecated, but what loads policies on robots (libtorch) still reads this format and no newer one
+        # torch.jit is deprecated, but what loads policies on robots (libtorch) still reads this
+        # format and no newer one
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         traced = torch.jit.trace(actor, (actor.example(),))
@@ -85,7 +91,8 @@ def torchscript(path: Path, description: str = "") -> bytes:
 
 
 def onnx_model(path: Path, description: str = "") -> bytes:
-    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch axis, and the text `description` as metadata.
+    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch
+    axis, and the text `description` as metadata.
 
     Needs `ONNX_PACKAGES`. Raises RunFolderError for a file that is no policy.
     """
@@ -111,7 +118,8 @@ def onnx_model(path: Path, description: str = "") -> bytes:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's remarks about packages that a policy does not need and about its own deprecated parts."""
+    """Without the exporter's remarks about packages that a policy does not need and about its own
+    deprecated parts."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

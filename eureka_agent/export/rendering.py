@@ -44,8 +44,13 @@ def _templates() -> jinja2.Environment:
 
 
 def comment(text: str) -> str:
-    """Text as Python comments: whatever ends a line in it begins another comment, so that no text becomes code."""
-    lines = [part for line in text.replace("\0", "").splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
+    """Text as Python comments: whatever ends a line in it begins another comment, so that no text
+    becomes code."""
+    lines = [
+        part
+        for line in text.replace("\0", "").splitlines()
+        for part in textwrap.wrap(line, _WIDTH) or [""]
+    ]
     return "\n".join(f"# {line}".rstrip() for line in lines)
 
 

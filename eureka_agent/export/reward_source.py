@@ -1,4 +1,5 @@
-"""A reward's source as a file of its own: what the trainer gave it silently is written out. Text in, text out; nothing is run."""
+"""A reward's source as a file of its own: what the trainer gave it silently is written out. Text
+in, text out; nothing is run."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _FUTURE = "from __future__ import annotations"
 _GIVEN_IMPORTS = {
     "math": "import math",
     **{
-        name: f"from typing import {name}" for name in ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
+        name: f"from typing import {name}"
+        for name in ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
     },
     "torch": "import torch",
     "Tensor": "from torch import Tensor",
@@ -29,11 +31,13 @@ HELPERS_MODULE = "reward_helpers"
 
 
 def standalone_source(source: str, constants: Mapping[str, float] = MappingProxyType({})) -> str:
-    """The reward as a module that runs with torch alone (and `HELPERS_MODULE`), up to its last line of code.
+    """The reward as a module that runs with torch alone (and `HELPERS_MODULE`), up to its last line
+    of code.
 
-    Imports that it does without in training are added, `@torch.jit.…` decorators (which training ignores) are taken off, and annotations
-    are left unevaluated, as in training. `constants`: what training gave it as arguments, which become part of it. Raises RewardLoadError
-    for source that does not parse.
+    Imports that it does without in training are added, `@torch.jit.…` decorators (which training
+    ignores) are taken off, and annotations are left unevaluated, as in training. `constants`: what
+    training gave it as arguments, which become part of it. Raises RewardLoadError for source that
+    does not parse.
     """
     text = without_trailing_comments(source)
     tree = _parsed(text)
@@ -41,7 +45,11 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
     text, dropped = _without_helper_imports(text, tree)
     tree = _parsed(text)
     head, dropped = _end_of_head(tree), dropped | _decorator_lines(tree)
-    kept = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if number not in dropped]
+    kept = [
+        (number, line)
+        for number, line in enumerate(text.split("\n"), start=1)
+        if number not in dropped
+    ]
     before = [line for number, line in kept if number <= head]
     after = [line for number, line in kept if number > head]
     imports = ["import functools"] * bool(constants) + _missing_imports(tree)
@@ -61,7 +69,11 @@ def called_helpers(source: str) -> tuple[str, ...]:
     """Isaac Gym's helper functions that the source calls by their own names and does not define."""
     text, _ = _without_helper_imports(source, _parsed(source))
     top = symtable.symtable(text, "reward.py", "exec")
-    own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    own = {
+        symbol.get_name()
+        for symbol in top.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported()
+    }
     return tuple(name for name in HELPER_NAMES if name in _read_globally(top) - own)
 
 
@@ -71,13 +83,21 @@ def calls_helpers(source: str) -> bool:
 
 
 def _read_globally(table: symtable.SymbolTable) -> set[str]:
-    names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    names = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_global() and symbol.is_referenced()
+    }
     return names.union(*map(_read_globally, table.get_children()))
 
 
 def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
     """The last one first: replacing it leaves the places of the others as they are."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and is_helper_module(node.module)]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and is_helper_module(node.module)
+    ]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True)
 
 
@@ -92,7 +112,8 @@ def _renamed_helpers(tree: ast.Module) -> list[str]:
 
 
 def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
-    """The text with `pass` in place of imports of helper functions, and the lines that nothing is left in."""
+    """The text with `pass` in place of imports of helper functions, and the lines that nothing is
+    left in."""
     lines, dropped = text.split("\n"), set[int]()
     for node in _helper_imports(tree):
         first, last = node.lineno, node.end_lineno or node.lineno
@@ -118,15 +139,19 @@ def _parsed(text: str) -> ast.Module:
         return ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise RewardLoadError(
-            f"the reward cannot be exported, it is not valid Python: {error}", "export another attempt"
+            f"the reward cannot be exported, it is not valid Python: {error}",
+            "export another attempt",
         ) from None
 
 
 def _end_of_head(tree: ast.Module) -> int:
-    """Last line of the docstring and of `from __future__` imports, behind which other imports may stand; 0 where there are none."""
+    """Last line of the docstring and of `from __future__` imports, behind which other imports may
+    stand; 0 where there are none."""
     end = 0
     for index, node in enumerate(tree.body):
-        is_docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_docstring = (
+            index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        )
         if not is_docstring and not _is_future(node):
             break
         end = node.end_lineno or end
@@ -138,7 +163,12 @@ def _is_future(node: ast.stmt) -> TypeGuard[ast.ImportFrom]:
 
 
 def _has_annotations_future(tree: ast.Module) -> bool:
-    return any(alias.name == "annotations" for node in tree.body if _is_future(node) for alias in node.names)
+    return any(
+        alias.name == "annotations"
+        for node in tree.body
+        if _is_future(node)
+        for alias in node.names
+    )
 
 
 def _decorator_lines(tree: ast.Module) -> set[int]:

@@ -27,7 +27,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """When a request is made again: one policy for all providers, whose SDKs make none by themselves."""
+    """When a request is made again: one policy for all providers, whose SDKs make none by
+    themselves."""
 
     tries: int = 6
     """In all. The waits between them double, about two minutes together."""
@@ -41,7 +42,8 @@ class RetryPolicy:
     """Tries for a server that cannot be reached and never was: most likely its address is wrong."""
     first_contact_wait_s: float = 1.0
     timeout_tries: int = 2
-    """Tries that may end without an answer: each takes the whole timeout, and the provider may bill it."""
+    """Tries that may end without an answer: each takes the whole timeout, and the provider may bill
+    it."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
     """From 0 to 1, for the jitter."""
@@ -71,24 +73,27 @@ DEFAULT_ACCESS = Access()
 
 
 def key_in(variable: str) -> str | None:
-    """The key in this environment variable, None where there is none. Raises SettingsError for one that cannot be sent."""
+    """The key in this environment variable, None where there is none. Raises SettingsError for one
+    that cannot be sent."""
     key = os.environ.get(variable, "").strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise SettingsError(
             f"{variable} holds characters that no key has",
-            f"copy the key again: export {variable}=<the key, without quotes, spaces or dots in its place>",
+            f"copy the key again: export {variable}=<the key, without quotes, spaces or dots in its"
+            " place>",
         )
     return key or None
 
 
 def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
-    """The key for a model that is asked at `address`, None: at its provider's own. Raises SettingsError for a key that is needed and missing, and for an
-    address that is none."""
+    """The key for a model that is asked at `address`, None: at its provider's own. Raises
+    SettingsError for a key that is needed and missing, and for an address that is none."""
     key = key_in(variable)
     if key is None and needed:
         raise SettingsError(
             f"model {model!r} needs a key and {variable} is not set",
-            f"export {variable}=…, name a server of your own with --base-url, or use --model offline",
+            f"export {variable}=…, name a server of your own with --base-url, or use --model"
+            " offline",
         )
     if address is not None:
         usable_address(address)
@@ -116,7 +121,8 @@ def shown_address(address: str) -> str:
 
 
 def ask_loopback_directly() -> None:
-    """See to it that no request to this machine goes through a proxy: every HTTP library asks `no_proxy` when it makes a client."""
+    """See to it that no request to this machine goes through a proxy: every HTTP library asks
+    `no_proxy` when it makes a client."""
     if not any(os.environ.get(name) for name in (*_PROXIES, *(name.lower() for name in _PROXIES))):
         return
     exempt = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""

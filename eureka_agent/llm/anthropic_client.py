@@ -20,7 +20,12 @@ from eureka_agent.llm.access import (
 )
 from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
-from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, Completion, CompletionRequest, FinishReason
+from eureka_agent.llm.interface import (
+    LONGEST_REPLY_TOKENS,
+    Completion,
+    CompletionRequest,
+    FinishReason,
+)
 from eureka_agent.llm.replies import joined_text, listed, part, tokens
 from eureka_agent.llm.retry import Patience
 from eureka_agent.llm.secrets import redact
@@ -38,12 +43,15 @@ class AnthropicModel:
     """A model of Anthropic's, or of a server that speaks like it."""
 
     def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
+        """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises
+        SettingsError without one."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         self.name = f"anthropic/{model}"
         key = checked_key(self.name, KEY_VARIABLES["anthropic"], address, needed=address is None)
         self._model = model
-        self._timeout = anthropic.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
+        self._timeout = anthropic.Timeout(
+            access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s)
+        )
         ask_loopback_directly()
         try:
             self._client = anthropic.AsyncAnthropic(
@@ -52,12 +60,22 @@ class AnthropicModel:
                 # the SDK adds /v1 by itself, other SDKs do not: both forms are understood
                 base_url=None if address is None else address.rstrip("/").removesuffix("/v1"),
                 max_retries=0,
-                http_client=bounded_client(anthropic.DefaultAsyncHttpxClient)(timeout=self._timeout),
+                http_client=bounded_client(anthropic.DefaultAsyncHttpxClient)(
+                    timeout=self._timeout
+                ),
             )
-        except (anthropic.AnthropicError, ValueError, ImportError) as error:  # ImportError: as with openai's
+        except (
+            anthropic.AnthropicError,
+            ValueError,
+            ImportError,
+        ) as error:  # ImportError: as with openai's
             where = "Anthropic" if address is None else repr(shown_address(address))
-            raise SettingsError(f"cannot use the server {where}: {redact(str(error))}", "see --base-url") from None
-        self._create: Any = self._client.messages.create  # looked up here: the SDK imports a part of itself for it
+            raise SettingsError(
+                f"cannot use the server {where}: {redact(str(error))}", "see --base-url"
+            ) from None
+        self._create: Any = (
+            self._client.messages.create
+        )  # looked up here: the SDK imports a part of itself for it
         service = Service(
             name=self.name,
             address=shown_address(str(self._client.base_url)),
@@ -74,7 +92,8 @@ class AnthropicModel:
         return await self._patience.complete(lambda: self._once(request))
 
     async def close(self) -> None:
-        """Give its connections back. One that is left to the garbage collector finds its event loop closed and prints a traceback."""
+        """Give its connections back. One that is left to the garbage collector finds its event loop
+        closed and prints a traceback."""
         await self._client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
@@ -88,12 +107,16 @@ class AnthropicModel:
             "model": self._model,
             "max_tokens": request.max_tokens or LONGEST_REPLY_TOKENS,
             "messages": request.turns,
-            # without one in the request the SDK refuses bounds on replies that it thinks too long to wait for
+            # without one in the request the SDK refuses bounds on replies that it thinks too long
+            # to wait for
             "timeout": self._timeout,
         }
         if request.system.strip():
-            # all requests of a run begin alike: what comes before this mark is cached for some minutes
-            options["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+            # all requests of a run begin alike: what comes before this mark is cached for some
+            # minutes
+            options["system"] = [
+                {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
+            ]
         if request.temperature is not None:
             # newer SDKs have no parameter for it, as newer models take none; older models do
             options["extra_body"] = {"temperature": request.temperature}
@@ -104,7 +127,10 @@ def _read_message(message: Any) -> Completion:
     """A reply of the Messages API. Raises RequestFailedError for what is none."""
     blocks = listed(message, "content")
     usage = part(message, "usage")
-    read, written = part(usage, "cache_read_input_tokens"), part(usage, "cache_creation_input_tokens")
+    read, written = (
+        part(usage, "cache_read_input_tokens"),
+        part(usage, "cache_creation_input_tokens"),
+    )
     return Completion(
         text=joined_text([block for block in blocks if part(block, "type") == "text"]),
         finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),

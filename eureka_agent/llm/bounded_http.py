@@ -1,7 +1,9 @@
-"""Answers of a model's server in bounds: no redirect is followed, and bytes are counted, decompressed, while they arrive.
+"""Answers of a model's server in bounds: no redirect is followed, and bytes are counted,
+decompressed, while they arrive.
 
-The SDKs and litellm send requests through clients of httpx, or of httpx2, which has the same interface. Their `send` is the one place that every answer
-passes, whatever its status. Of a server's headers the HTTP libraries take about 100 kB. No SDK is imported here.
+The SDKs and litellm send requests through clients of httpx, or of httpx2, which has the same
+interface. Their `send` is the one place that every answer passes, whatever its status. Of a
+server's headers the HTTP libraries take about 100 kB. No SDK is imported here.
 """
 
 from __future__ import annotations
@@ -19,24 +21,30 @@ from eureka_agent.llm.failures import RequestFailedError, Trouble, UnusableAnswe
 LONGEST_BODY_BYTES = 4 << 20
 """Longest answer, decompressed: a hundred times a long reply with its reasoning."""
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
-"""Encodings that are decompressed, one at a time: in layers a few bytes become gigabytes at once."""
+"""Encodings that are decompressed, one at a time: in layers a few bytes become gigabytes at
+once."""
 _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
 """Headers that say nothing of a body which is whole and decompressed."""
 
 _changing = threading.Lock()
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""Deadline of the request that is made in this context, by `time.monotonic`; None: the request is nobody's who asks models."""
+"""Deadline of the request that is made in this context, by `time.monotonic`; None: the request is
+nobody's who asks models."""
 
 
 def bounded_client(client_class: Any) -> Any:
     """The class of such clients with asynchronous requests whose answers are in bounds."""
-    return type(f"Bounded{client_class.__name__}", (client_class,), {"send": _bounded(client_class.send)})
+    return type(
+        f"Bounded{client_class.__name__}", (client_class,), {"send": _bounded(client_class.send)}
+    )
 
 
 def bound_all_clients(httpx: Any) -> None:
-    """Bound the answers that any client gets within `requests_bounded`: litellm makes its clients itself, in a dozen places.
+    """Bound the answers that any client gets within `requests_bounded`: litellm makes its clients
+    itself, in a dozen places.
 
-    Requests of others, in the same process, are as they were. Threads may call it at the same time; only the first call changes anything.
+    Requests of others, in the same process, are as they were. Threads may call it at the same time;
+    only the first call changes anything.
     """
     with _changing:
         if not hasattr(httpx.Client.send, "unbounded"):
@@ -46,7 +54,8 @@ def bound_all_clients(httpx: Any) -> None:
 
 @contextmanager
 def requests_bounded(timeout_s: float) -> Iterator[None]:
-    """Bound the answers to requests that are made in this context. A thread gives up at the timeout; whoever awaits sees to that by itself."""
+    """Bound the answers to requests that are made in this context. A thread gives up at the
+    timeout; whoever awaits sees to that by itself."""
     token = _deadline.set(time.monotonic() + timeout_s)
     try:
         yield
@@ -56,7 +65,9 @@ def requests_bounded(timeout_s: float) -> Iterator[None]:
 
 def _bounded(send: Any) -> Any:
     async def bounded_send(client: Any, request: Any, **options: Any) -> Any:
-        response = await send(client, request, **{**options, "stream": True, "follow_redirects": False})
+        response = await send(
+            client, request, **{**options, "stream": True, "follow_redirects": False}
+        )
         try:
             body = _Body(response)
             async for part in response.aiter_raw():
@@ -101,28 +112,38 @@ class _Body:
     """The body of an answer as it arrives."""
 
     def __init__(self, response: Any) -> None:
-        """Raises UnusableAnswerError for an answer that leads elsewhere, and for one that cannot be decompressed."""
+        """Raises UnusableAnswerError for an answer that leads elsewhere, and for one that cannot be
+        decompressed."""
         if response.has_redirect_location:
             target = str(response.next_request.url)
-            raise UnusableAnswerError(RequestFailedError(Trouble.REDIRECT, target, status=response.status_code))
+            raise UnusableAnswerError(
+                RequestFailedError(Trouble.REDIRECT, target, status=response.status_code)
+            )
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", *_COMPRESSED):
-            raise UnusableAnswerError(RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}"))
+            raise UnusableAnswerError(
+                RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}")
+            )
         self._response = response
         # 32: the zlib and gzip formats, told apart by their first bytes
-        self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in _COMPRESSED else None
+        self._decompressor = (
+            zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in _COMPRESSED else None
+        )
         self._received = 0
         self._content = bytearray()
 
     def add(self, part: bytes) -> None:
-        """Take some more bytes. Raises UnusableAnswerError where there are too many, or they are not what was promised."""
+        """Take some more bytes. Raises UnusableAnswerError where there are too many, or they are
+        not what was promised."""
         self._received += len(part)
         if self._decompressor is not None:
             room = LONGEST_BODY_BYTES + 1 - len(self._content)
             try:
                 part = self._decompressor.decompress(part, room)
             except zlib.error:
-                raise UnusableAnswerError(RequestFailedError(Trouble.NONSENSE, "broken compression")) from None
+                raise UnusableAnswerError(
+                    RequestFailedError(Trouble.NONSENSE, "broken compression")
+                ) from None
         self._content += part
         if max(self._received, len(self._content)) > LONGEST_BODY_BYTES:
             raise UnusableAnswerError(RequestFailedError(Trouble.TOO_LONG))
@@ -130,13 +151,21 @@ class _Body:
     def whole_response(self) -> Any:
         """The answer with its body, as a client gives it that has read everything."""
         response = self._response
-        headers = [item for item in response.headers.multi_items() if item[0].lower() not in _OF_THE_TRANSPORT]
+        headers = [
+            item
+            for item in response.headers.multi_items()
+            if item[0].lower() not in _OF_THE_TRANSPORT
+        ]
         whole = type(response)(
             response.status_code,
             headers=headers,
             content=bytes(self._content),
             request=response.request,
-            extensions={name: value for name, value in response.extensions.items() if name != "network_stream"},
+            extensions={
+                name: value
+                for name, value in response.extensions.items()
+                if name != "network_stream"
+            },
         )
         whole.elapsed = response.elapsed
         return whole

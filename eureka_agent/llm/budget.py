@@ -70,10 +70,12 @@ def _nothing(reason: str) -> None:
 class Budget:
     """Money and tokens spent on models by one run.
 
-    A request is made when the limit leaves room for what it is expected to cost, beside what those in flight are expected to, and when
-    those in flight cannot reach the limit even where each costs the most that it can. So a run goes beyond its limit by less than one
-    request, however long the replies are; where they have no bound, as long as none is longer than the longest before it, or than
-    `LONGEST_REPLY_TOKENS`. Near the limit requests wait for one another. Once one was turned down all are.
+    A request is made when the limit leaves room for what it is expected to cost, beside what those
+    in flight are expected to, and when those in flight cannot reach the limit even where each costs
+    the most that it can. So a run goes beyond its limit by less than one request, however long the
+    replies are; where they have no bound, as long as none is longer than the longest before it, or
+    than `LONGEST_REPLY_TOKENS`. Near the limit requests wait for one another. Once one was turned
+    down all are.
     """
 
     def __init__(
@@ -86,8 +88,9 @@ class Budget:
         closed: str = "",
         on_closed: Callable[[str], None] = _nothing,
     ) -> None:
-        """`spent`: all messages of the run so far. `time_is_up` says why no request may be made any more, or "". `closed`: turned down before,
-        and why. `on_closed` is told when that happens. Every model needs a price where the limit is in money."""
+        """`spent`: all messages of the run so far. `time_is_up` says why no request may be made any
+        more, or "". `closed`: turned down before, and why. `on_closed` is told when that happens.
+        Every model needs a price where the limit is in money."""
         self._limits = limits
         self._prices = prices
         self._time_is_up = time_is_up
@@ -112,7 +115,8 @@ class Budget:
         return None if price is None else price.money(cost)
 
     async def reserve(self, model: str, request: CompletionRequest) -> Reservation:
-        """Set aside what a request will cost, when there is room for it. Raises BudgetSpentError where there will be none."""
+        """Set aside what a request will cost, when there is room for it. Raises BudgetSpentError
+        where there will be none."""
         characters = sum(len(message.content) for message in request.messages)
         prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1
         async with self._changed:
@@ -121,7 +125,9 @@ class Budget:
                 reason = self.closed or self._time_is_up()
                 usage = self._usage.get((model, request.role.value))
                 if usage is not None:
-                    expected = needed = Amount(usage.total.money / usage.requests, usage.total.tokens // usage.requests)
+                    expected = needed = Amount(
+                        usage.total.money / usage.requests, usage.total.tokens // usage.requests
+                    )
                 else:  # a guess sets money aside, but turns nobody down
                     expected = self._estimate(model, prompt_tokens, min(bound, USUAL_REPLY_TOKENS))
                     needed = self._estimate(model, prompt_tokens, 0)
@@ -139,19 +145,22 @@ class Budget:
             return reservation
 
     async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
-        """Count what a request cost in place of what was set aside. The texts serve where the server counted no tokens."""
+        """Count what a request cost in place of what was set aside. The texts serve where the
+        server counted no tokens."""
         self._count(reservation.model, reservation.role, cost, request, reply)
         await self.release(reservation)
 
     async def release(self, reservation: Reservation) -> None:
-        """Give back what was set aside for a request that came to nothing; after it was settled this changes nothing."""
+        """Give back what was set aside for a request that came to nothing; after it was settled
+        this changes nothing."""
         async with self._changed:
             if reservation in self._in_flight:
                 self._in_flight.remove(reservation)
             self._changed.notify_all()
 
     def _longest_reply(self, model: str) -> int:
-        """Tokens that a reply without a bound is taken to have at most: some models reason for longer than any reward needs."""
+        """Tokens that a reply without a bound is taken to have at most: some models reason for
+        longer than any reward needs."""
         seen = (usage.longest_reply for (name, _), usage in self._usage.items() if name == model)
         return max(LONGEST_REPLY_TOKENS, *seen, 0)
 
@@ -166,8 +175,14 @@ class Budget:
     def _turned_down(self, needed: Amount) -> str:
         money, tokens = self._limits.money, self._limits.tokens
         if money is not None and self._spent.money + needed.money > money:
-            return f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost) are spent, and the next one takes about ${needed.money:,.4f}"
-        return f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens) are spent, and the next one takes about {needed.tokens:,}"
+            return (
+                f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost) are spent, and the next"
+                f" one takes about ${needed.money:,.4f}"
+            )
+        return (
+            f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens) are spent, and the next"
+            f" one takes about {needed.tokens:,}"
+        )
 
     def _close(self, reason: str) -> None:
         if not self.closed:
@@ -179,7 +194,9 @@ class Budget:
         usage = self._usage.setdefault((model, role), _Usage())
         usage.requests += 1
         usage.total += amount
-        usage.longest_reply = max(usage.longest_reply, cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN)
+        usage.longest_reply = max(
+            usage.longest_reply, cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
+        )
         self._spent += amount
 
     def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:

@@ -1,4 +1,5 @@
-"""The desk that all of a run's requests to models pass: nothing is asked twice, used unstored, or paid beyond the budget."""
+"""The desk that all of a run's requests to models pass: nothing is asked twice, used unstored, or
+paid beyond the budget."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ class Desk:
     """Hands requests on to models, a bounded number at a time."""
 
     def __init__(
-        self, store: MessageStore, budget: Budget, concurrency: int, on_request: RequestObserver = _unobserved
+        self,
+        store: MessageStore,
+        budget: Budget,
+        concurrency: int,
+        on_request: RequestObserver = _unobserved,
     ) -> None:
         """`store` is asked before any model is. `concurrency`: requests in flight at a time."""
         self._store = store
@@ -48,9 +53,11 @@ class Desk:
         self._pauses = Pauses()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """The stored reply to a request; one that was made before, in this process or an earlier one, is not made again.
+        """The stored reply to a request; one that was made before, in this process or an earlier
+        one, is not made again.
 
-        Raises BudgetSpentError where the budget has no room for it, LanguageModelError where there is no reply to be had.
+        Raises BudgetSpentError where the budget has no room for it, LanguageModelError where there
+        is no reply to be had.
         """
         key = message_key(model.name, request)
         async with self._alone(key):
@@ -71,11 +78,13 @@ class Desk:
 
     @property
     def under_way(self) -> int:
-        """Requests that have been sent and not been answered; not those that failed and pause before their next try."""
+        """Requests that have been sent and not been answered; not those that failed and pause
+        before their next try."""
         return len(self._tasks - self._pauses.tasks)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for the replies to what has been sent, so that they are stored; give up those that take longer. No request is tried again."""
+        """Wait for the replies to what has been sent, so that they are stored; give up those that
+        take longer. No request is tried again."""
         self._pauses.end()
         pending = set(self._tasks)
         try:

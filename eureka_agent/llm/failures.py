@@ -1,7 +1,9 @@
-"""What goes wrong between a request and its reply, whichever SDK says so, as one line for the person at the terminal.
+"""What goes wrong between a request and its reply, whichever SDK says so, as one line for the
+person at the terminal.
 
-The openai and anthropic SDKs have parallel class trees above httpx and httpx2, and litellm's errors carry theirs as causes. So an error is read along its
-chain of causes: a response with a status, a transport that failed, a body that is no JSON. No SDK is imported here.
+The openai and anthropic SDKs have parallel class trees above httpx and httpx2, and litellm's errors
+carry theirs as causes. So an error is read along its chain of causes: a response with a status, a
+transport that failed, a body that is no JSON. No SDK is imported here.
 """
 
 from __future__ import annotations
@@ -34,10 +36,13 @@ SPENT_CODES = frozenset(
     }
 )
 """Codes in a body that comes with a 429, for which no wait helps."""
-REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt", "bio_policy"})
+REFUSAL_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "invalid_prompt", "bio_policy"}
+)
 """Codes of a filter in front of the model: a refusal, which is data."""
 BAD_BODIES = (ValueError, RecursionError)
-"""What an SDK lets through of a body that claims to be JSON and is not, or is nested so deeply that nobody can read it."""
+"""What an SDK lets through of a body that claims to be JSON and is not, or is nested so deeply that
+nobody can read it."""
 
 
 class Trouble(StrEnum):
@@ -53,14 +58,16 @@ class Trouble(StrEnum):
     NONSENSE = "nonsense"
     """An answer that is not what the wire format has."""
     REDIRECT = "redirect"
-    """The server sends us on to another address, which is not followed: the key would go with the request."""
+    """The server sends us on to another address, which is not followed: the key would go with the
+    request."""
     TOO_LONG = "too long"
     """An answer that goes on beyond what any reply has."""
     OTHER = "other"
 
 
 class RequestFailedError(Exception):
-    """A try that brought no reply. It stays inside this package: what comes out is a LanguageModelError."""
+    """A try that brought no reply. It stays inside this package: what comes out is a
+    LanguageModelError."""
 
     def __init__(
         self,
@@ -72,7 +79,8 @@ class RequestFailedError(Exception):
         headers: Mapping[str, str] | None = None,
         asked_wait: str | None = None,
     ) -> None:
-        """`words`: the server's own; `asked_wait`: a wait that the body asks for, as `<seconds>s`."""
+        """`words`: the server's own; `asked_wait`: a wait that the body asks for, as
+        `<seconds>s`."""
         super().__init__(words)
         self.trouble = trouble
         self.words = words
@@ -99,7 +107,8 @@ class RequestFailedError(Exception):
         return self.trouble is Trouble.STATUS and self.code in REFUSAL_CODES
 
     def asked_wait_s(self, now: float) -> float | None:
-        """Seconds that the server asks to wait, by its headers or its body; None where it asks for none. `now`: seconds since 1970."""
+        """Seconds that the server asks to wait, by its headers or its body; None where it asks for
+        none. `now`: seconds since 1970."""
         waits = (
             _seconds(self._headers.get("retry-after-ms"), 1e-3),
             _seconds(self._headers.get("retry-after")),
@@ -120,7 +129,8 @@ class RequestFailedError(Exception):
 
 
 class UnusableAnswerError(Exception):
-    """Raised below an SDK, which wraps it in an error of its own: what is wrong with an answer that nobody should read."""
+    """Raised below an SDK, which wraps it in an error of its own: what is wrong with an answer that
+    nobody should read."""
 
     def __init__(self, failure: RequestFailedError) -> None:
         super().__init__(str(failure))
@@ -158,8 +168,11 @@ class Service:
     def _where(self) -> str:
         return f"{self.name} at {self.address}" if self.address else self.name
 
-    def explain(self, failure: RequestFailedError, tries: int, asked_wait_s: float | None) -> LanguageModelError:
-        """The failure of the last of so many tries, as one line with the next step. `asked_wait_s`: a wait that is too long for us."""
+    def explain(
+        self, failure: RequestFailedError, tries: int, asked_wait_s: float | None
+    ) -> LanguageModelError:
+        """The failure of the last of so many tries, as one line with the next step. `asked_wait_s`:
+        a wait that is too long for us."""
         where, words = self._where, self._clean(failure.words)
         told = f": {words}" if words else ""
         again = f" ({tries} tries)" if tries > 1 else ""
@@ -171,25 +184,42 @@ class Service:
                 message = f"{where} did not answer within {self.timeout_s:g} s{again}"
                 advice = "--request-timeout allows it more"
             case Trouble.UNREACHABLE, _:
-                message, advice = f"cannot reach {where}{told}{again}", "check the address and the network"
+                message, advice = (
+                    f"cannot reach {where}{told}{again}",
+                    "check the address and the network",
+                )
             case Trouble.DROPPED, _:
                 message = f"the connection to {where} broke off{told}{again}"
             case Trouble.NONSENSE, _:
-                message = f"{self.address or self.name} answers, but not as {self.protocol} do{told}"
+                message = (
+                    f"{self.address or self.name} answers, but not as {self.protocol} do{told}"
+                )
                 advice = self.address_hint
             case Trouble.REDIRECT, _:
                 target = self._clean(shown_address(failure.words))
                 message = f"{where} sends us on to {target} (HTTP {status}), which is not followed"
                 advice = self._redirect_advice(target)
             case Trouble.TOO_LONG, _:
-                message = f"{where} goes on with its answer beyond what any reply has, so it was not read to its end"
+                message = (
+                    f"{where} goes on with its answer beyond what any reply has, so it was not read"
+                    " to its end"
+                )
                 advice = self.address_hint
             case Trouble.STATUS, 401:  # the words are often the key
-                message, advice = f"{where} does not accept the key (HTTP 401)", f"check {self.key_name}"
+                message, advice = (
+                    f"{where} does not accept the key (HTTP 401)",
+                    f"check {self.key_name}",
+                )
             case Trouble.STATUS, 403:
-                message, advice = f"{where} does not accept the key (HTTP 403){told}", f"check {self.key_name}"
+                message, advice = (
+                    f"{where} does not accept the key (HTTP 403){told}",
+                    f"check {self.key_name}",
+                )
             case Trouble.STATUS, 402:
-                message, advice = f"{where} asks to be paid first (HTTP 402){told}", "check the account"
+                message, advice = (
+                    f"{where} asks to be paid first (HTTP 402){told}",
+                    "check the account",
+                )
             case Trouble.STATUS, 404:
                 message = f"{where} was not found (HTTP 404){told}"
                 advice = f"check the model's name; {self.address_hint}"
@@ -202,11 +232,16 @@ class Service:
 
     def _redirect_advice(self, target: str) -> str:
         """The next step after a redirect to `target`."""
-        base = next((target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path)), None)
+        base = next(
+            (target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path)), None
+        )
         if base is None:
             return f"it leads to no address of a model's; {self.address_hint}"
         if self.address is not None and base.rstrip("/") == self.address.rstrip("/"):
-            return "it sends every request back to where it came: mend the server, or name another --base-url"
+            return (
+                "it sends every request back to where it came: mend the server, or name another"
+                " --base-url"
+            )
         return f"if that is the server that you mean: --base-url {base}"
 
     def _clean(self, words: str) -> str:
@@ -219,7 +254,11 @@ class Service:
 
 def _advice(words: str) -> str:
     """What to change, where a server's words name one of the settings that were sent to it."""
-    flags = {"temperature": "--temperature", "max_tokens": "--reply-tokens", "max_completion_tokens": "--reply-tokens"}
+    flags = {
+        "temperature": "--temperature",
+        "max_tokens": "--reply-tokens",
+        "max_completion_tokens": "--reply-tokens",
+    }
     flag = next((flag for name, flag in flags.items() if name in words), None)
     return f"try it with another {flag}, or without" if flag else ""
 
@@ -252,9 +291,14 @@ def failure_of(error: BaseException) -> RequestFailedError:
         if "TransportError" in bases and "LocalProtocolError" not in bases:
             return RequestFailedError(Trouble.DROPPED, _words_of_error(link))
     unreadable = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
-    if any(isinstance(link, unreadable) or "APIResponseValidationError" in _bases(link) for link in chain):
+    if any(
+        isinstance(link, unreadable) or "APIResponseValidationError" in _bases(link)
+        for link in chain
+    ):
         return RequestFailedError(Trouble.NONSENSE)
-    cause = error.__cause__ if "APIConnectionError" in _bases(error) else None  # which by itself says nothing
+    cause = (
+        error.__cause__ if "APIConnectionError" in _bases(error) else None
+    )  # which by itself says nothing
     return RequestFailedError(Trouble.OTHER, _words_of_error(cause or error))
 
 
@@ -267,7 +311,11 @@ def failure_in_body(error: Any) -> RequestFailedError | None:
         return None
     statuses = {"server_error": 500, "rate_limit_exceeded": 429}
     # other codes are a provider's own names and numbers
-    number = int(code) if code is not None and re.fullmatch(r"[45][0-9]{2}", code) else statuses.get(code or "", 400)
+    number = (
+        int(code)
+        if code is not None and re.fullmatch(r"[45][0-9]{2}", code)
+        else statuses.get(code or "", 400)
+    )
     return RequestFailedError(Trouble.STATUS, words, status=number, code=code)
 
 
@@ -276,7 +324,11 @@ def _status_failure(error: BaseException) -> RequestFailedError:
     response: Any = getattr(error, "response", None)
     try:
         text = str(response.text)
-    except (AttributeError, RuntimeError, ValueError):  # no body, or one that was never read: the status alone tells
+    except (
+        AttributeError,
+        RuntimeError,
+        ValueError,
+    ):  # no body, or one that was never read: the status alone tells
         text = ""
     try:
         words, code, wait = _words_of_body(json.loads(text))
@@ -285,7 +337,9 @@ def _status_failure(error: BaseException) -> RequestFailedError:
     headers = dict(getattr(response, "headers", None) or {})
     words = words or str(getattr(response, "reason_phrase", ""))
     status = getattr(response, "status_code", None) or getattr(error, "status_code", None)
-    return RequestFailedError(Trouble.STATUS, words, status=status, code=code, headers=headers, asked_wait=wait)
+    return RequestFailedError(
+        Trouble.STATUS, words, status=status, code=code, headers=headers, asked_wait=wait
+    )
 
 
 def _words_of_body(body: Any) -> tuple[str, str | None, str | None]:
@@ -300,9 +354,15 @@ def _words_of_body(body: Any) -> tuple[str, str | None, str | None]:
     words = error.get("message") or error.get("detail") or ""
     code = error.get("code") or error.get("type")
     detail = error.get("details")
-    if isinstance(detail, dict) and isinstance(detail.get("error_code"), str):  # Anthropic's finer name
+    if isinstance(detail, dict) and isinstance(
+        detail.get("error_code"), str
+    ):  # Anthropic's finer name
         code = detail["error_code"]
-    waits = [part.get("retryDelay") for part in detail if isinstance(part, dict)] if isinstance(detail, list) else []
+    waits = (
+        [part.get("retryDelay") for part in detail if isinstance(part, dict)]
+        if isinstance(detail, list)
+        else []
+    )
     wait = next((wait for wait in waits if isinstance(wait, str)), None)  # Gemini's
     return str(words), None if code is None else str(code), wait
 
@@ -312,10 +372,15 @@ def _words_of_error(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, its cause, its cause's cause, … up to what a request before it may have failed with."""
+    """The error, its cause, its cause's cause, … up to what a request before it may have failed
+    with."""
     seen: set[int] = set()
     link: BaseException | None = error
-    while link is not None and id(link) not in seen and not isinstance(link, LanguageModelError | RequestFailedError):
+    while (
+        link is not None
+        and id(link) not in seen
+        and not isinstance(link, LanguageModelError | RequestFailedError)
+    ):
         seen.add(id(link))
         yield link
         link = link.__cause__ or link.__context__

@@ -13,12 +13,13 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.records import Message
 
 LONGEST_REPLY_TOKENS = 16_000
-"""What a reply without a bound is taken to have at most; the bound itself where an interface takes no request without one. A reward with its
-reasoning needs about a tenth."""
+"""What a reply without a bound is taken to have at most; the bound itself where an interface takes
+no request without one. A reward with its reasoning needs about a tenth."""
 
 
 class LanguageModelError(EurekaError):
-    """A request that cannot be answered: a wrong key, an unknown model, an address that refuses. Never holds a key."""
+    """A request that cannot be answered: a wrong key, an unknown model, an address that refuses.
+    Never holds a key."""
 
 
 class MissingReplyError(LanguageModelError):
@@ -48,7 +49,8 @@ class CompletionRequest:
     """A conversation to be continued."""
 
     messages: tuple[ChatMessage, ...]
-    """At most one system message, the first. It holds what is equal in many requests of a run, which a provider may keep in a cache."""
+    """At most one system message, the first. It holds what is equal in many requests of a run,
+    which a provider may keep in a cache."""
     temperature: float | None = None
     """None: the model's own default; some models accept no other."""
     max_tokens: int | None = None
@@ -69,12 +71,15 @@ class CompletionRequest:
     def turns(self) -> list[dict[str, str]]:
         """The other messages, as every provider takes them."""
         return [
-            {"role": message.role, "content": message.content} for message in self.messages if message.role != "system"
+            {"role": message.role, "content": message.content}
+            for message in self.messages
+            if message.role != "system"
         ]
 
 
 class FinishReason(StrEnum):
-    """Why a reply ends where it does. Anything but `STOP` is the model's doing, so it is data, not an error."""
+    """Why a reply ends where it does. Anything but `STOP` is the model's doing, so it is data, not
+    an error."""
 
     STOP = "stop"
     CUT_OFF = "cut_off"
@@ -85,7 +90,8 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Its text is empty where the model refused or said nothing. Tokens are None where the server does not tell."""
+    """A reply. Its text is empty where the model refused or said nothing. Tokens are None where the
+    server does not tell."""
 
     text: str
     finish_reason: FinishReason
@@ -96,7 +102,8 @@ class Completion:
     cached_tokens: int | None = None
     """Part of the prompt's that came from the provider's cache."""
     cache_write_tokens: int | None = None
-    """Part of the prompt's that the provider put into its cache, where that has a price of its own."""
+    """Part of the prompt's that the provider put into its cache, where that has a price of its
+    own."""
     seconds: float = 0.0
 
 
@@ -105,7 +112,8 @@ RetryObserver = Callable[[str], None]
 
 
 RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], None]]
-"""Told of the model and the request when one is sent. What it returns is told when that has ended: its reply, None where there is none."""
+"""Told of the model and the request when one is sent. What it returns is told when that has ended:
+its reply, None where there is none."""
 
 
 class LanguageModel(Protocol):
@@ -119,7 +127,8 @@ class LanguageModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give its connections back, in the event loop that they were made in; it is asked nothing after that."""
+        """Give its connections back, in the event loop that they were made in; it is asked nothing
+        after that."""
         ...
 
 
@@ -136,15 +145,18 @@ class MessageStore(Protocol):
 
 
 class Asks(Protocol):
-    """Where requests are handed in: `eureka_agent.llm.desk.Desk`, which asks nothing twice and keeps to the budget."""
+    """Where requests are handed in: `eureka_agent.llm.desk.Desk`, which asks nothing twice and
+    keeps to the budget."""
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """The stored reply. Raises BudgetSpentError where the budget has no room for it, LanguageModelError where there is no reply to be had."""
+        """The stored reply. Raises BudgetSpentError where the budget has no room for it,
+        LanguageModelError where there is no reply to be had."""
         ...
 
 
 def message_key(model: str, request: CompletionRequest) -> str:
-    """Content-addressed key of a request: of all that the reply depends on, and of its number among the samples of one prompt."""
+    """Content-addressed key of a request: of all that the reply depends on, and of its number among
+    the samples of one prompt."""
     content = {
         "model": model,
         "messages": [[message.role, message.content] for message in request.messages],
@@ -157,4 +169,6 @@ def message_key(model: str, request: CompletionRequest) -> str:
 
 def transcript(messages: tuple[ChatMessage, ...]) -> str:
     """A conversation as Markdown, as it is kept beside an attempt."""
-    return "\n\n".join(f"# {message.role}\n\n{message.content.strip()}" for message in messages) + "\n"
+    return (
+        "\n\n".join(f"# {message.role}\n\n{message.content.strip()}" for message in messages) + "\n"
+    )

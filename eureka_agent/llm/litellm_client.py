@@ -1,7 +1,9 @@
-"""Everybody else's models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local `ollama/…`.
+"""Everybody else's models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local
+`ollama/…`.
 
-litellm takes seconds to import, so this module reads the provider's name from litellm's own tables and imports it with the first request, in a
-thread; only where the tables do not know a provider, or its key seems to be missing, is litellm itself asked at once. Before the import it is told not to
+litellm takes seconds to import, so this module reads the provider's name from litellm's own tables
+and imports it with the first request, in a thread; only where the tables do not know a provider, or
+its key seems to be missing, is litellm itself asked at once. Before the import it is told not to
 fetch its price table from the network, and not to read a `.env` file into the environment.
 """
 
@@ -20,9 +22,22 @@ from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
 from eureka_agent.invocation import install_packages
-from eureka_agent.llm.access import DEFAULT_ACCESS, NO_KEY, Access, ask_loopback_directly, shown_address, usable_address
+from eureka_agent.llm.access import (
+    DEFAULT_ACCESS,
+    NO_KEY,
+    Access,
+    ask_loopback_directly,
+    shown_address,
+    usable_address,
+)
 from eureka_agent.llm.bounded_http import bound_all_clients, requests_bounded
-from eureka_agent.llm.failures import PASSING_STATUSES, RequestFailedError, Service, Trouble, failure_of
+from eureka_agent.llm.failures import (
+    PASSING_STATUSES,
+    RequestFailedError,
+    Service,
+    Trouble,
+    failure_of,
+)
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.replies import read_chat, refused
 from eureka_agent.llm.retry import Patience
@@ -30,7 +45,16 @@ from eureka_agent.llm.retry import Patience
 OWN_SDKS = ("openai", "anthropic")
 """Providers that never come here."""
 LOCAL_PROVIDERS = frozenset(
-    {"ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference", "docker_model_runner", "lemonade"}
+    {
+        "ollama",
+        "ollama_chat",
+        "hosted_vllm",
+        "lm_studio",
+        "llamafile",
+        "xinference",
+        "docker_model_runner",
+        "lemonade",
+    }
 )
 """Servers of one's own, which need no key."""
 _PROVIDERS = "provider_endpoints_support_backup.json"
@@ -40,12 +64,17 @@ class LiteLLMModel:
     """A model that litellm knows how to ask."""
 
     def __init__(self, provider: str, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read by litellm, from the provider's own variable. Raises SettingsError for a provider that it does not know, or without a key."""
+        """The key is read by litellm, from the provider's own variable. Raises SettingsError for a
+        provider that it does not know, or without a key."""
         self.name = f"{provider}/{model}"
         ask_loopback_directly()
         if provider not in _chat_providers():
             _check_provider(provider, self.name)
-        if access.base_url is None and provider not in LOCAL_PROVIDERS and not _has_variable(provider):
+        if (
+            access.base_url is None
+            and provider not in LOCAL_PROVIDERS
+            and not _has_variable(provider)
+        ):
             _check_key(self.name)
         self._api_base = None if access.base_url is None else usable_address(access.base_url)
         self._timeout_s = access.timeout_s
@@ -66,7 +95,8 @@ class LiteLLMModel:
         return await self._patience.complete(lambda: self._once(litellm, request))
 
     async def close(self) -> None:
-        """Nothing: litellm has its connections in common for all of a process, and closes them at its end."""
+        """Nothing: litellm has its connections in common for all of a process, and closes them at
+        its end."""
 
     async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
         try:
@@ -79,17 +109,23 @@ class LiteLLMModel:
         return read_chat(response)
 
     def _options(self, litellm: Any, request: CompletionRequest) -> dict[str, Any]:
-        """`drop_params` stays off: a temperature that a model does not take is an error, not silently another one."""
+        """`drop_params` stays off: a temperature that a model does not take is an error, not
+        silently another one."""
         options: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in request.messages
+            ],
             "timeout": self._timeout_s,
             "max_retries": 0,
             "num_retries": 0,
         }
         if self._api_base is not None:
             options["api_base"] = self._api_base
-            if any(key.endswith("_API_KEY") for key in litellm.validate_environment(self.name)["missing_keys"]):
+            if any(
+                key.endswith("_API_KEY")
+                for key in litellm.validate_environment(self.name)["missing_keys"]
+            ):
                 options["api_key"] = NO_KEY
         if request.temperature is not None:
             options["temperature"] = request.temperature
@@ -102,21 +138,28 @@ class LiteLLMModel:
 def imported_litellm() -> Any:
     """litellm, quiet and without a look at the network."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # the other one reads a .env file into this process
+    os.environ.setdefault(
+        "LITELLM_MODE", "PRODUCTION"
+    )  # the other one reads a .env file into this process
     try:
         litellm: Any = importlib.import_module("litellm")
         bound_all_clients(importlib.import_module("httpx"))  # which litellm is made of
     except ImportError as error:
-        raise SettingsError(f"litellm cannot be imported: {error}", "install eureka-agent again") from None
+        raise SettingsError(
+            f"litellm cannot be imported: {error}", "install eureka-agent again"
+        ) from None
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # it prints requests beside the live view
+        logging.getLogger(name).setLevel(
+            logging.CRITICAL
+        )  # it prints requests beside the live view
     return litellm
 
 
 def _failure(error: Exception) -> RequestFailedError:
-    """litellm gives every error a status, also those that it raises itself, for which nothing was ever sent."""
+    """litellm gives every error a status, also those that it raises itself, for which nothing was
+    ever sent."""
     failure = failure_of(error)
     status = getattr(error, "status_code", None)
     if failure.trouble is not Trouble.OTHER:
@@ -132,7 +175,8 @@ def _failure(error: Exception) -> RequestFailedError:
 
 
 def _without_prefix(words: str) -> str:
-    """`litellm.BadRequestError: DeepseekException - no` says `no`. A traceback, and how to set litellm up, say nothing to a user."""
+    """`litellm.BadRequestError: DeepseekException - no` says `no`. A traceback, and how to set
+    litellm up, say nothing to a user."""
     words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
     return re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
 
@@ -142,22 +186,27 @@ def _check_provider(provider: str, name: str) -> None:
     try:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
-        known = {str(getattr(known, "value", known)) for known in litellm.provider_list} | _chat_providers()
+        known = {
+            str(getattr(known, "value", known)) for known in litellm.provider_list
+        } | _chat_providers()
         close = did_you_mean(provider, known | set(OWN_SDKS))
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
             (f"{close} " if close.startswith("did you mean") else "")
-            + "if it has an OpenAI-compatible server: --model openai/… --base-url https://…/v1; or --model offline",
+            + "if it has an OpenAI-compatible server: --model openai/… --base-url https://…/v1; or"
+            " --model offline",
         ) from None
 
 
 def _check_key(name: str) -> None:
-    """Where litellm is sure that a key is missing. Cloud providers have other ways to log in, which only the request tries."""
+    """Where litellm is sure that a key is missing. Cloud providers have other ways to log in, which
+    only the request tries."""
     missing = imported_litellm().validate_environment(name)["missing_keys"]
     if missing and all(key.endswith("_API_KEY") for key in missing):
         raise SettingsError(
             f"model {name!r} needs a key and {' or '.join(missing)} is not set",
-            f"export {missing[-1]}=…, name a server of your own with --base-url, or use --model offline",
+            f"export {missing[-1]}=…, name a server of your own with --base-url, or use --model"
+            " offline",
         )
 
 
@@ -176,9 +225,17 @@ def _chat_providers() -> frozenset[str]:
     """Providers of language models by litellm's own table; empty where it has moved."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
-        raise SettingsError("litellm is not installed", install_packages("litellm!=1.82.7,!=1.82.8"))
+        raise SettingsError(
+            "litellm is not installed", install_packages("litellm!=1.82.7,!=1.82.8")
+        )
     try:
-        table = json.loads((Path(spec.origin).parent / _PROVIDERS).read_text(encoding="utf-8"))["providers"]
-        return frozenset(name for name, entry in table.items() if entry.get("endpoints", {}).get("chat_completions"))
+        table = json.loads((Path(spec.origin).parent / _PROVIDERS).read_text(encoding="utf-8"))[
+            "providers"
+        ]
+        return frozenset(
+            name
+            for name, entry in table.items()
+            if entry.get("endpoints", {}).get("chat_completions")
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()

@@ -7,10 +7,12 @@ import textwrap
 from dataclasses import dataclass, field
 
 _FENCE = re.compile(
-    r"^(?P<indent>(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$"
+    r"^(?P<indent>(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?["
+    r" \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$"
 )
 _DEEPER = 4
-"""A fence with a language that is indented by so much more than the one that opened its block belongs to what is in the block."""
+"""A fence with a language that is indented by so much more than the one that opened its block
+belongs to what is in the block."""
 _DEEPEST = 3
 """Blocks within blocks that are looked into."""
 _PROSE = ("", "markdown", "md", "text", "txt")
@@ -55,14 +57,19 @@ class _Open:
 def split_blocks(text: str, depth: int = 0) -> tuple[list[Block], str]:
     """The code blocks of a text and the prose around them.
 
-    A block that the text's end cuts off counts; blocks within a block of prose are found; a fence with a language ends a block that nobody closed.
+    A block that the text's end cuts off counts; blocks within a block of prose are found; a fence
+    with a language ends a block that nobody closed.
     """
     blocks: list[Block] = []
     prose: list[str] = []
     block: _Open | None = None
     for line in text.split("\n"):
         match = _FENCE.match(line)
-        fence = None if match is None else (len(match["indent"].expandtabs(4)), match["fence"], match["info"])
+        fence = (
+            None
+            if match is None
+            else (len(match["indent"].expandtabs(4)), match["fence"], match["info"])
+        )
         if block is None:
             if fence is None:
                 prose.append(line)
@@ -84,13 +91,19 @@ def split_blocks(text: str, depth: int = 0) -> tuple[list[Block], str]:
     return blocks, re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
 
 
-def _close(block: _Open, blocks: list[Block], prose: list[str], depth: int, *, closed: bool) -> None:
+def _close(
+    block: _Open, blocks: list[Block], prose: list[str], depth: int, *, closed: bool
+) -> None:
     prose.append("")
     lines = block.lines
     if all(line.lstrip().startswith(">") for line in lines):
         lines = [re.sub(r"^[ \t]*> ?", "", line) for line in lines]
     body = textwrap.dedent("\n".join(lines)) + "\n"
-    if depth < _DEEPEST and block.language in _PROSE and re.search(r"^[ \t]*(?:```|~~~)", body, re.MULTILINE):
+    if (
+        depth < _DEEPEST
+        and block.language in _PROSE
+        and re.search(r"^[ \t]*(?:```|~~~)", body, re.MULTILINE)
+    ):
         inner, around = split_blocks(body, depth + 1)
         blocks += inner
         prose.append(around)
@@ -99,7 +112,8 @@ def _close(block: _Open, blocks: list[Block], prose: list[str], depth: int, *, c
 
 
 def without_thinking(text: str) -> str:
-    """The text without what a model wrote between `<think>` and `</think>`; all of that where nothing is left without it."""
+    """The text without what a model wrote between `<think>` and `</think>`; all of that where
+    nothing is left without it."""
     spoken = _THINKING.sub("", text)
     ends = [match.end() for match in _THINKING_TAG.finditer(spoken) if match["end"]]
     if ends:  # of thoughts that began before the reply did

@@ -1,4 +1,5 @@
-"""OpenAI's Responses and Chat Completions through its own SDK; any server that speaks like one of them with a base URL."""
+"""OpenAI's Responses and Chat Completions through its own SDK; any server that speaks like one of
+them with a base URL."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from eureka_agent.llm.access import (
     shown_address,
 )
 from eureka_agent.llm.bounded_http import bounded_client
-from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_in_body, failure_of
+from eureka_agent.llm.failures import (
+    BAD_BODIES,
+    RequestFailedError,
+    Service,
+    Trouble,
+    failure_in_body,
+    failure_of,
+)
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
 from eureka_agent.llm.retry import Patience
@@ -34,7 +42,8 @@ class OpenAIModel:
     """A model of OpenAI's, or of a server that speaks like it."""
 
     def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read from OPENAI_API_KEY; a server of one's own needs none. Raises SettingsError without one."""
+        """The key is read from OPENAI_API_KEY; a server of one's own needs none. Raises
+        SettingsError without one."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         official = address is None or _is_openai(address)
         self.name = f"openai/{model}"
@@ -54,12 +63,21 @@ class OpenAIModel:
                 max_retries=0,
                 http_client=bounded_client(openai.DefaultAsyncHttpxClient)(timeout=timeout),
             )
-        except (openai.OpenAIError, ValueError, ImportError) as error:  # ImportError: a proxy that needs a package
+        except (
+            openai.OpenAIError,
+            ValueError,
+            ImportError,
+        ) as error:  # ImportError: a proxy that needs a package
             where = "OpenAI" if address is None else repr(shown_address(address))
-            raise SettingsError(f"cannot use the server {where}: {redact(str(error))}", "see --base-url") from None
-        # looked up here: the SDK imports half of itself for it, which would hold up the event loop later
+            raise SettingsError(
+                f"cannot use the server {where}: {redact(str(error))}", "see --base-url"
+            ) from None
+        # looked up here: the SDK imports half of itself for it, which would hold up the event loop
+        # later
         self._create: Any = (
-            self._client.responses.create if self._by_responses else self._client.chat.completions.create
+            self._client.responses.create
+            if self._by_responses
+            else self._client.chat.completions.create
         )
         service = Service(
             name=self.name,
@@ -67,7 +85,11 @@ class OpenAIModel:
             key_name=KEY_VARIABLES["openai"],
             protocol="Responses" if self._by_responses else "Chat Completions",
             address_hint=f"--base-url must end where {self.path} follows, often in /v1"
-            + ("; --api chat is what most servers speak" if self._by_responses and not official else ""),
+            + (
+                "; --api chat is what most servers speak"
+                if self._by_responses and not official
+                else ""
+            ),
             timeout_s=access.timeout_s,
             key=key,
         )
@@ -78,7 +100,8 @@ class OpenAIModel:
         return await self._patience.complete(lambda: self._once(request))
 
     async def close(self) -> None:
-        """Give its connections back. One that is left to the garbage collector finds its event loop closed and prints a traceback."""
+        """Give its connections back. One that is left to the garbage collector finds its event loop
+        closed and prints a traceback."""
         await self._client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
@@ -92,13 +115,17 @@ class OpenAIModel:
     def _for_chat(self, request: CompletionRequest) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": self._model,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in request.messages
+            ],
         }
         if request.temperature is not None:
             options["temperature"] = request.temperature
         if request.max_tokens is not None:
             # OpenAI's newer models refuse `max_tokens`; older compatible servers know nothing else
-            options["max_completion_tokens" if self._official else "max_tokens"] = request.max_tokens
+            options["max_completion_tokens" if self._official else "max_tokens"] = (
+                request.max_tokens
+            )
         return options
 
     def _for_responses(self, request: CompletionRequest) -> dict[str, Any]:
@@ -130,7 +157,9 @@ def _read_response(response: Any) -> Completion:
     """A reply of the Responses API. Raises RequestFailedError for what is none."""
     status = part(response, "status")
     if status == "failed":
-        raise failure_in_body(part(response, "error")) or RequestFailedError(Trouble.OTHER, "without a reason")
+        raise failure_in_body(part(response, "error")) or RequestFailedError(
+            Trouble.OTHER, "without a reason"
+        )
     messages = [item for item in listed(response, "output") if part(item, "type") == "message"]
     contents = [content for item in messages if isinstance(content := part(item, "content"), list)]
     parts = [found for content in contents for found in content]

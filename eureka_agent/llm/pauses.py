@@ -1,4 +1,5 @@
-"""Pauses between two tries of a request: nothing is under way in them, so whoever stops waits for none."""
+"""Pauses between two tries of a request: nothing is under way in them, so whoever stops waits for
+none."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Any
 
 
 class Pauses:
-    """The pauses of one desk's requests. A request finds them in `PAUSES`, which its task inherits from the desk."""
+    """The pauses of one desk's requests. A request finds them in `PAUSES`, which its task inherits
+    from the desk."""
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -36,4 +38,5 @@ class Pauses:
 
 
 PAUSES: ContextVar[Pauses] = ContextVar("PAUSES")
-"""Pauses of the desk at which the present request was handed in; unset for a request without a desk."""
+"""Pauses of the desk at which the present request was handed in; unset for a request without a
+desk."""

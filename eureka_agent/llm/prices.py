@@ -1,4 +1,5 @@
-"""What a model's tokens cost. A run keeps the prices that it began with, so its ledger never changes."""
+"""What a model's tokens cost. A run keeps the prices that it began with, so its ledger never
+changes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.records import Cost, Record
 
 _TABLE = "model_prices_and_context_window_backup.json"
-"""litellm's table as it came with the package. Read as a file: to import litellm takes seconds, and it would fetch a newer one."""
+"""litellm's table as it came with the package. Read as a file: to import litellm takes seconds, and
+it would fetch a newer one."""
 _MILLION = Decimal(1_000_000)
 _HIGHEST = Decimal(1_000)
 """US dollars for one token, beyond which a number is a slip of the hand."""
@@ -49,7 +51,8 @@ class Price(Record):
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
-    """Prices of these models, by name: those that a person gave (`<model>=<prompt>,<completion>`), else the table's. Unknown ones are missing.
+    """Prices of these models, by name: those that a person gave (`<model>=<prompt>,<completion>`),
+    else the table's. Unknown ones are missing.
 
     Raises SettingsError for a price that cannot be read, and for a second one of the same model.
     """
@@ -57,7 +60,9 @@ def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]
     for text in given:
         name, price = _parse(text)
         if name in prices:
-            raise SettingsError(f"--price {text!r} is the second one for {name!r}", "give each model one price")
+            raise SettingsError(
+                f"--price {text!r} is the second one for {name!r}", "give each model one price"
+            )
         prices[name] = price
     for model in models:
         if model not in prices and (listed := _from_table(model)) is not None:
@@ -72,10 +77,13 @@ def _parse(text: str) -> tuple[str, Price]:
         prompt, completion = (Decimal(part.strip()) / _MILLION for part in parts)
     except (ArithmeticError, ValueError):  # no number, or one beyond all numbers
         prompt = completion = Decimal(-1)
-    if not model or not all(value.is_finite() and 0 <= value <= _HIGHEST for value in (prompt, completion)):
+    if not model or not all(
+        value.is_finite() and 0 <= value <= _HIGHEST for value in (prompt, completion)
+    ):
         raise SettingsError(
             f"the price {text!r} cannot be read",
-            "write <provider>/<model>=<US dollars for a million tokens of prompts>,<of replies>, such as openai/mine=0.25,2",
+            "write <provider>/<model>=<US dollars for a million tokens of prompts>,<of replies>,"
+            " such as openai/mine=0.25,2",
         )
     return model, Price(prompt=prompt, completion=completion, origin="given by --price")
 
@@ -88,7 +96,9 @@ def _from_table(model: str) -> Price | None:
         entry = _table()[name]
     if entry is None:
         return None
-    prompt, completion = (_number(entry.get(key)) for key in ("input_cost_per_token", "output_cost_per_token"))
+    prompt, completion = (
+        _number(entry.get(key)) for key in ("input_cost_per_token", "output_cost_per_token")
+    )
     if prompt is None or completion is None:
         return None
     return Price(
@@ -107,22 +117,35 @@ def known_models() -> list[str]:
         for name, entry in _table().items()
         if isinstance(entry, dict) and _writes(name, entry)
     )
-    return sorted({name if name.startswith(f"{provider}/") else f"{provider}/{name}" for provider, name in found})
+    return sorted(
+        {
+            name if name.startswith(f"{provider}/") else f"{provider}/{name}"
+            for provider, name in found
+        }
+    )
 
 
 def _writes(name: str, entry: Mapping[str, Any]) -> bool:
-    """True for a model whose replies are text alone, and that neither searches the web nor works a computer for them."""
+    """True for a model whose replies are text alone, and that neither searches the web nor works a
+    computer for them."""
     replies = entry.get("supported_output_modalities") or ["text"]
     return (
         entry.get("mode") in ("chat", "responses")
-        and all(_number(entry.get(key)) is not None for key in ("input_cost_per_token", "output_cost_per_token"))
+        and all(
+            _number(entry.get(key)) is not None
+            for key in ("input_cost_per_token", "output_cost_per_token")
+        )
         and replies == ["text"]
         and re.search(r"^ft:|audio|-search-|deep-research|computer-use", name) is None
     )
 
 
 def _number(value: object) -> Decimal | None:
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return (
+        Decimal(str(value))
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else None
+    )
 
 
 @cache

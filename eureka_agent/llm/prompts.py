@@ -21,19 +21,28 @@ _UNKNOWN = ("", "-", "?")
 
 
 def system_message(
-    template: str, description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+    template: str,
+    description: TaskDescription,
+    sentence: str,
+    settings: SearchSettings | None = None,
 ) -> ChatMessage:
     """What a role is told in every request of a run: its instructions, then environment and task.
 
     The text is the same in all of them, so that a provider can keep it in its cache.
     """
-    return ChatMessage("system", f"{render(template)}\n{task_text(description, sentence, settings)}")
+    return ChatMessage(
+        "system", f"{render(template)}\n{task_text(description, sentence, settings)}"
+    )
 
 
-def task_text(description: TaskDescription, sentence: str, settings: SearchSettings | None = None) -> str:
-    """Environment, task, fitness and training in words; never the environment's source, a private variable, or the fitness's code.
+def task_text(
+    description: TaskDescription, sentence: str, settings: SearchSettings | None = None
+) -> str:
+    """Environment, task, fitness and training in words; never the environment's source, a private
+    variable, or the fitness's code.
 
-    `settings`: those of the run, of which none is told that may change before it is resumed; None: the task's own.
+    `settings`: those of the run, of which none is told that may change before it is resumed; None:
+    the task's own.
     """
     return render(
         "task.md",
@@ -45,7 +54,11 @@ def task_text(description: TaskDescription, sentence: str, settings: SearchSetti
 
 
 def _own_settings(description: TaskDescription) -> SearchSettings:
-    own = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    own = {
+        "env_steps": description.env_steps,
+        "num_envs": description.num_envs,
+        **description.training_overrides,
+    }
     return parse_settings(SearchSettings, own, "the task's training budget")
 
 
@@ -64,13 +77,24 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (facts, batch_shape, clipped, fenced, mean_text, number, one_line, quoted, short_number):
+    for filter_ in (
+        facts,
+        batch_shape,
+        clipped,
+        fenced,
+        mean_text,
+        number,
+        one_line,
+        quoted,
+        short_number,
+    ):
         templates.filters[filter_.__name__] = filter_
     return templates
 
 
 def facts(variable: VariableSpec, measured: Measurements | None = None) -> str:
-    """Unit, frame, range and start states of a variable as they follow its shape: `, m, world frame, range 0 to 2, start 0.57`."""
+    """Unit, frame, range and start states of a variable as they follow its shape: `, m, world
+    frame, range 0 to 2, start 0.57`."""
     parts = []
     if variable.unit not in (*_UNKNOWN, "1"):
         parts.append(variable.unit)
@@ -86,7 +110,11 @@ def facts(variable: VariableSpec, measured: Measurements | None = None) -> str:
 
 def batch_shape(variable: VariableSpec) -> str:
     """`(batch,)`, `(batch, 3)`: the shape in which a reward gets the variable."""
-    return f"(batch, {', '.join(str(size) for size in variable.shape)})" if variable.shape else "(batch,)"
+    return (
+        f"(batch, {', '.join(str(size) for size in variable.shape)})"
+        if variable.shape
+        else "(batch,)"
+    )
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -1,4 +1,5 @@
-"""Plays a stored run's replies back, at no cost: for tests, for a demo, and to see what a changed program makes of the same replies."""
+"""Plays a stored run's replies back, at no cost: for tests, for a demo, and to see what a changed
+program makes of the same replies."""
 
 from __future__ import annotations
 
@@ -46,11 +47,14 @@ class Recording:
 
 
 def write_recording(path: Path, recording: Recording) -> None:
-    """One JSON object a line: the settings, then the messages in the order in which they were stored."""
+    """One JSON object a line: the settings, then the messages in the order in which they were
+    stored."""
     head = {"settings": dict(recording.settings), "search": dict(recording.search)}
     lines = [json.dumps(head, ensure_ascii=False)]
     for key, message in recording.messages.items():
-        lines.append(json.dumps({"key": key, **message.model_dump(mode="json")}, ensure_ascii=False))
+        lines.append(
+            json.dumps({"key": key, **message.model_dump(mode="json")}, ensure_ascii=False)
+        )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -66,10 +70,20 @@ def read_recording(path: Path) -> Recording:
         about = json.loads(head)
         settings, search = dict(about["settings"].items()), dict(about.get("search", {}).items())
         records = [json.loads(line) for line in lines]
-        messages = {record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records}
+        messages = {
+            record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records
+        }
         for message in messages.values():
             FinishReason(message.finish_reason)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ValidationError,
+    ) as error:
         raise RunFolderError(
             f"{str(path)!r} is no recording of a search: {' '.join(str(error).split())[:200]}",
             "name a run, or the messages.jsonl of one",
@@ -86,13 +100,15 @@ class ReplayModel:
     """A model whose replies were recorded. It answers what it was asked then, and nothing else."""
 
     def __init__(self, name: str, recording: Recording, flags: str = "") -> None:
-        """`name`: that of the model that was recorded, so that requests have the same keys; `flags`: those that would make this search the recorded one."""
+        """`name`: that of the model that was recorded, so that requests have the same keys;
+        `flags`: those that would make this search the recorded one."""
         self.name = name
         self._recording = recording
         self._flags = flags
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The recorded reply, which costs nothing. Raises MissingReplyError, with the difference, where there is none."""
+        """The recorded reply, which costs nothing. Raises MissingReplyError, with the difference,
+        where there is none."""
         message = self._recording.messages.get(message_key(self.name, request))
         if message is None:
             raise MissingReplyError(*self._missing(request))
@@ -108,27 +124,43 @@ class ReplayModel:
 
     def _missing(self, request: CompletionRequest) -> tuple[str, str]:
         asked = transcript(request.messages)
-        whom = f"the {request.role.value}{f' for attempt {request.attempt}' if request.attempt else ''}"
+        of_whom = f" for attempt {request.attempt}" if request.attempt else ""
+        whom = f"the {request.role.value}{of_whom}"
         what = f"the recording {self._recording.name!r} has no reply to what {whom} asks"
         nearest = self._nearest(request, asked)
         if self._flags:
             hint = f"give the settings of the recorded search: {self._flags}"
             if nearest is None or nearest.request == asked:
                 return f"{what}: it is one of another search", hint
-            return f"{what}, but one to this (- recorded, + asked now):\n{_difference(nearest.request, asked)}", hint
+            return (
+                (
+                    f"{what}, but one to this (- recorded, + asked"
+                    f" now):\n{_difference(nearest.request, asked)}"
+                ),
+                hint,
+            )
         if nearest is None:
-            return f"{what}: it has none of that role from {self.name}", "ask a model, with --model <provider>/<name>"
+            return (
+                f"{what}: it has none of that role from {self.name}",
+                "ask a model, with --model <provider>/<name>",
+            )
         if nearest.request == asked:
             return (
-                f"{what}: the same conversation was recorded, but under another seed or other settings ({', '.join(SETTINGS[3:5])})",
+                (
+                    f"{what}: the same conversation was recorded, but under another seed or other"
+                    f" settings ({', '.join(SETTINGS[3:5])})"
+                ),
                 "replay with the seed and the settings of the recorded run",
             )
         difference = _difference(nearest.request, asked)
         of = f"for attempt {nearest.attempt}" if nearest.attempt else "in the recording"
         return (
             f"{what}. The nearest request, {of}, differs (- recorded, + asked now):\n{difference}",
-            "another task, seed, strategy or prompt gives other requests, and so do other figures from trainings on another "
-            "kind of machine; ask a model, with --model <provider>/<name>",
+            (
+                "another task, seed, strategy or prompt gives other requests, and so do other"
+                " figures from trainings on another kind of machine; ask a model, with --model"
+                " <provider>/<name>"
+            ),
         )
 
     def _nearest(self, request: CompletionRequest, asked: str) -> Message | None:
@@ -150,7 +182,9 @@ class ReplayModel:
 def _difference(recorded: str, asked: str) -> str:
     changes = [
         line if len(line) <= _CHARACTERS_SHOWN else line[: _CHARACTERS_SHOWN - 1] + "…"
-        for line in difflib.unified_diff(recorded.splitlines(), asked.splitlines(), lineterm="", n=0)
+        for line in difflib.unified_diff(
+            recorded.splitlines(), asked.splitlines(), lineterm="", n=0
+        )
         if not line.startswith(("---", "+++", "@@"))
     ]
     left = len(changes) - _LINES_SHOWN

@@ -1,4 +1,5 @@
-"""Makes requests again that failed for the moment: rate limits, server errors, timeouts and connections that broke off.
+"""Makes requests again that failed for the moment: rate limits, server errors, timeouts and
+connections that broke off.
 
 The SDKs' own retries are off: their rules differ, tell nobody, and give up after seconds.
 """
@@ -19,8 +20,9 @@ from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.replies import refused
 
 TRUSTED_WAITS = 2
-"""So many of the waits that a server asks for are taken as they are. Later ones are at least as long as without: a limit that is shared
-by many requests is not over after what the server tells each of them."""
+"""So many of the waits that a server asks for are taken as they are. Later ones are at least as
+long as without: a limit that is shared by many requests is not over after what the server tells
+each of them."""
 
 
 class Patience:
@@ -33,10 +35,12 @@ class Patience:
         self._reached = False
         """Whether this server ever answered."""
         self._told_tries = 0
-        """Tries of which it has been told, since the server answered last, that it was not reached."""
+        """Tries of which it has been told, since the server answered last, that it was not
+        reached."""
 
     async def complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
-        """The reply. `attempt` makes the request once and raises RequestFailedError. Raises LanguageModelError when no further try is due."""
+        """The reply. `attempt` makes the request once and raises RequestFailedError. Raises
+        LanguageModelError when no further try is due."""
         timeouts = 0
         tries = 0
 
@@ -66,7 +70,9 @@ class Patience:
                 return timeouts < self._policy.timeout_tries
             if failure.trouble is Trouble.UNREACHABLE and not self._reached:
                 return state.attempt_number < self._policy.first_contact_tries
-            return (failure.asked_wait_s(self._policy.now()) or 0) <= self._policy.longest_asked_wait_s
+            return (
+                failure.asked_wait_s(self._policy.now()) or 0
+            ) <= self._policy.longest_asked_wait_s
 
         retrying = AsyncRetrying(
             retry=is_due,
@@ -82,7 +88,9 @@ class Patience:
             if failure.refusal:
                 return refused()
             wait = failure.asked_wait_s(self._policy.now())
-            too_long = wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
+            too_long = (
+                wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
+            )
             raise self._service.explain(failure, tries, too_long) from None
 
     def _answered(self) -> None:
@@ -112,10 +120,16 @@ class Patience:
         if failure is None:
             return
         if failure.trouble is Trouble.UNREACHABLE:
-            if state.attempt_number <= self._told_tries:  # all that wait for one server would say the same
+            if (
+                state.attempt_number <= self._told_tries
+            ):  # all that wait for one server would say the same
                 return
-            self._told_tries = state.attempt_number if self._reached else self._policy.first_contact_tries
-        self._tell(f"{self._service.trouble(failure)}, tried again in {duration(state.upcoming_sleep)}")
+            self._told_tries = (
+                state.attempt_number if self._reached else self._policy.first_contact_tries
+            )
+        self._tell(
+            f"{self._service.trouble(failure)}, tried again in {duration(state.upcoming_sleep)}"
+        )
 
 
 def _failure(state: RetryCallState) -> RequestFailedError | None:

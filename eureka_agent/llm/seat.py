@@ -1,4 +1,5 @@
-"""A model with the desk and the bounds that it is asked with: what designers, reviewer, analyst and fitness writer hold."""
+"""A model with the desk and the bounds that it is asked with: what designers, reviewer, analyst and
+fitness writer hold."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from eureka_agent.records import Message
 
 @dataclass(frozen=True)
 class Seat:
-    """One model, always asked at the same desk, with the same temperature and the same bound on its replies."""
+    """One model, always asked at the same desk, with the same temperature and the same bound on its
+    replies."""
 
     model: LanguageModel
     desk: Asks
@@ -24,10 +26,14 @@ class Seat:
         """The model's."""
         return self.model.name
 
-    async def ask(self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = "") -> Message:
-        """The stored reply to a conversation. Raises BudgetSpentError or LanguageModelError where there is none to be had.
+    async def ask(
+        self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
+    ) -> Message:
+        """The stored reply to a conversation. Raises BudgetSpentError or LanguageModelError where
+        there is none to be had.
 
-        `sample` tells apart the replies drawn from one prompt; `attempt`: id of the one that the reply is for.
+        `sample` tells apart the replies drawn from one prompt; `attempt`: id of the one that the
+        reply is for.
         """
         request = CompletionRequest(
             messages=messages,

@@ -1,4 +1,5 @@
-"""What a model wrote is data: made fit to be parsed, stored, and shown in a terminal, a report or another model's prompt."""
+"""What a model wrote is data: made fit to be parsed, stored, and shown in a terminal, a report or
+another model's prompt."""
 
 from __future__ import annotations
 
@@ -8,31 +9,36 @@ import re
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _ESCAPE_SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, the clipboard
+    # titles, links, the clipboard
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
 _NO_WIDTH = dict.fromkeys((0x0B, 0x0C, 0x0D, 0x2028, 0x2029))
 """Line ends that no terminal should see."""
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls but tab and line feed
-    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # what turns the direction of text, or has no width
+    # what turns the direction of text, or has no width
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff"  # halves of characters, which no file can take
     "\U000e0000-\U000e007f]"  # letters that nobody sees
 )
 
 
 def printable(text: str) -> str:
-    """The text with `\\n` as its only line end, without escape sequences, control characters, and what is there but cannot be seen."""
+    """The text with `\\n` as its only line end, without escape sequences, control characters, and
+    what is there but cannot be seen."""
     return _INVISIBLE.sub("", _ESCAPE_SEQUENCES.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def visible(text: str) -> str:
-    """The text without what commands a terminal or cannot be seen; what is left of an escape sequence is shown. It is as wide as before."""
+    """The text without what commands a terminal or cannot be seen; what is left of an escape
+    sequence is shown. It is as wide as before."""
     return _INVISIBLE.sub("", text.translate(_NO_WIDTH))
 
 
 def escaped(json_text: str) -> str:
-    """JSON in which the same characters are written as escapes. What JSON escapes by itself are those below 32 alone."""
+    """JSON in which the same characters are written as escapes. What JSON escapes by itself are
+    those below 32 alone."""
     return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
@@ -44,9 +50,19 @@ def one_line(text: str, limit: int) -> str:
 
 def clipped(text: str, limit: int) -> str:
     """The first `limit` characters of a text of several lines, and how many more there were."""
-    return text if len(text) <= limit else f"{text[:limit].rstrip()}\n[… {len(text) - limit} more characters]"
+    return (
+        text
+        if len(text) <= limit
+        else f"{text[:limit].rstrip()}\n[… {len(text) - limit} more characters]"
+    )
 
 
 def without_headings(text: str) -> str:
-    """The text without the marks that would make headings or code blocks of its lines, wherever it is put."""
-    return re.sub(r"^[ \t]*(?:#{1,6}(?=\s)|`{3,}\w*[ \t]*$|~{3,}\w*[ \t]*$)[ \t]*", "", text, flags=re.MULTILINE)
+    """The text without the marks that would make headings or code blocks of its lines, wherever it
+    is put."""
+    return re.sub(
+        r"^[ \t]*(?:#{1,6}(?=\s)|`{3,}\w*[ \t]*$|~{3,}\w*[ \t]*$)[ \t]*",
+        "",
+        text,
+        flags=re.MULTILINE,
+    )

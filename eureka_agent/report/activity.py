@@ -1,4 +1,5 @@
-"""Counts of the trainings that train, wait for a slot, or wait at a rung until it is decided whether they go on."""
+"""Counts of the trainings that train, wait for a slot, or wait at a rung until it is decided
+whether they go on."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Activity:
     for_a_slot: int
     at_a_rung: int
     for_a_review: int
-    """Number of those at a rung that wait for a review; the others there wait until they are compared."""
+    """Number of those at a rung that wait for a review; the others there wait until they are
+    compared."""
     at_a_rung_since: float
     """Arrival of the first of them there, on the view's clock; 0 without any."""
 
@@ -33,12 +35,16 @@ class Activity:
         parts = [f"{self.for_a_slot} waiting"] if self.for_a_slot else []
         if self.at_a_rung:
             reviews = f" ({self.for_a_review} for a review)" if self.for_a_review else ""
-            parts.append(f"{self.at_a_rung} at a rung for {wording.clock_time(now - self.at_a_rung_since)}{reviews}")
+            parts.append(
+                f"{self.at_a_rung} at a rung for"
+                f" {wording.clock_time(now - self.at_a_rung_since)}{reviews}"
+            )
         return ", ".join(parts)
 
 
 def activity(running: Iterable[TrainingView], queued: Iterable[TrainingView]) -> Activity:
-    """The activity of the trainings that have a slot, or had one, and of those that wait for their first."""
+    """The activity of the trainings that have a slot, or had one, and of those that wait for their
+    first."""
     running, queued = list(running), list(queued)
     at_rungs = [training for training in (*running, *queued) if training.waits_for in AT_A_RUNG]
     training = sum(each.waits_for == "" for each in running)

@@ -66,10 +66,13 @@ def _money(cost: RunCost) -> str | None:
 
 
 def best_to_json(report: RunReport) -> dict[str, Any] | None:
-    """The best attempt with its score over fresh seeds (null where it was not trained again); None where nothing trained."""
+    """The best attempt with its score over fresh seeds (null where it was not trained again); None
+    where nothing trained."""
     if report.best is None:
         return None
-    score = report.best_score or Score(name=report.best.id, seeds=(), fitness=(), mean=None, std=None)
+    score = report.best_score or Score(
+        name=report.best.id, seeds=(), fitness=(), mean=None, std=None
+    )
     values = score_to_json(score)
     del values["name"], values["cached"]
     return {
@@ -109,12 +112,17 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
         "trainings": _trainings(attempt),
-        "rungs": [{"env_steps": score.env_steps, "fitness": finite(score.fitness)} for score in attempt.rungs],
+        "rungs": [
+            {"env_steps": score.env_steps, "fitness": finite(score.fitness)}
+            for score in attempt.rungs
+        ],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
         "seed": attempt.seed,
         "retries": attempt.retries,
         "created": attempt.created,
-        "findings": [finding.model_dump(mode="json") for finding in verdict.findings] if verdict is not None else [],
+        "findings": [finding.model_dump(mode="json") for finding in verdict.findings]
+        if verdict is not None
+        else [],
         "diagnosis": [finding.model_dump(mode="json") for finding in diagnosis.findings]
         if diagnosis is not None
         else [],
@@ -122,17 +130,23 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
 
 
 def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
-    """Every training of an attempt in the search, the first one first; `fitness` is null where it failed."""
+    """Every training of an attempt in the search, the first one first; `fitness` is null where it
+    failed."""
     if attempt.stage not in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
         return []
-    outcomes = [(attempt.seed, attempt.outcome), *((repeat.seed, repeat.outcome) for repeat in attempt.repeats)]
+    outcomes = [
+        (attempt.seed, attempt.outcome),
+        *((repeat.seed, repeat.outcome) for repeat in attempt.repeats),
+    ]
     return [
-        {"seed": seed, "fitness": None if outcome is None else finite(outcome.fitness)} for seed, outcome in outcomes
+        {"seed": seed, "fitness": None if outcome is None else finite(outcome.fitness)}
+        for seed, outcome in outcomes
     ]
 
 
 def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[str, Any]:
-    """An attempt with source, reasoning, outcome and the reflection's text, for `eureka show RUN ATTEMPT`."""
+    """An attempt with source, reasoning, outcome and the reflection's text, for `eureka show RUN
+    ATTEMPT`."""
     return {
         **attempt_to_json(attempt),
         "fitness_origin": fitness_origin,

@@ -1,4 +1,5 @@
-"""The door to the terminal: whatever is printed through it, from a run folder, a model or a worker, is text and commands nothing."""
+"""The door to the terminal: whatever is printed through it, from a run folder, a model or a worker,
+is text and commands nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ _UNBOUNDED = 10_000
 
 
 class CleanConsole(Console):
-    """A console that shows `[red]` and `[link=…]` as they are written, and lets no control character through but its own.
+    """A console that shows `[red]` and `[link=…]` as they are written, and lets no control
+    character through but its own.
 
-    What is taken away has no width, so a table's columns stay in line. Colours come from styles, never from marks within a text.
+    What is taken away has no width, so a table's columns stay in line. Colours come from styles,
+    never from marks within a text.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -28,10 +31,13 @@ class CleanConsole(Console):
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does, but crop no line: a path that is longer than the terminal is still whole, and can be copied."""
+        """Print as rich does, but crop no line: a path that is longer than the terminal is still
+        whole, and can be copied."""
         super().print(*objects, **{"crop": False, **options})
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """The pieces of a renderable; every nested one passes here too."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
@@ -41,9 +47,14 @@ class CleanConsole(Console):
 
 
 def list_console() -> CleanConsole:
-    """A console for a table with a line for each thing: as wide as the table where no terminal shows it, so that no line is cut or wrapped."""
+    """A console for a table with a line for each thing: as wide as the table where no terminal
+    shows it, so that no line is cut or wrapped."""
     console = CleanConsole()
-    return console if console.is_terminal or "COLUMNS" in os.environ else CleanConsole(width=_UNBOUNDED)
+    return (
+        console
+        if console.is_terminal or "COLUMNS" in os.environ
+        else CleanConsole(width=_UNBOUNDED)
+    )
 
 
 def unwrapped(text: str | Path, style: str = "") -> Text:

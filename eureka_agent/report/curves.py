@@ -1,4 +1,5 @@
-"""Curves as a CSV file: one row per curve point, readable by any plotting tool and by this package."""
+"""Curves as a CSV file: one row per curve point, readable by any plotting tool and by this
+package."""
 
 from __future__ import annotations
 
@@ -18,8 +19,12 @@ SCALARS = tuple(name for name in CurvePoint.model_fields if name not in MAPPINGS
 
 
 def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
-    """One row per point, floats in full precision, an empty cell where a value is None or a name is absent."""
-    names = {name: list(dict.fromkeys(key for point in points for key in getattr(point, name))) for name in MAPPINGS}
+    """One row per point, floats in full precision, an empty cell where a value is None or a name is
+    absent."""
+    names = {
+        name: list(dict.fromkeys(key for point in points for key in getattr(point, name)))
+        for name in MAPPINGS
+    }
     header = [*SCALARS, *(f"{name}/{key}" for name in MAPPINGS for key in names[name])]
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -31,14 +36,17 @@ def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
 
 
 def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
-    """The points that `write_curves_csv` wrote. Raises RunFolderError for a file that it did not."""
+    """The points that `write_curves_csv` wrote. Raises RunFolderError for a file that it did
+    not."""
     try:
         with os.fdopen(open_plain(path), newline="", encoding="utf-8") as stream:
             return tuple(_point(row) for row in csv.DictReader(stream))
     except (OSError, KeyError, TypeError, AttributeError, ValueError, csv.Error) as error:
-        # pydantic's and unicode's errors are ValueErrors; a row of more or fewer cells than names gives the types'
+        # pydantic's and unicode's errors are ValueErrors; a row of more or fewer cells than names
+        # gives the types'
         raise RunFolderError(
-            f"{str(path)!r} cannot be read as curves: {type(error).__name__}: {' '.join(str(error).split())[:300]}",
+            f"{str(path)!r} cannot be read as curves: {type(error).__name__}:"
+            f" {' '.join(str(error).split())[:300]}",
             "was it edited or cut off? restore it",
         ) from None
 
@@ -46,5 +54,9 @@ def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
 def _point(row: dict[str, str]) -> CurvePoint:
     values: dict[str, Any] = {name: row[name] or None for name in SCALARS}
     for name in MAPPINGS:
-        values[name] = {key.partition("/")[2]: cell for key, cell in row.items() if key.startswith(f"{name}/") and cell}
+        values[name] = {
+            key.partition("/")[2]: cell
+            for key, cell in row.items()
+            if key.startswith(f"{name}/") and cell
+        }
     return CurvePoint.model_validate(values)

@@ -1,4 +1,5 @@
-"""The entries of the view model: trainings, standings, discarded attempts, and the one line that says most about an attempt."""
+"""The entries of the view model: trainings, standings, discarded attempts, and the one line that
+says most about an attempt."""
 
 from __future__ import annotations
 
@@ -111,16 +112,22 @@ def standing(attempt: Attempt) -> Standing:
 
 
 def remark(attempt: Attempt, env_steps: int) -> str:
-    """The one line that says most about an attempt: why it came to nothing, or its first finding. `env_steps`: those of a whole training."""
+    """The one line that says most about an attempt: why it came to nothing, or its first finding.
+    `env_steps`: those of a whole training."""
     reached = rung_reached(attempt)
     if attempt.stage is Stage.STOPPED and reached is not None:  # the score has a column of its own
         reason = attempt.reason.removeprefix(f"fitness {wording.number(reached.fitness)}, ")
         return f"{reason} at {_share(reached, env_steps)}"
-    return _first_finding(attempt) if attempt.stage is Stage.TRAINED else attempt.reason or first_error(attempt)
+    return (
+        _first_finding(attempt)
+        if attempt.stage is Stage.TRAINED
+        else attempt.reason or first_error(attempt)
+    )
 
 
 def fitness_words(attempt: Attempt, env_steps: int) -> str:
-    """An attempt's fitness; `7.89 at 70 %` where no training came to its end, after so much of which it was worth that."""
+    """An attempt's fitness; `7.89 at 70 %` where no training came to its end, after so much of
+    which it was worth that."""
     reached = rung_reached(attempt)
     if reached is None:
         return wording.number(attempt.fitness)
@@ -130,11 +137,14 @@ def fitness_words(attempt: Attempt, env_steps: int) -> str:
 def why_stopped(attempt: Attempt, env_steps: int) -> str:
     """`at 70 %: fitness 7.89, clearly behind the median of 14.05`, to follow "stopped"."""
     reached = rung_reached(attempt)
-    return attempt.reason if reached is None else f"at {_share(reached, env_steps)}: {attempt.reason}"
+    return (
+        attempt.reason if reached is None else f"at {_share(reached, env_steps)}: {attempt.reason}"
+    )
 
 
 def rung_reached(attempt: Attempt) -> RungScore | None:
-    """The last rung at which an attempt was scored that has no fitness; None where it has one, or no score."""
+    """The last rung at which an attempt was scored that has no fitness; None where it has one, or
+    no score."""
     known = [score for score in attempt.rungs if score.fitness is not None]
     return known[-1] if known and attempt.fitness is None else None
 
@@ -144,14 +154,16 @@ def _share(score: RungScore, env_steps: int) -> str:
 
 
 def early_ends(outcome: Outcome) -> str:
-    """`12 of 32 ended early (torso_too_low 12)`: of the episodes that a fitness is the mean of. Empty where nobody counted them."""
+    """`12 of 32 ended early (torso_too_low 12)`: of the episodes that a fitness is the mean of.
+    Empty where nobody counted them."""
     episodes = sum(outcome.ended_by.values())
     early = {cause: count for cause, count in outcome.ended_by.items() if cause != TIME_OUT}
     if not early:
         return f"none of {episodes} ended early" if episodes else ""
     causes = sorted(early.items(), key=lambda item: (-item[1], item[0]))
     return (
-        f"{sum(early.values())} of {episodes} ended early ({', '.join(f'{cause} {count}' for cause, count in causes)})"
+        f"{sum(early.values())} of {episodes} ended early"
+        f" ({', '.join(f'{cause} {count}' for cause, count in causes)})"
     )
 
 

@@ -13,7 +13,8 @@ from eureka_agent.value_ranges import column_ranges_text
 
 
 def render_environment(description: TaskDescription, tasks: Sequence[str]) -> RenderableType:
-    """The environment in words, its task, and the variables that a reward may read, each with its doc on a line of its own."""
+    """The environment in words, its task, and the variables that a reward may read, each with its
+    doc on a line of its own."""
     seconds = description.max_episode_length * description.control_dt
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
@@ -28,11 +29,20 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         "task": f"{description.task}: {description.sentence}",
         "fitness": description.fitness_doc,
         "other tasks": ", ".join(name for name in tasks if name != description.task) or "none",
-        "episode": f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g} s; ends early by: {', '.join(ends) or 'nothing'}",
+        "episode": (
+            f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g}"
+            f" s; ends early by: {', '.join(ends) or 'nothing'}"
+        ),
         **({"episode from": description.episode_source} if description.episode_source else {}),
-        **({"sizes": "; ".join(measured.masses_and_sizes)} if measured and measured.masses_and_sizes else {}),
+        **(
+            {"sizes": "; ".join(measured.masses_and_sizes)}
+            if measured and measured.masses_and_sizes
+            else {}
+        ),
         "policy": f"{description.num_observations} observations, {description.num_actions} actions",
-        "one training": f"{description.env_steps:,} environment steps on {description.num_envs} environments",
+        "one training": (
+            f"{description.env_steps:,} environment steps on {description.num_envs} environments"
+        ),
     }
     for name, text in rows.items():
         facts.add_row(name, text)
@@ -44,11 +54,14 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         table.add_row("", Text(_doc(variable), style="dim"))
     for constant in description.constants:
         unit = "" if constant.unit == "1" else f" {constant.unit}"
-        table.add_row(Text(constant.name, style="bold cyan"), f"constant   {constant.value:g}{unit}")
+        table.add_row(
+            Text(constant.name, style="bold cyan"), f"constant   {constant.value:g}{unit}"
+        )
         table.add_row("", Text(constant.doc, style="dim"))
     head = Text.assemble((description.environment, "bold"), "  ", description.doc)
     note = (
-        "Each is an argument of compute_reward, the batch in front; previous_<variable> is its value one step before."
+        "Each is an argument of compute_reward, the batch in front; previous_<variable> is its"
+        " value one step before."
     )
     if description.constants:
         note += " A constant is a float."
@@ -56,8 +69,17 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
 
 
 def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
-    shape = "(" + ", ".join(["batch", *map(str, variable.shape)]) + ("," if not variable.shape else "") + ")"
-    parts = [shape, variable.unit if variable.unit != "1" else "", variable.frame if variable.frame != "-" else ""]
+    shape = (
+        "("
+        + ", ".join(["batch", *map(str, variable.shape)])
+        + ("," if not variable.shape else "")
+        + ")"
+    )
+    parts = [
+        shape,
+        variable.unit if variable.unit != "1" else "",
+        variable.frame if variable.frame != "-" else "",
+    ]
     if variable.range is not None:
         parts.append(f"{variable.range[0]:.5g} … {variable.range[1]:.5g}")
     if measured is not None and variable.name in measured.starts:

@@ -1,4 +1,5 @@
-"""Events of a running search for whoever watches it: plain frozen events, sent by the engine to an `Observer`."""
+"""Events of a running search for whoever watches it: plain frozen events, sent by the engine to an
+`Observer`."""
 
 from __future__ import annotations
 
@@ -6,14 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from eureka_agent.records import Attempt, Cost, CurvePoint, Repeat, RunStatus, Score, TaskDescription
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    CurvePoint,
+    Repeat,
+    RunStatus,
+    Score,
+    TaskDescription,
+)
 from eureka_agent.report.ledger import NOTHING_ASKED, LedgerLine
 from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
-"""Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh seed, or one of the two baselines."""
+"""Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh
+seed, or one of the two baselines."""
 Wait = Literal["review", "others", "slot"]
-"""Reasons for which a training waits that has paused at a rung: its review, the comparison with the others, and then a slot in which it goes on."""
+"""Reasons for which a training waits that has paused at a rung: its review, the comparison with the
+others, and then a slot in which it goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +52,8 @@ class RunStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class IterationStarted:
-    """The engine asks for an iteration's proposals; `round` counts its repetitions after all of them failed."""
+    """The engine asks for an iteration's proposals; `round` counts its repetitions after all of
+    them failed."""
 
     iteration: int
     round: int
@@ -96,7 +108,8 @@ class TrainingQueued:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """Curve points of one training since the last such event; the first one says that it has a slot."""
+    """Curve points of one training since the last such event; the first one says that it has a
+    slot."""
 
     job: str
     points: tuple[CurvePoint, ...]
@@ -104,7 +117,8 @@ class TrainingProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingWaits:
-    """A training has paused at a rung, or waits for something else there from now on; its next points say that it goes on."""
+    """A training has paused at a rung, or waits for something else there from now on; its next
+    points say that it goes on."""
 
     job: str
     waits_for: Wait
@@ -112,7 +126,8 @@ class TrainingWaits:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEnded:
-    """A training gave its slot back. Without a `TrainingQueued` before it: its result was there already (cached, resumed)."""
+    """A training gave its slot back. Without a `TrainingQueued` before it: its result was there
+    already (cached, resumed)."""
 
     job: str
     label: str
@@ -127,7 +142,8 @@ class TrainingEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRetried:
-    """A training is started again because its worker died: from its last saved state (`TrainingResumed` follows) or its first step."""
+    """A training is started again because its worker died: from its last saved state
+    (`TrainingResumed` follows) or its first step."""
 
     job: str
     reason: str
@@ -135,7 +151,8 @@ class TrainingRetried:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResumed:
-    """A training that waits will go on from a saved state: of an interrupted run, or of a worker that died."""
+    """A training that waits will go on from a saved state: of an interrupted run, or of a worker
+    that died."""
 
     job: str
     label: str
@@ -162,7 +179,8 @@ class ConfirmationStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRepeated:
-    """One more training of an attempt ended; its fitness is the mean over the trainings that did not fail."""
+    """One more training of an attempt ended; its fitness is the mean over the trainings that did
+    not fail."""
 
     attempt: Attempt
     repeat: Repeat
@@ -210,7 +228,8 @@ class Notice:
     text: str
     level: Literal["info", "warning"] = "info"
     stays: bool = False
-    """Printed above the live view, in full: what the person should have read before the training begins."""
+    """Printed above the live view, in full: what the person should have read before the training
+    begins."""
 
 
 Event = (
@@ -238,6 +257,7 @@ Event = (
 
 
 class Observer(Protocol):
-    """Receives every event, in order, on the engine's thread; must return at once and never raise."""
+    """Receives every event, in order, on the engine's thread; must return at once and never
+    raise."""
 
     def __call__(self, event: Event) -> None: ...

@@ -28,14 +28,26 @@ def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
     facts.add_column()
     for name, text in fitness_facts(fitness).items():
         facts.add_row(name, Text(text))
-    syntax = Syntax(fitness.source.rstrip(), "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    syntax = Syntax(
+        fitness.source.rstrip(),
+        "python",
+        theme="ansi_dark",
+        background_color="default",
+        word_wrap=True,
+    )
     title = Text(f"fitness written by {fitness.author}")  # as a string it would be read as markup
-    parts: list[RenderableType] = [Panel(Group(facts, Text(), syntax), title=title, title_align="left")]
+    parts: list[RenderableType] = [
+        Panel(Group(facts, Text(), syntax), title=title, title_align="left")
+    ]
     if fitness.reasoning.strip():
         parts.append(reasoning_panel(fitness.reasoning))
     if verdict.findings:
         remarks = "what the critic remarks (it calls it a reward)"
-        parts.append(Panel(render_findings(verdict), title=remarks, title_align="left", border_style="yellow"))
+        parts.append(
+            Panel(
+                render_findings(verdict), title=remarks, title_align="left", border_style="yellow"
+            )
+        )
     return Group(*parts)
 
 
@@ -43,7 +55,9 @@ def fitness_facts(fitness: WrittenFitness) -> dict[str, str]:
     """Facts that it states of itself, by name."""
     unit = "" if fitness.unit == "1" else f" {fitness.unit}"
     solved = (
-        "not said" if fitness.success_fitness is None else f"from {wording.number(fitness.success_fitness)}{unit} on"
+        "not said"
+        if fitness.success_fitness is None
+        else f"from {wording.number(fitness.success_fitness)}{unit} on"
     )
     return {
         "task": fitness.sentence,

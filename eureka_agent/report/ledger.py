@@ -17,7 +17,8 @@ from eureka_agent.report import wording
 NO_ATTEMPT = "(none)"
 
 SUMMED_TIME = (
-    "Times are sums over the requests, of which several can be under way at once: they can be longer than the run."
+    "Times are sums over the requests, of which several can be under way at once: they can be"
+    " longer than the run."
 )
 
 
@@ -73,7 +74,9 @@ def format_money(money: Decimal | None) -> str:
     return "unknown" if money is None else f"${money:,.4f}"
 
 
-def _grouped(messages: Sequence[Message], key: Callable[[Message], tuple[str, str]]) -> tuple[LedgerLine, ...]:
+def _grouped(
+    messages: Sequence[Message], key: Callable[[Message], tuple[str, str]]
+) -> tuple[LedgerLine, ...]:
     groups: dict[tuple[str, str], list[Message]] = {}
     for message in messages:
         groups.setdefault(key(message), []).append(message)
@@ -87,7 +90,9 @@ def _line(name: str, model: str, messages: Sequence[Message]) -> LedgerLine:
         name=name,
         model=model,
         requests=len(costs),
-        uncounted=sum(cost.prompt_tokens is None or cost.completion_tokens is None for cost in costs),
+        uncounted=sum(
+            cost.prompt_tokens is None or cost.completion_tokens is None for cost in costs
+        ),
         prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),
         cached_tokens=sum(cost.cached_tokens or 0 for cost in costs),
         completion_tokens=sum(cost.completion_tokens or 0 for cost in costs),
@@ -117,24 +122,37 @@ def render_ledger(account: Ledger) -> RenderableType:
         parts += [
             Text(),
             Text(
-                f"{replies} came without a count of tokens: their tokens are not in the sums, and their cost is unknown."
+                f"{replies} came without a count of tokens: their tokens are not in the sums, and"
+                " their cost is unknown."
             ),
         ]
     elif account.total.money is None:
         parts += [
             Text(),
-            Text("A cost is unknown where no price of the model is known; --price gives one to a new search."),
+            Text(
+                "A cost is unknown where no price of the model is known; --price gives one to a new"
+                " search."
+            ),
         ]
     return Group(*parts)
 
 
 def _table(title: str, second: str, lines: Sequence[LedgerLine]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False, padding=(0, 2, 0, 0))
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", show_edge=False, padding=(0, 2, 0, 0)
+    )
     table.add_column(title, no_wrap=True)
     if second:
         table.add_column(second, overflow="fold")
     cached = any(line.cached_tokens for line in lines)  # else a column of zeros
-    for name in ("requests", "prompt", *(["of it cached"] if cached else []), "reply", "summed time", "cost"):
+    for name in (
+        "requests",
+        "prompt",
+        *(["of it cached"] if cached else []),
+        "reply",
+        "summed time",
+        "cost",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         cells = [

@@ -1,4 +1,5 @@
-"""Lines of styled text cut to a width. Cheaper than rich's tables, which measure every cell on every refresh."""
+"""Lines of styled text cut to a width. Cheaper than rich's tables, which measure every cell on
+every refresh."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
-    """`text` in at most so many lines of `width` terminal cells, broken between words; an ellipsis ends what is longer."""
+    """`text` in at most so many lines of `width` terminal cells, broken between words; an ellipsis
+    ends what is longer."""
     rest = " ".join(text.split())
     made: list[str] = []
     while rest and len(made) < lines - 1 and cell_len(rest) > width:
@@ -52,12 +54,18 @@ def wrapped(text: str, width: int, lines: int) -> list[str]:
 
 
 def to_ascii(text: str) -> str:
-    """`text` without any other characters than ASCII's; what has no stand-in becomes a question mark."""
-    return text if text.isascii() else text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+    """`text` without any other characters than ASCII's; what has no stand-in becomes a question
+    mark."""
+    return (
+        text if text.isascii() else text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+    )
 
 
-def rows(columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width: int) -> list[Line]:
-    """A title line, then one line for each of `cells`, columns two spaces apart. A cell may bring its own styles."""
+def rows(
+    columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width: int
+) -> list[Line]:
+    """A title line, then one line for each of `cells`, columns two spaces apart. A cell may bring
+    its own styles."""
     gaps = 2 * len(columns)
     rest = max(0, width - gaps - sum(column.width for column in columns))
     widths = [column.width or rest for column in columns]
@@ -80,7 +88,8 @@ def rows(columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width
 
 
 def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> list[int]:
-    """Distribute `available` rows: first the least that each section needs, in order, then row by row what they want."""
+    """Distribute `available` rows: first the least that each section needs, in order, then row by
+    row what they want."""
     given: list[int] = []
     for want, minimum in zip(wanted, least, strict=True):
         share = min(want, minimum, max(0, available))

@@ -23,7 +23,8 @@ from eureka_agent.report.state import SearchView
 
 REFRESHES_PER_SECOND = 2.0
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
-"""Between the two a terminal that knows them (its mode 2026, synchronised output) shows the last whole picture; others ignore them."""
+"""Between the two a terminal that knows them (its mode 2026, synchronised output) shows the last
+whole picture; others ignore them."""
 
 
 class ProgressView(Protocol):
@@ -42,7 +43,10 @@ class ProgressView(Protocol):
     def __enter__(self) -> ProgressView: ...
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None: ...
 
 
@@ -50,7 +54,9 @@ class _Command:
     """A sequence for the terminal, as something that rich prints."""
 
     def __init__(self, sequence: str) -> None:
-        self._segment = Segment(sequence, None, [(ControlType.HOME,)])  # any code of rich's marks it as no text
+        self._segment = Segment(
+            sequence, None, [(ControlType.HOME,)]
+        )  # any code of rich's marks it as no text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._segment
@@ -60,13 +66,19 @@ class _SteadyLive(Live):
     """A live display of which a terminal never shows half a picture."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Command(BEGIN_UPDATE), *super().process_renderables(renderables), _Command(END_UPDATE)]
+        return [
+            _Command(BEGIN_UPDATE),
+            *super().process_renderables(renderables),
+            _Command(END_UPDATE),
+        ]
 
 
 class LiveView:
-    """The rich live view. Events only change the view model; a thread of rich's draws it twice a second.
+    """The rich live view. Events only change the view model; a thread of rich's draws it twice a
+    second.
 
-    Once the run has finished its picture makes room for what is printed then; that of a stopped or failed run stays.
+    Once the run has finished its picture makes room for what is printed then; that of a stopped or
+    failed run stays.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,7 +91,10 @@ class LiveView:
 
     def _new_display(self) -> Live:
         return _SteadyLive(
-            self, console=self._console, refresh_per_second=REFRESHES_PER_SECOND, vertical_overflow="crop"
+            self,
+            console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            vertical_overflow="crop",
         )
 
     def __call__(self, event: Event) -> None:
@@ -94,9 +109,14 @@ class LiveView:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        self._live.transient = self.view.ended is not None and self.view.ended.status is RunStatus.FINISHED
+        self._live.transient = (
+            self.view.ended is not None and self.view.ended.status is RunStatus.FINISHED
+        )
         self._live.stop()
 
     def tick(self) -> None:
@@ -110,14 +130,17 @@ class LiveView:
         try:
             yield
         finally:
-            self._live = self._new_display()  # one that was used would wipe out what was printed meanwhile
+            self._live = (
+                self._new_display()
+            )  # one that was used would wipe out what was printed meanwhile
             self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:
             segments = list(self._panel.__rich_console__(console, options))
         yield from segments
-        # the cursor waits on an empty line: the ^C that a terminal shows there wraps no line of the picture
+        # the cursor waits on an empty line: the ^C that a terminal shows there wraps no line of the
+        # picture
         yield Segment.line()
 
 

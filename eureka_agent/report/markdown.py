@@ -1,4 +1,5 @@
-"""`report.md`: what won, why, and what it cost, for a person who opens the run folder the next morning."""
+"""`report.md`: what won, why, and what it cost, for a person who opens the run folder the next
+morning."""
 
 from __future__ import annotations
 
@@ -39,11 +40,21 @@ def markdown(report: RunReport) -> str:
         escaped(report.sentence) if wording.title(report.sentence) != report.sentence else "",
         " ".join(map(escaped, metric_lines(report))),
         _verdict(report),
-        f"Environment {code(description.environment)}, task {code(description.task)}, run {code(report.run_name)}, {report.status.value}.",
+        (
+            f"Environment {code(description.environment)}, task {code(description.task)}, run"
+            f" {code(report.run_name)}, {report.status.value}."
+        ),
         _section("The written fitness", _written_fitness(report)),
         _section("Scores", _scores(report)),
-        _section("Your reward function" if report.of_own_reward else "The best reward function", _best(report)),
-        "" if report.of_own_reward else _section("Fitness per iteration", _iterations(report.attempts)),
+        _section(
+            "Your reward function" if report.of_own_reward else "The best reward function",
+            _best(report),
+        ),
+        (
+            ""
+            if report.of_own_reward
+            else _section("Fitness per iteration", _iterations(report.attempts))
+        ),
         _section("All attempts", _attempts(report)),
         _section("What the critic threw out", _rejected(report.attempts)),
         _section("Cost", _cost(report)),
@@ -82,20 +93,38 @@ def _scores(report: RunReport) -> str:
     unit = report.description.fitness_unit
     fitness = f"fitness ({escaped(unit)})" if unit not in ("", "1") else "fitness"
     normalized = any(score.human_normalized is not None for score in report.scores)
-    titles = ["reward", f"{fitness}, mean ± std", *(["human-normalised"] if normalized else []), "per seed", "seeds"]
+    titles = [
+        "reward",
+        f"{fitness}, mean ± std",
+        *(["human-normalised"] if normalized else []),
+        "per seed",
+        "seeds",
+    ]
     note = (
-        "Every reward here was trained from the same fresh seeds under the same budget, and each policy was scored, acting without "
-        "noise, in a process that never loaded its reward."
+        "Every reward here was trained from the same fresh seeds under the same budget, and each"
+        " policy was scored, acting without noise, in a process that never loaded its reward."
     )
     if len(report.finalists) > 1:
-        note += " The best is the highest mean of the finalists, so its own mean leans to the lucky side."
+        note += (
+            " The best is the highest mean of the finalists, so its own mean leans to the lucky"
+            " side."
+        )
     if len({len(score.seeds) for score in report.scores}) > 1:
-        note += " Some have fewer seeds than others: theirs are the first ones, and every comparison counts with the seeds that each has."
+        note += (
+            " Some have fewer seeds than others: theirs are the first ones, and every comparison"
+            " counts with the seeds that each has."
+        )
     if normalized:
-        note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward, one unit the distance to the human reward."
+        note += (
+            " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward, one"
+            " unit the distance to the human reward."
+        )
     if any(score.cached for score in report.scores):
         note += " What is from the cache was trained by an earlier run."
-    return table(titles, [_score_row(score, report, normalized) for score in report.scores]) + f"\n\n{note}"
+    return (
+        table(titles, [_score_row(score, report, normalized) for score in report.scores])
+        + f"\n\n{note}"
+    )
 
 
 def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
@@ -132,12 +161,15 @@ def _best(report: RunReport) -> str:
         parts.append(f"What the analyzer saw in its {first}training:\n\n{findings}")
     elif best.diagnosis is not None:
         parts.append(f"The analyzer found nothing wrong in its {first}training.")
-    if best.diagnosis is not None and any(value is not None for value in best.diagnosis.fitness_values):
+    if best.diagnosis is not None and any(
+        value is not None for value in best.diagnosis.fitness_values
+    ):
         values = [value for value in best.diagnosis.fitness_values if value is not None]
         curve = sparkline(best.diagnosis.fitness_values, BAR_WIDTH)
         parts.append(
-            f"Fitness over its {first}training, with exploration noise: `{curve}` from {wording.number(values[0])} to {wording.number(values[-1])}, "
-            f"highest {wording.number(max(values))}."
+            f"Fitness over its {first}training, with exploration noise: `{curve}` from"
+            f" {wording.number(values[0])} to {wording.number(values[-1])}, highest"
+            f" {wording.number(max(values))}."
         )
     if best.outcome is not None and best.outcome.evaluation_episodes:
         parts.append(_episodes(best.outcome, first))
@@ -146,11 +178,17 @@ def _best(report: RunReport) -> str:
 
 def _episodes(outcome: Outcome, first: str) -> str:
     """Sentence on the episodes that a training's fitness is the mean of."""
-    facts = [f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}", escaped(early_ends(outcome))]
+    facts = [
+        f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}",
+        escaped(early_ends(outcome)),
+    ]
     if outcome.success_rate is not None:
         facts.append(f"{outcome.success_rate:.0%} solved the task")
     episodes = wording.plural(outcome.evaluation_episodes, "episode")
-    return f"The policy of its {first}training, acting without noise in {episodes}: {', '.join(filter(None, facts))}."
+    return (
+        f"The policy of its {first}training, acting without noise in {episodes}:"
+        f" {', '.join(filter(None, facts))}."
+    )
 
 
 def _iterations(attempts: Sequence[Attempt]) -> str:
@@ -171,7 +209,9 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
     for iteration, values in sorted(fitness.items()):
         broken_off = _broken_off(by_iteration[iteration])
         if not values:
-            lines.append(f"{iteration + 1:>3}  nothing trained{f': {broken_off}' if broken_off else ''}")
+            lines.append(
+                f"{iteration + 1:>3}  nothing trained{f': {broken_off}' if broken_off else ''}"
+            )
             continue
         bar = "█" * max(1, round((max(values) - lowest) / span * BAR_WIDTH))
         spread = sparkline(sorted(values), SPREAD_WIDTH, scale=scale)
@@ -182,14 +222,17 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
         )
     return (
         fenced("\n".join(lines))
-        + "\n\nEach bar is an iteration's best attempt, by the mean of its trainings; `all` draws its attempts from worst to best, on one scale for all iterations."
+        + "\n\nEach bar is an iteration's best attempt, by the mean of its trainings; `all` draws"
+        " its attempts from worst to best, on one scale for all iterations."
     )
 
 
 def _broken_off(attempts: Sequence[Attempt]) -> str:
     """`2 stopped, 1 failed`: attempts of an iteration that have no fitness, rejected ones apart."""
     stages = Counter(attempt.stage for attempt in attempts if attempt.fitness is None)
-    parts = [f"{stages[stage]} {stage.value}" for stage in (Stage.STOPPED, Stage.FAILED) if stages[stage]]
+    parts = [
+        f"{stages[stage]} {stage.value}" for stage in (Stage.STOPPED, Stage.FAILED) if stages[stage]
+    ]
     return ", ".join(parts)
 
 
@@ -209,10 +252,24 @@ def _attempts(report: RunReport) -> str:
         ]
         for attempt in report.attempts
     ]
-    titles = ["attempt", "operator", "parents", "stage", "fitness", "seeds", "reason or first finding"]
-    note = "Fitness is of policies that act without exploration noise; what a finding says of a training's curves is with it."
+    titles = [
+        "attempt",
+        "operator",
+        "parents",
+        "stage",
+        "fitness",
+        "seeds",
+        "reason or first finding",
+    ]
+    note = (
+        "Fitness is of policies that act without exploration noise; what a finding says of a"
+        " training's curves is with it."
+    )
     if any(map(rung_reached, report.attempts)):
-        note += " A fitness `at` a percentage is a policy's score after that part of a training which did not come to its end."
+        note += (
+            " A fitness `at` a percentage is a policy's score after that part of a training which"
+            " did not come to its end."
+        )
     return f"{table(titles, rows)}\n\n{note}"
 
 
@@ -228,7 +285,10 @@ def _rejected(attempts: Sequence[Attempt]) -> str:
         if finding.severity == "error"
     )
     summary = ", ".join(f"{escaped(name)} ({amount})" for name, amount in codes.most_common())
-    lines = "\n".join(f"- `{attempt.id}`: {escaped(first_error(attempt) or attempt.reason)}" for attempt in rejected)
+    lines = "\n".join(
+        f"- `{attempt.id}`: {escaped(first_error(attempt) or attempt.reason)}"
+        for attempt in rejected
+    )
     return (f"Findings by code: {summary}.\n\n" if summary else "") + lines
 
 
@@ -236,9 +296,15 @@ def _cost(report: RunReport) -> str:
     repeats = [repeat for attempt in report.attempts for repeat in attempt.repeats]
     retries = sum(made.retries for made in report.attempts) + sum(made.retries for made in repeats)
     retries += report.cost.final_restarts
-    restarts = f" {wording.plural(retries, 'training')} started again because a worker died." if retries else ""
+    restarts = (
+        f" {wording.plural(retries, 'training')} started again because a worker died."
+        if retries
+        else ""
+    )
     by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
-    words = replace(report, designer=escaped(report.designer), ledger=replace(report.ledger, by_role=by_role))
+    words = replace(
+        report, designer=escaped(report.designer), ledger=replace(report.ledger, by_role=by_role)
+    )
     told = "".join(f" {escaped(text)}" for text in remarks(report))
     return cost_sentence(words) + restarts + told + _ledger(report.ledger)
 
@@ -276,7 +342,11 @@ def _ledger(account: Ledger) -> str:
 def _settings(report: RunReport) -> str:
     """Settings that are not what this task has by default, and where the others are."""
     description = report.description
-    task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    task = {
+        "env_steps": description.env_steps,
+        "num_envs": description.num_envs,
+        **description.training_overrides,
+    }
     rows, others = [], 0
     for name, field in type(report.settings).model_fields.items():
         value, default = getattr(report.settings, name), task.get(name, field.default)
@@ -284,7 +354,10 @@ def _settings(report: RunReport) -> str:
             others += 1
         else:
             rows.append([code(name), code(_as_text(value)), code(_as_text(default))])
-    note = f"{wording.plural(others, 'other setting')} as this task has them by default: all are in `settings.yaml`."
+    note = (
+        f"{wording.plural(others, 'other setting')} as this task has them by default: all are in"
+        " `settings.yaml`."
+    )
     return (table(["setting", "value", "default"], rows) + "\n\n" if rows else "") + note
 
 
@@ -300,7 +373,8 @@ def _reproduce(report: RunReport) -> str:
     return (
         fenced(report.command_line(), "sh")
         + f"\n\n{commit}Started {report.started}. {versions + '. ' if versions else ''}"
-        + f"Designer {escaped(report.designer)}, wall {report.wall}{devices}. Environment fingerprint `{report.description.fingerprint[:16]}`."
+        + f"Designer {escaped(report.designer)}, wall {report.wall}{devices}. Environment"
+        f" fingerprint `{report.description.fingerprint[:16]}`."
     )
 
 
@@ -308,18 +382,23 @@ def _files(report: RunReport) -> str:
     folder = shlex.quote(str(report.folder))
     show, tensorboard = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
     best = (
-        f"- `attempts/{report.best.id}/`: {'your reward with its' if report.of_own_reward else 'the best attempt with its prompt,'} verdict, curves and policy\n"
+        f"- `attempts/{report.best.id}/`:"
+        f" {'your reward with its' if report.of_own_reward else 'the best attempt, its prompt,'}"
+        " verdict, curves and policy\n"
         if report.best
         else ""
     )
-    fitness = "- `fitness.py`, `fitness.json`: the written fitness\n" if report.written_fitness is not None else ""
+    fitness = (
+        "- `fitness.py`, `fitness.json`: the written fitness\n"
+        if report.written_fitness is not None
+        else ""
+    )
     return (
-        f"Everything is in {code(report.folder)}:\n\n"
-        f"{fitness}"
-        "- `best/`: `reward.py` and `policy.safetensors` of the best reward function\n"
-        f"{best}"
-        "- `attempts/<id>/`: every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n"
-        "- `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the baselines\n"
-        "- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was searched and how\n\n"
-        f"{code(show)} prints this; {code(tensorboard)} draws the curves."
+        f"Everything is in {code(report.folder)}:\n\n{fitness}- `best/`: `reward.py` and"
+        f" `policy.safetensors` of the best reward function\n{best}- `attempts/<id>/`: every"
+        " attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it\n-"
+        " `finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings and the"
+        " baselines\n- `archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`:"
+        f" what was searched and how\n\n{code(show)} prints this; {code(tensorboard)} draws the"
+        " curves."
     )

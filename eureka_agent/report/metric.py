@@ -1,4 +1,5 @@
-"""Source of the fitness in words, so that nobody takes a score for the measure of their own sentence."""
+"""Source of the fitness in words, so that nobody takes a score for the measure of their own
+sentence."""
 
 from __future__ import annotations
 
@@ -7,20 +8,28 @@ from eureka_agent.report.run_report import RunReport
 
 
 def metric_lines(report: RunReport) -> list[str]:
-    """Sentences that a report begins with: what its scores measure, and the task's own words where a person's may ask for something else."""
+    """Sentences that a report begins with: what its scores measure, and the task's own words where
+    a person's may ask for something else."""
     lines = [metric_sentence(report.description, report.fitness_origin)]
     if report.fitness_origin:
-        lines.append("the scores hold for that fitness only, and there is no human reward to compare them with")
-    elif not report.sentence_agrees and not same_words(report.sentence, report.description.sentence):
+        lines.append(
+            "the scores hold for that fitness only, and there is no human reward to compare them"
+            " with"
+        )
+    elif not report.sentence_agrees and not same_words(
+        report.sentence, report.description.sentence
+    ):
         own = " ".join(report.description.sentence.split()).rstrip(".")
         lines.append(
-            f"the task in its own words: {own}. If your sentence asks for something else, that is not measured"
+            f"the task in its own words: {own}. If your sentence asks for something else, that is"
+            " not measured"
         )
     return [f"{line[:1].upper()}{line[1:]}." for line in lines]
 
 
 def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
-    """Sentence on what the scores measure and who says so. `fitness_origin`: of a fitness that a model wrote, in words; else empty."""
+    """Sentence on what the scores measure and who says so. `fitness_origin`: of a fitness that a
+    model wrote, in words; else empty."""
     what = " ".join(description.fitness_doc.split()).rstrip(".")
     if fitness_origin:
         return f"{fitness_origin}: {what}"

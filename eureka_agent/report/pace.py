@@ -1,4 +1,5 @@
-"""Speed of a search, and the time that it will still take: env steps, and the pauses in which it waits for models."""
+"""Speed of a search, and the time that it will still take: env steps, and the pauses in which it
+waits for models."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ RATE_WINDOW_S = 20.0
 
 
 class Pace:
-    """Env steps over time, apart from the pauses in which no candidate is in training because a model's reply is awaited."""
+    """Env steps over time, apart from the pauses in which no candidate is in training because a
+    model's reply is awaited."""
 
     def __init__(self) -> None:
         self.designed: set[int] = set()
@@ -28,7 +30,8 @@ class Pace:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last `RATE_WINDOW_S` seconds in which something trained; None before there are two marks."""
+        """Over the last `RATE_WINDOW_S` seconds in which something trained; None before there are
+        two marks."""
         if len(self._marks) < 2:
             return None
         (begin, steps_before), (end, steps_after) = self._marks[0], self._marks[-1]
@@ -55,25 +58,31 @@ class Pace:
         self._idle_since = None if anything else now
 
     def interrupt(self, earlier_steps: int = 0) -> None:
-        """The number of env steps jumps, by `earlier_steps` that took none of the time since the first training."""
+        """The number of env steps jumps, by `earlier_steps` that took none of the time since the
+        first training."""
         self._marks.clear()
         if self._first is not None:
             begin, steps = self._first
             self._first = (begin, steps + earlier_steps)
 
     def wait(self, now: float, env_steps: int, generation: int | None) -> None:
-        """From `now` on the search stands still until models have answered for this generation; None: it goes on."""
+        """From `now` on the search stands still until models have answered for this generation;
+        None: it goes on."""
         if self._pause is not None:
             waited_for, since, steps_before = self._pause
             self._pauses[waited_for] = self._pauses.get(waited_for, 0.0) + now - since
             if self._first is not None:
                 seconds, steps = self._paused_since_first
                 seconds += now - max(since, self._first[0])
-                self._paused_since_first = (seconds, steps + env_steps - max(steps_before, self._first[1]))
+                self._paused_since_first = (
+                    seconds,
+                    steps + env_steps - max(steps_before, self._first[1]),
+                )
         self._pause = None if generation is None else (generation, now, env_steps)
 
     def seconds_left(self, now: float, done: int, total: int, generations: int) -> float | None:
-        """Seconds for the env steps from `done` to `total` and the pauses of so many generations to come. None before that can be told."""
+        """Seconds for the env steps from `done` to `total` and the pauses of so many generations to
+        come. None before that can be told."""
         if self._first is None:
             return None
         begin, steps_before = self._first
@@ -88,10 +97,15 @@ class Pace:
         return (total - done) * seconds / made + self._pauses_left(now, generations)
 
     def _pauses_left(self, now: float, generations: int) -> float:
-        """Seconds: what is left of the pause that lasts now, and as much for every generation to come as for those before."""
+        """Seconds: what is left of the pause that lasts now, and as much for every generation to
+        come as for those before."""
         waits_for = None if self._pause is None else self._pause[0]
         ended = (self.designed | set(self._pauses)) - {waits_for}
-        usual = sum(self._pauses.get(generation, 0.0) for generation in ended) / len(ended) if ended else 0.0
+        usual = (
+            sum(self._pauses.get(generation, 0.0) for generation in ended) / len(ended)
+            if ended
+            else 0.0
+        )
         if self._pause is None or waits_for is None:
             return usual * generations
         so_far = self._pauses.get(waits_for, 0.0) + now - self._pause[1]

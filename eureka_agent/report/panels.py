@@ -1,4 +1,5 @@
-"""The view model as lines for a terminal of any size: what is most interesting first, '+n more' for the rest."""
+"""The view model as lines for a terminal of any size: what is most interesting first, '+n more' for
+the rest."""
 
 from __future__ import annotations
 
@@ -33,22 +34,39 @@ class SearchPanel:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         height = options.height or console.height
         now = self.clock()
-        # a line is left for the cursor, and one for the line feed at the end, which else would scroll the title away
-        yield Lines(search_lines(self.view, now, options.max_width, height - 2, ascii_only=options.ascii_only))
+        # a line is left for the cursor, and one for the line feed at the end, which else would
+        # scroll the title away
+        yield Lines(
+            search_lines(
+                self.view, now, options.max_width, height - 2, ascii_only=options.ascii_only
+            )
+        )
 
 
-def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+def search_lines(
+    view: SearchView, now: float, width: int, height: int, *, ascii_only: bool = False
+) -> list[Line]:
     """The whole view in at most `height` lines of `width` cells."""
     if view.run is None:
-        return [[("starting", "dim")], *notice_lines(list(view.notices)[-1:], width), *model_lines(view, now, width)]
+        return [
+            [("starting", "dim")],
+            *notice_lines(list(view.notices)[-1:], width),
+            *model_lines(view, now, width),
+        ]
     most = 2 if height >= ROOMY else 1
-    lines = header_lines(view, width, most) + budget_lines(view, now, width, most, ascii_only=ascii_only)
+    lines = header_lines(view, width, most) + budget_lines(
+        view, now, width, most, ascii_only=ascii_only
+    )
     lines += model_lines(view, now, width)
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
     discarded = list(reversed(view.discarded))
     notices = list(view.notices)[-2:]
-    wanted = [_with_titles(len(trainings)), _with_titles(len(view.leaderboard)), _with_titles(len(finals))]
+    wanted = [
+        _with_titles(len(trainings)),
+        _with_titles(len(view.leaderboard)),
+        _with_titles(len(finals)),
+    ]
     wanted += [_with_heading(min(len(discarded), 4)), len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
@@ -65,7 +83,8 @@ def search_lines(view: SearchView, now: float, width: int, height: int, *, ascii
 
 
 def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
-    """The task in words, who does it where, and whose metric counts where that is not plain; each in `most` lines at most."""
+    """The task in words, who does it where, and whose metric counts where that is not plain; each
+    in `most` lines at most."""
     run = view.run
     assert run is not None
     description = run.description
@@ -77,12 +96,18 @@ def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
     lines += [[(line, "dim")] for line in wrapped(facts, width, most)]
     if run.fitness_origin or not same_words(run.sentence, description.sentence):
         style = "yellow" if run.fitness_origin else "dim"
-        lines += [[(line, style)] for line in wrapped(metric_sentence(description, run.fitness_origin), width, most)]
+        lines += [
+            [(line, style)]
+            for line in wrapped(metric_sentence(description, run.fitness_origin), width, most)
+        ]
     return lines
 
 
-def budget_lines(view: SearchView, now: float, width: int, most: int = 2, *, ascii_only: bool = False) -> list[Line]:
-    """Trainings, env steps, speed and time, with a bar over all env steps; counts in `most` lines at most."""
+def budget_lines(
+    view: SearchView, now: float, width: int, most: int = 2, *, ascii_only: bool = False
+) -> list[Line]:
+    """Trainings, env steps, speed and time, with a bar over all env steps; counts in `most` lines
+    at most."""
     total, done = view.env_steps_total, view.env_steps_done
     share = done / total if total else 0.0
     rate = view.steps_per_second
@@ -112,16 +137,22 @@ def budget_lines(view: SearchView, now: float, width: int, most: int = 2, *, asc
                 lines.append([(text, style)])
     return [
         *lines,
-        *[[(line, "")] for line in wrapped(" · ".join(part for part in parts if part), width, most)],
+        *[
+            [(line, "")]
+            for line in wrapped(" · ".join(part for part in parts if part), width, most)
+        ],
         [(full, "green"), (empty, "dim"), (times, "")],
     ]
 
 
 def model_lines(view: SearchView, now: float, width: int) -> list[Line]:
-    """Account of the requests to models so far, and the replies that are awaited; nothing for the offline designer."""
+    """Account of the requests to models so far, and the replies that are awaited; nothing for the
+    offline designer."""
     account = view.requests.account()
     awaited = view.requests.awaited(now, width)
-    lines: list[Line] = [[(line, "")] for line in wrapped(f"models: {account}", width, 2)] if account else []
+    lines: list[Line] = (
+        [[(line, "")] for line in wrapped(f"models: {account}", width, 2)] if account else []
+    )
     return lines + ([[(fit(awaited, width).rstrip(), "cyan")]] if awaited else [])
 
 
@@ -129,25 +160,39 @@ def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
     """Highest fitness first, then those furthest along."""
     return sorted(
         trainings,
-        key=lambda training: (-(training.fitness if training.fitness is not None else -math.inf), -training.env_steps),
+        key=lambda training: (
+            -(training.fitness if training.fitness is not None else -math.inf),
+            -training.env_steps,
+        ),
     )
 
 
 def training_lines(
-    view: SearchView, trainings: list[TrainingView], now: float, width: int, room: int, *, ascii_only: bool = False
+    view: SearchView,
+    trainings: list[TrainingView],
+    now: float,
+    width: int,
+    room: int,
+    *,
+    ascii_only: bool = False,
 ) -> list[Line]:
     """The running trainings with their curves; those shown keep the order in which they started."""
     shown, hidden = _cut(trainings, room - 2)
     order = {job: index for index, job in enumerate(view.running)}
     shown = sorted(shown, key=lambda training: order[training.job])
-    # names, which seed, and fitness are shown whole; what is left is for the env steps, the curve and the bar, in this order
+    # names, which seed, and fitness are shown whole; what is left is for the env steps, the curve
+    # and the bar, in this order
     names = max([9, *(len(training.label) for training in shown)])
     roles = max([4, *(len(training.role) for training in shown)])
     left = width - (names + roles + 8 + 11 + 8)
     curve_width = 24 if left >= 24 + 22 else 13 if left >= 15 else 0
     bar_width = max(0, min(20, left - (curve_width + 2 if curve_width else 0) - 1))
     per_training = view.run.settings.env_steps if view.run is not None else 0
-    scale = common_scale((training.history.values for training in shown), curve_width) if curve_width else None
+    scale = (
+        common_scale((training.history.values for training in shown), curve_width)
+        if curve_width
+        else None
+    )
     columns = [
         Column("candidate", names, "bold"),
         Column("role", 0),
@@ -160,10 +205,18 @@ def training_lines(
         share = training.env_steps / per_training if per_training else 0.0
         full, empty = progress_bar(share, bar_width, ascii_only=ascii_only)
         curve = sparkline(training.history.values, curve_width, scale=scale, ascii_only=ascii_only)
-        steps = f"{' ' if bar_width else ''}{wording.count(training.env_steps):>5} {min(share, 1):4.0%}"
-        row: list[str | Line] = [training.label, wording.words(training.role), wording.number(training.fitness)]
+        steps = (
+            f"{' ' if bar_width else ''}{wording.count(training.env_steps):>5} {min(share, 1):4.0%}"
+        )
+        row: list[str | Line] = [
+            training.label,
+            wording.words(training.role),
+            wording.number(training.fitness),
+        ]
         row += [curve] if curve_width else []
-        cells.append([*row, *([[(full, "green"), (empty, "dim"), (steps, "")]] if left >= 0 else [])])
+        cells.append(
+            [*row, *([[(full, "green"), (empty, "dim"), (steps, "")]] if left >= 0 else [])]
+        )
     activity = view.activity
     waiting = f", {text}" if (text := activity.waiting(now)) else ""
     title = f"{wording.plural(activity.training, 'training')} now{waiting}"
@@ -203,21 +256,30 @@ def leaderboard_lines(leaderboard: list[Standing], width: int, room: int) -> lis
     return [_heading("leaderboard", width), *rows(columns, cells, width), *_more(hidden, "attempt")]
 
 
-def final_lines(view: SearchView, finals: list[tuple[str, SeedScores]], width: int, room: int) -> list[Line]:
+def final_lines(
+    view: SearchView, finals: list[tuple[str, SeedScores]], width: int, room: int
+) -> list[Line]:
     """Baselines and finalists: the mean over the seeds that are done."""
     shown, hidden = _cut(finals, room - 2)
     cells = [[name, *_final_cells(final)] for name, final in shown]
     wide = width >= 10 + 22 + 16 + 8 + max([5, *(len(row[-1]) for row in cells)])
     columns = [
         Column("reward", 10 if wide else 8, "bold"),
-        Column("fitness", 22 if wide else max([7, *(len(row[1]) for row in cells)]), "green", right=True),
+        Column(
+            "fitness",
+            22 if wide else max([7, *(len(row[1]) for row in cells)]),
+            "green",
+            right=True,
+        ),
         *([Column("human-normalised", 16, right=True)] if wide else []),
         Column("seeds", 0, "dim"),
     ]
     if not wide:
         cells = [[name, fitness, seeds] for name, fitness, _, seeds in cells]
     unit = view.run.description.fitness_unit if view.run is not None else "1"
-    title = "trained again with fresh seeds" + (f" (fitness in {unit})" if unit not in ("1", "") else "")
+    title = "trained again with fresh seeds" + (
+        f" (fitness in {unit})" if unit not in ("1", "") else ""
+    )
     return [_heading(title, width), *rows(columns, cells, width), *_more(hidden, "reward")]
 
 
@@ -236,8 +298,20 @@ def discarded_lines(discarded: list[Discarded], width: int, room: int) -> list[L
     """The last attempts that came to nothing, and why; how many there are the view's head says."""
     lines = [_heading("came to nothing", width)]
     for entry in discarded[: max(0, room - 1)]:
-        style = "red" if entry.stage is Stage.REJECTED else "yellow" if entry.stage is Stage.FAILED else "dim"
-        lines.append([("  ", ""), (fit(entry.id, 10), style), (fit(entry.reason, max(1, width - 12)).rstrip(), "")])
+        style = (
+            "red"
+            if entry.stage is Stage.REJECTED
+            else "yellow"
+            if entry.stage is Stage.FAILED
+            else "dim"
+        )
+        lines.append(
+            [
+                ("  ", ""),
+                (fit(entry.id, 10), style),
+                (fit(entry.reason, max(1, width - 12)).rstrip(), ""),
+            ]
+        )
     return lines
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class IterationPhases:
-    """Two at once where the search works ahead: one in training, and the best of the one before again."""
+    """Two at once where the search works ahead: one in training, and the best of the one before
+    again."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, str] = {}
@@ -13,11 +14,14 @@ class IterationPhases:
 
     def enter(self, iteration: int, special: str) -> None:
         """An iteration is under way; `special`: what is to be said of it, or ""."""
-        self._under_way = {known: text for known, text in self._under_way.items() if known not in self._ended}
+        self._under_way = {
+            known: text for known, text in self._under_way.items() if known not in self._ended
+        }
         self._under_way[iteration] = special
 
     def leave(self, iteration: int) -> bool:
-        """An iteration has ended. True where that changes the text: the last one stays in view until there is something else to say."""
+        """An iteration has ended. True where that changes the text: the last one stays in view
+        until there is something else to say."""
         self._ended.add(iteration)
         changes = iteration in self._under_way and len(self._under_way) > 1
         if changes:

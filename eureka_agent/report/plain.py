@@ -1,4 +1,5 @@
-"""A log of the events and of what is under way, with the elapsed time, for pipes, CI logs and terminals without cursor control."""
+"""A log of the events and of what is under way, with the elapsed time, for pipes, CI logs and
+terminals without cursor control."""
 
 from __future__ import annotations
 
@@ -68,7 +69,10 @@ class PlainLog:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         return None
 
@@ -86,7 +90,8 @@ class PlainLog:
             self._write(metric_sentence(event.description, event.fitness_origin), now)
 
     def tick(self) -> None:
-        """Tell of what is under way where that is due: to be called every second or so, since a search that waits has no events."""
+        """Tell of what is under way where that is due: to be called every second or so, since a
+        search that waits has no events."""
         self._write_progress(self._clock())
 
     def _write_progress(self, now: float) -> None:
@@ -95,16 +100,27 @@ class PlainLog:
         if self.view.ended is not None or now - self._last_progress < SHORT_INTERVAL_S:
             return
         activity = self.view.activity
-        counts = (activity.training, activity.for_a_slot, activity.at_a_rung, self.view.requests.pending)
+        counts = (
+            activity.training,
+            activity.for_a_slot,
+            activity.at_a_rung,
+            self.view.requests.pending,
+        )
         in_first_minute = now - self._first_progress <= PROGRESS_INTERVAL_S
-        if in_first_minute or counts != self._last_counts or now - self._last_progress >= PROGRESS_INTERVAL_S:
+        if (
+            in_first_minute
+            or counts != self._last_counts
+            or now - self._last_progress >= PROGRESS_INTERVAL_S
+        ):
             self._last_progress, self._last_counts = now, counts
             self._write(progress_line(self.view, now), now)
 
     def _write(self, text: str, now: float) -> None:
         """Write `text` in lines that all begin with the time; no code in it is broken."""
         begin = f"[{self.view.elapsed(now):7.1f} s] "
-        whole = _CODE.sub(lambda code: code[0].replace(" ", "\0"), " ".join(printable(text).split()))
+        whole = _CODE.sub(
+            lambda code: code[0].replace(" ", "\0"), " ".join(printable(text).split())
+        )
         for line in textwrap.wrap(
             whole,
             LINE_WIDTH,
@@ -114,19 +130,28 @@ class PlainLog:
             break_on_hyphens=False,
         ):
             line = line.replace("\0", " ") + "\n"
-            self._console.file.write(line if self._console.encoding.startswith("utf") else to_ascii(line))
+            self._console.file.write(
+                line if self._console.encoding.startswith("utf") else to_ascii(line)
+            )
         self._console.file.flush()
 
 
 def progress_line(view: SearchView, now: float) -> str:
-    """Progress in one line: trainings, waits and since when, and how far the search is; empty where nothing has begun."""
+    """Progress in one line: trainings, waits and since when, and how far the search is; empty where
+    nothing has begun."""
     room = LINE_WIDTH - TIME_WIDTH
     if view.run is None:
         return view.requests.awaited(now, room)
     rate, left, activity = view.steps_per_second, view.seconds_left(now), view.activity
-    steps = f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps"
+    steps = (
+        f"{wording.count(view.env_steps_done)} of {wording.count(view.env_steps_total)} env steps"
+    )
     parts = [
-        f"{wording.plural(activity.training, 'training')} running" if activity.training else "nothing is training",
+        (
+            f"{wording.plural(activity.training, 'training')} running"
+            if activity.training
+            else "nothing is training"
+        ),
         activity.waiting(now),
         f"{view.trainings_done} of {view.trainings_total} done",
         steps,
@@ -145,18 +170,29 @@ def _line(parts: list[str]) -> str:
 
 
 def event_line(event: Event, view: SearchView) -> str:
-    """`event` in words; empty for one that is not worth a line. `view` has taken it over already."""
+    """`event` in words; empty for one that is not worth a line. `view` has taken it over
+    already."""
     match event:
         case RunStarted():
             verb = "resumes" if event.resumed else "starts"
             place = f"{event.description.environment}, task {event.description.task}"
-            return f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer {event.designer}; wall {event.wall})"
+            return (
+                f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer"
+                f" {event.designer}; wall {event.wall})"
+            )
         case IterationStarted():
             total = view.run.settings.iterations if view.run is not None else "?"
             again = f", round {event.round + 1}" if event.round else ""
-            return f"iteration {event.iteration + 1} of {total}{again}: {wording.plural(event.samples, 'proposal')} to make"
+            return (
+                f"iteration {event.iteration + 1} of {total}{again}:"
+                f" {wording.plural(event.samples, 'proposal')} to make"
+            )
         case RequestEnded():
-            return "" if event.cost is None and view.requests.repeats_first_failure else _answered(event)
+            return (
+                ""
+                if event.cost is None and view.requests.repeats_first_failure
+                else _answered(event)
+            )
         case Judged():
             return _judged(event.attempt)
         case AttemptEnded():
@@ -168,11 +204,20 @@ def event_line(event: Event, view: SearchView) -> str:
         case AttemptRepeated():
             return _repeated(event.attempt, event.repeat)
         case TrainingEnded() if event.kind not in ("search", "repeat"):
-            result = f"failed: {event.failure}" if event.failure else f"fitness {wording.number(event.fitness)}"
-            what = (
-                f"final training of {event.label}" if event.kind == "final" else f"training of the {event.label} reward"
+            result = (
+                f"failed: {event.failure}"
+                if event.failure
+                else f"fitness {wording.number(event.fitness)}"
             )
-            return f"{what} {f'is taken from {event.taken_from}' if event.taken_from else 'ended'}: {result}"
+            what = (
+                f"final training of {event.label}"
+                if event.kind == "final"
+                else f"training of the {event.label} reward"
+            )
+            return (
+                f"{what} {f'is taken from {event.taken_from}' if event.taken_from else 'ended'}:"
+                f" {result}"
+            )
         case TrainingRetried():
             return view.notices[-1].text
         case TrainingResumed():
@@ -198,16 +243,30 @@ def event_line(event: Event, view: SearchView) -> str:
             )
             origin = " (from the cache)" if score.cached else ""
             seeds = wording.plural(len(score.seeds), "seed")
-            return f"{score.name}: {wording.plus_minus(score.mean, score.std)} over {seeds}{normalized}{origin}"
+            return (
+                f"{score.name}: {wording.plus_minus(score.mean, score.std)} over"
+                f" {seeds}{normalized}{origin}"
+            )
         case RunEnded():
             report = f"; report in {event.report_path}" if event.report_path else ""
             # how a stopped run goes on is said below these lines, and by the report
-            lines = [] if event.status is RunStatus.STOPPED else [line.strip() for line in event.message.splitlines()]
+            lines = (
+                []
+                if event.status is RunStatus.STOPPED
+                else [line.strip() for line in event.message.splitlines()]
+            )
             message = f": {'; '.join(lines)}" if lines else ""
             return f"run {event.status.value}{message}{report}"
         case Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text
-        case RequestStarted() | Proposed() | TrainingQueued() | TrainingProgress() | TrainingWaits() | TrainingEnded():
+        case (
+            RequestStarted()
+            | Proposed()
+            | TrainingQueued()
+            | TrainingProgress()
+            | TrainingWaits()
+            | TrainingEnded()
+        ):
             return ""
 
 
@@ -237,7 +296,10 @@ def _judged(attempt: Attempt) -> str:
 def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
     match attempt.stage:
         case Stage.TRAINED:
-            return f"{attempt.id} trained: fitness {wording.number(attempt.fitness)} ({_origin(attempt)})"
+            return (
+                f"{attempt.id} trained: fitness {wording.number(attempt.fitness)}"
+                f" ({_origin(attempt)})"
+            )
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
         case Stage.STOPPED:
@@ -250,7 +312,9 @@ def _repeated(attempt: Attempt, repeat: Repeat) -> str:
         return f"{attempt.id} trained again: failed: {repeat.failure}"
     seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
     mean = f"{wording.number(attempt.fitness)} over {seeds}"
-    return f"{attempt.id} trained again: fitness {wording.number(repeat.outcome.fitness)}; mean {mean}"
+    return (
+        f"{attempt.id} trained again: fitness {wording.number(repeat.outcome.fitness)}; mean {mean}"
+    )
 
 
 def _origin(attempt: Attempt) -> str:

@@ -7,6 +7,7 @@ from rich.panel import Panel
 
 
 def reasoning_panel(text: str) -> Panel:
-    """The reasoning as the Markdown that models write, so that its paragraphs have the terminal's width. No links: what a model names is not to be clicked."""
+    """The reasoning as the Markdown that models write, so that its paragraphs have the terminal's
+    width. No links: what a model names is not to be clicked."""
     prose = Markdown(text.strip(), hyperlinks=False)
     return Panel(prose, title="reasoning", title_align="left", border_style="dim")

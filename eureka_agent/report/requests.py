@@ -1,4 +1,5 @@
-"""Requests to language models as a view shows them: those that wait for a reply, and the account of those that were answered."""
+"""Requests to language models as a view shows them: those that wait for a reply, and the account of
+those that were answered."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from eureka_agent.report import wording
 from eureka_agent.report.events import Observer, RequestEnded, RequestStarted
 from eureka_agent.report.ledger import LedgerLine, format_money
 
-_PURPOSES = {Role.DESIGNER: "design", Role.REVIEWER: "review", Role.ANALYST: "analysis", Role.METRIC: "fitness"}
+_PURPOSES = {
+    Role.DESIGNER: "design",
+    Role.REVIEWER: "review",
+    Role.ANALYST: "analysis",
+    Role.METRIC: "fitness",
+}
 _REVISION = "revision"
 _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}
 
@@ -24,13 +30,16 @@ def request_observer(observer: Observer) -> RequestObserver:
     def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
         event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
         observer(event)
-        return lambda reply: observer(RequestEnded(request=event, cost=None if reply is None else reply.cost))
+        return lambda reply: observer(
+            RequestEnded(request=event, cost=None if reply is None else reply.cost)
+        )
 
     return started
 
 
 def purpose(request: CompletionRequest) -> str:
-    """The expected reply in words: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`, `fitness`."""
+    """The expected reply in words: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`,
+    `fitness`."""
     if request.role is Role.DESIGNER and "-r" in request.attempt:
         return f"{_REVISION} {request.attempt}"
     return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
@@ -64,7 +73,9 @@ class Requests:
             self._replies += 1
             self._tokens += (cost.prompt_tokens or 0) + (cost.completion_tokens or 0)
             self._uncounted += cost.prompt_tokens is None or cost.completion_tokens is None
-            self._money = None if self._money is None or cost.money is None else self._money + cost.money
+            self._money = (
+                None if self._money is None or cost.money is None else self._money + cost.money
+            )
 
     @property
     def pending(self) -> int:
@@ -73,7 +84,8 @@ class Requests:
 
     @property
     def repeats_first_failure(self) -> bool:
-        """True from the second request without a reply on, where none had one: no model answers, which the first has said."""
+        """True from the second request without a reply on, where none had one: no model answers,
+        which the first has said."""
         return self._failures > 1 and not self._replies
 
     def account(self) -> str:
@@ -88,11 +100,15 @@ class Requests:
         return " · ".join(parts)
 
     def awaited(self, now: float, width: int) -> str:
-        """`2 replies awaited for 0:42: design of 2-03, 2-04`; how many of each kind where `width` has no room for that. Empty without requests."""
+        """`2 replies awaited for 0:42: design of 2-03, 2-04`; how many of each kind where `width`
+        has no room for that. Empty without requests."""
         if not self._pending:
             return ""
         longest = max(now - since for _, since in self._pending.values())
-        head = f"{wording.plural(self.pending, 'reply', 'replies')} awaited for {wording.clock_time(longest)}"
+        head = (
+            f"{wording.plural(self.pending, 'reply', 'replies')} awaited for"
+            f" {wording.clock_time(longest)}"
+        )
         groups: dict[str, list[str]] = {}
         for request, _ in self._pending.values():
             what, _, attempt = request.purpose.replace(" of ", " ").partition(" ")
@@ -101,7 +117,8 @@ class Requests:
         if len(head) + 2 + len(named) <= width:
             return f"{head}: {named}"
         return f"{head}: " + ", ".join(
-            wording.plural(len(attempts), what, _PLURALS.get(what, "")) for what, attempts in groups.items()
+            wording.plural(len(attempts), what, _PLURALS.get(what, ""))
+            for what, attempts in groups.items()
         )
 
 

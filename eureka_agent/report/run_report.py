@@ -9,7 +9,15 @@ from decimal import Decimal
 from pathlib import Path
 
 from eureka_agent.invocation import command
-from eureka_agent.records import BASELINES, GIVEN_DESIGNER, Attempt, RunStatus, Score, TaskDescription, WrittenFitness
+from eureka_agent.records import (
+    BASELINES,
+    GIVEN_DESIGNER,
+    Attempt,
+    RunStatus,
+    Score,
+    TaskDescription,
+    WrittenFitness,
+)
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import SearchSettings
 
@@ -66,7 +74,8 @@ class RunReport:
     ledger: Ledger = NOTHING_ASKED
     """Account of the requests to models."""
     devices: tuple[str, ...] = ()
-    """Devices that its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and cuda:1"`."""
+    """Devices that its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and
+    cuda:1"`."""
     versions: Mapping[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     command: tuple[str, ...] = ()
@@ -74,13 +83,15 @@ class RunReport:
     message: str = ""
     """Why the run ended where it did, where that is not plain."""
     budget: tuple[str, ...] = ()
-    """Sentences on what the run's budget came to, and where it ended the search; empty for a run without one."""
+    """Sentences on what the run's budget came to, and where it ended the search; empty for a run
+    without one."""
     remarks: tuple[str, ...] = ()
     """Sentences on what went otherwise than was asked for, and was dealt with."""
     written_fitness: WrittenFitness | None = None
     """None for a run by the task's own metric."""
     sentence_agrees: bool = False
-    """True where the sentence, in other words than the task's, asks for what its fitness measures."""
+    """True where the sentence, in other words than the task's, asks for what its fitness
+    measures."""
     fitness_origin: str = ""
     """Its author and how it was accepted, in words."""
 
@@ -109,7 +120,8 @@ class RunReport:
         return command(shlex.join(self.arguments()))
 
     def arguments(self, *flag: str) -> list[str]:
-        """Arguments of `eureka` that run the search again; with a flag and its value in place of what it was, where they are given."""
+        """Arguments of `eureka` that run the search again; with a flag and its value in place of
+        what it was, where they are given."""
         if self.command and self.command[0] == "eureka":
             first = list(self.command[1:])
             while flag and flag[0] in first:
@@ -126,4 +138,10 @@ class RunReport:
             **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
         models = [part for model in self.settings.model for part in ("--model", model)]
-        return ["search", self.sentence, *models, *(part for pair in flags.items() for part in pair), *flag]
+        return [
+            "search",
+            self.sentence,
+            *models,
+            *(part for pair in flags.items() for part in pair),
+            *flag,
+        ]

@@ -11,7 +11,8 @@ ASCII_BLOCKS = "_.-=+*#@"
 
 
 def resample(values: Sequence[float | None], width: int) -> list[float | None]:
-    """`values` as at most `width` means of equally long stretches; None where a stretch has no finite value."""
+    """`values` as at most `width` means of equally long stretches; None where a stretch has no
+    finite value."""
     if width < 1:
         return []
     if len(values) <= width:
@@ -25,18 +26,24 @@ Scale = tuple[float, float]
 
 
 def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale | None:
-    """The scale on which curves of `width` characters can be compared; None where nothing is known."""
+    """The scale on which curves of `width` characters can be compared; None where nothing is
+    known."""
     known = [point for values in curves for point in resample(values, width) if point is not None]
     return (min(known), max(known)) if known else None
 
 
 def sparkline(
-    values: Sequence[float | None], width: int, *, scale: Scale | None = None, ascii_only: bool = False
+    values: Sequence[float | None],
+    width: int,
+    *,
+    scale: Scale | None = None,
+    ascii_only: bool = False,
 ) -> str:
-    """At most `width` characters from the lowest to the highest block; a gap where a value is None or not finite.
+    """At most `width` characters from the lowest to the highest block; a gap where a value is None
+    or not finite.
 
-    `scale`: that of all curves beside it, which none of its means leaves; default: its own. Where nothing on the scale
-    moves a curve is drawn at middle height.
+    `scale`: that of all curves beside it, which none of its means leaves; default: its own. Where
+    nothing on the scale moves a curve is drawn at middle height.
     """
     points = resample(values, width)
     scale = scale or common_scale([points], width)
@@ -48,7 +55,9 @@ def sparkline(
     if span <= 0 or not math.isfinite(span):
         return "".join(" " if point is None else blocks[3] for point in points)
     top = len(blocks) - 1
-    return "".join(" " if point is None else blocks[round((point - lowest) / span * top)] for point in points)
+    return "".join(
+        " " if point is None else blocks[round((point - lowest) / span * top)] for point in points
+    )
 
 
 def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> tuple[str, str]:
@@ -59,7 +68,8 @@ def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> tuple
 
 
 class History:
-    """The shape of a growing curve in bounded memory: neighbours are averaged whenever it is full."""
+    """The shape of a growing curve in bounded memory: neighbours are averaged whenever it is
+    full."""
 
     def __init__(self, capacity: int = 128) -> None:
         self._capacity = capacity
@@ -75,7 +85,10 @@ class History:
         self.values.append(_finite_mean(self._pending))
         self._pending.clear()
         if len(self.values) >= self._capacity:
-            self.values = [_finite_mean(self.values[index : index + 2]) for index in range(0, len(self.values), 2)]
+            self.values = [
+                _finite_mean(self.values[index : index + 2])
+                for index in range(0, len(self.values), 2)
+            ]
             self._stride *= 2
 
 

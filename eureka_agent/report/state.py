@@ -1,4 +1,5 @@
-"""The view model of a running search: events in, everything that a view shows out. No clock, no terminal, no file."""
+"""The view model of a running search: events in, everything that a view shows out. No clock, no
+terminal, no file."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ FINALS = "final trainings"
 
 
 class SearchView:
-    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the leaderboard."""
+    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the
+    leaderboard."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -87,7 +89,7 @@ class SearchView:
         self._running_steps = 0
         self._retried_jobs: set[str] = set()
 
-    # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── what is shown ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def trainings_total(self) -> int:
@@ -101,10 +103,16 @@ class SearchView:
             unplanned = to_confirm = 0
         search = sum(self._plans.values()) + unplanned
         # at most: who was confirmed before is not again
-        search += self._repeats + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
+        search += (
+            self._repeats
+            + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
+        )
         finals = sum(final.planned for final in self.finals.values())
         if not any(final.kind == "final" for final in self.finals.values()):
-            finals += min(settings.finalists, sum(self._plans.values()) + unplanned) * settings.final_seeds
+            finals += (
+                min(settings.finalists, sum(self._plans.values()) + unplanned)
+                * settings.final_seeds
+            )
         return search + finals
 
     @property
@@ -122,7 +130,8 @@ class SearchView:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last seconds in which something trained; None before that can be told, and while nothing trains."""
+        """Over the last seconds in which something trained; None before that can be told, and while
+        nothing trains."""
         return None if self.activity.stands_still else self._pace.steps_per_second
 
     @property
@@ -135,17 +144,20 @@ class SearchView:
         return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """Time for the env steps to come, and for the replies of models that the search will stand still for. None before that can be told."""
+        """Time for the env steps to come, and for the replies of models that the search will stand
+        still for. None before that can be told."""
         if self.run is None or self.ended is not None:
             return None
-        generations = 0 if self.phase == FINALS else max(0, self.run.settings.iterations - len(self._plans))
+        generations = (
+            0 if self.phase == FINALS else max(0, self.run.settings.iterations - len(self._plans))
+        )
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
     def attempt(self, identifier: str) -> Attempt | None:
         """The last version of an attempt that an event brought."""
         return self._attempts.get(identifier)
 
-    # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
 
     def apply(self, event: Event, now: float) -> None:
         """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
@@ -156,7 +168,9 @@ class SearchView:
         stands_still = self.requests.pending > 0 and all(
             training.is_baseline or training.waits_for in AT_A_RUNG for training in candidates
         )
-        self._pace.wait(now, self.env_steps_done, max(self._plans, default=None) if stands_still else None)
+        self._pace.wait(
+            now, self.env_steps_done, max(self._plans, default=None) if stands_still else None
+        )
         self._pace.train(now, not self.activity.stands_still)
 
     def _take_over(self, event: Event, now: float) -> None:
@@ -222,7 +236,9 @@ class SearchView:
         self._name_phase()
 
     def _name_phase(self) -> None:
-        self.phase = self._phases.text(self.run.settings.iterations if self.run is not None else "?")
+        self.phase = self._phases.text(
+            self.run.settings.iterations if self.run is not None else "?"
+        )
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.started_at = event, now
@@ -247,7 +263,9 @@ class SearchView:
         if attempt.stage is Stage.REJECTED:
             if earlier is not None and earlier.stage is Stage.ACCEPTED:  # its review came later
                 self.accepted -= 1
-                if attempt.id in self._trained_here:  # the training of what is made of it counts in its place, if any
+                if (
+                    attempt.id in self._trained_here
+                ):  # the training of what is made of it counts in its place, if any
                     self._trained_here.discard(attempt.id)
                     self._trained_samples[attempt.iteration].discard(attempt.sample)
                     self.trainings_done -= 1
@@ -272,7 +290,9 @@ class SearchView:
             reason = first_error(attempt) or reason
         elif attempt.stage is Stage.STOPPED:
             reason = why_stopped(attempt, self.env_steps_per_training)
-        self.discarded.append(Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage))
+        self.discarded.append(
+            Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage)
+        )
 
     def _queued(self, event: TrainingQueued) -> None:
         attempt = self._attempts.get(event.label)
@@ -310,7 +330,9 @@ class SearchView:
             self.queued[event.job] = training
             self._pace.interrupt()
         label = training.label if training is not None else event.job
-        self.notices.append(Notice(text=f"training of {label} starts again: {event.reason}", level="warning"))
+        self.notices.append(
+            Notice(text=f"training of {label} starts again: {event.reason}", level="warning")
+        )
 
     def _resumed(self, event: TrainingResumed) -> None:
         training = self.queued.get(event.job)
@@ -346,8 +368,12 @@ class SearchView:
             self._trained_samples[attempt.iteration].add(attempt.sample)
             if attempt.id not in self._trained_here:  # before this process began
                 self.trainings_done += 1
-                self._finished_steps += attempt.outcome.env_steps if attempt.outcome is not None else 0
-        for repeat in attempt.repeats:  # an attempt ends before it is repeated: these are of an earlier process
+                self._finished_steps += (
+                    attempt.outcome.env_steps if attempt.outcome is not None else 0
+                )
+        for repeat in (
+            attempt.repeats
+        ):  # an attempt ends before it is repeated: these are of an earlier process
             self._repeats += 1
             self.trainings_done += 1
             self._finished_steps += repeat.outcome.env_steps if repeat.outcome is not None else 0
@@ -358,7 +384,9 @@ class SearchView:
         self._attempts[attempt.id] = attempt
         if attempt.fitness is not None:
             self._trained[attempt.id] = attempt
-            self.leaderboard = [standing(trained) for trained in ranked(list(self._trained.values()))]
+            self.leaderboard = [
+                standing(trained) for trained in ranked(list(self._trained.values()))
+            ]
 
     def _final_started(self, event: FinalStarted) -> None:
         self.phase = FINALS
@@ -368,7 +396,9 @@ class SearchView:
             self._final(attempt.id, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
-        kind: TrainingKind = "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
+        kind: TrainingKind = (
+            "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
+        )
         final = self._final(score.name, kind)
         final.score = score
         final.planned = max(final.queued, final.ended)

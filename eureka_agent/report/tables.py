@@ -55,12 +55,16 @@ def render_runs(reports: Sequence[RunReport]) -> RenderableType:
     table = _RunsTable(reports)
     if not any(report.fitness_origin for report in reports):
         return table
-    note = f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see `{command('show RUN')}`"
+    note = (
+        f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see"
+        f" `{command('show RUN')}`"
+    )
     return Group(table, Text(note, style="dim"))
 
 
 class _RunsTable:
-    """A table of runs; a narrow one names them by the shortest beginning that means them, and leaves out the trainings."""
+    """A table of runs; a narrow one names them by the shortest beginning that means them, and
+    leaves out the trainings."""
 
     def __init__(self, reports: Sequence[RunReport]) -> None:
         self._reports = reports
@@ -90,7 +94,8 @@ class _RunsTable:
 
 
 def _short_name(name: str, names: Sequence[str]) -> str:
-    """The time at which a run began, where no other has it: the beginning of a name is enough to mean it."""
+    """The time at which a run began, where no other has it: the beginning of a name is enough to
+    mean it."""
     time = name.partition("_")[0]
     return time if sum(other.startswith(time) for other in names) == 1 else name
 
@@ -116,7 +121,11 @@ def render_run(report: RunReport) -> RenderableType:
     parts += _cost(report)
     if _report_file(report).is_file():
         parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
-    parts.append(unwrapped(f"one attempt: {command(shlex.join(['show', str(report.folder)]))} ATTEMPT", "dim"))
+    parts.append(
+        unwrapped(
+            f"one attempt: {command(shlex.join(['show', str(report.folder)]))} ATTEMPT", "dim"
+        )
+    )
     return Group(*parts)
 
 
@@ -143,7 +152,8 @@ def _report_file(report: RunReport) -> Path:
 
 
 def render_end(report: RunReport) -> RenderableType:
-    """Output at the end of a search: the verdict, the scores, the best reward function, the paths, the cost."""
+    """Output at the end of a search: the verdict, the scores, the best reward function, the paths,
+    the cost."""
     parts: list[RenderableType] = [Text(), _title(report), Text(), *_verdict(report), Text()]
     if report.scores:
         parts += [render_scores(report), Text()]
@@ -153,7 +163,9 @@ def render_end(report: RunReport) -> RenderableType:
         parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
         parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
     has_report = _report_file(report).is_file()
-    parts.append(unwrapped(f"report  {_report_file(report)}" if has_report else f"run     {report.folder}"))
+    parts.append(
+        unwrapped(f"report  {_report_file(report)}" if has_report else f"run     {report.folder}")
+    )
     return Group(*parts, Text(), *_cost(report))
 
 
@@ -162,7 +174,9 @@ def render_scores(report: RunReport) -> Table:
     unit = report.description.fitness_unit
     table = _table()
     table.add_column("reward", style="bold", no_wrap=True)
-    table.add_column("fitness" + (f" ({unit})" if unit not in ("", "1") else ""), justify="right", no_wrap=True)
+    table.add_column(
+        "fitness" + (f" ({unit})" if unit not in ("", "1") else ""), justify="right", no_wrap=True
+    )
     normalized = any(score.human_normalized is not None for score in report.scores)
     if normalized:
         table.add_column("human-normalised", justify="right", no_wrap=True)
@@ -180,12 +194,15 @@ def render_scores(report: RunReport) -> Table:
 
 
 def _per_seed(score: Score) -> str:
-    values = ", ".join("failed" if value is None else wording.number(value) for value in score.fitness)
+    values = ", ".join(
+        "failed" if value is None else wording.number(value) for value in score.fitness
+    )
     return values + (" (from the cache)" if score.cached else "")
 
 
 class _AttemptsTable:
-    """Every attempt with what there is to say of it, broken between words; a narrow one leaves parents and seeds out."""
+    """Every attempt with what there is to say of it, broken between words; a narrow one leaves
+    parents and seeds out."""
 
     def __init__(self, attempts: Sequence[Attempt], env_steps: int) -> None:
         """`env_steps`: those of a whole training."""
@@ -225,7 +242,9 @@ def render_attempt(
     `env_steps`: those of a whole training. `points`: the attempt's curves, where it was trained.
     """
     parents = ", ".join(attempt.proposal.parents)
-    origin = wording.words(attempt.proposal.operator.value) + (f" from {parents}" if parents else "")
+    origin = wording.words(attempt.proposal.operator.value) + (
+        f" from {parents}" if parents else ""
+    )
     facts = [origin, f"designer {attempt.proposal.designer}", f"seed {attempt.seed}"]
     if attempt.retries:
         facts.append(f"started again {wording.plural(attempt.retries, 'time')}")
@@ -239,7 +258,10 @@ def render_attempt(
         facts.append(fitness_origin)
     parts: list[RenderableType] = [heading, Text(" · ".join(facts), style="dim")]
     if attempt.repeats:
-        parts += [Text(_training_words(attempt, place), style="dim") for place in range(1 + len(attempt.repeats))]
+        parts += [
+            Text(_training_words(attempt, place), style="dim")
+            for place in range(1 + len(attempt.repeats))
+        ]
     parts.append(Text())
     if attempt.reason:
         parts += [Text(attempt.reason, style=STAGE_STYLES[attempt.stage]), Text()]
@@ -259,7 +281,12 @@ def render_attempt(
         )
     if attempt.diagnosis is not None:
         parts.append(
-            Panel(Text(attempt.diagnosis.text.strip()), title="diagnosis", title_align="left", border_style="dim")
+            Panel(
+                Text(attempt.diagnosis.text.strip()),
+                title="diagnosis",
+                title_align="left",
+                border_style="dim",
+            )
         )
     if folder is not None:
         parts.append(unwrapped(f"files: {folder}", "dim"))
@@ -269,30 +296,51 @@ def render_attempt(
 def _outcome_words(attempt: Attempt, env_steps: int) -> str:
     outcome = attempt.outcome
     if outcome is None or outcome.fitness is None:
-        return "" if rung_reached(attempt) is None else f"fitness {fitness_words(attempt, env_steps)} of its training"
+        return (
+            ""
+            if rung_reached(attempt) is None
+            else f"fitness {fitness_words(attempt, env_steps)} of its training"
+        )
     if attempt.repeats:
-        return f"fitness {wording.number(attempt.fitness)} over {wording.plural(len(attempt.fitness_per_seed), 'seed')}"
+        return (
+            f"fitness {wording.number(attempt.fitness)} over"
+            f" {wording.plural(len(attempt.fitness_per_seed), 'seed')}"
+        )
     spread = f"over {wording.plural(outcome.evaluation_episodes, 'episode')}"
     success = f", {outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
     early = f", {text}" if (text := early_ends(outcome)) else ""
-    return f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)} {spread}{success}{early}"
+    return (
+        f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}"
+        f" {spread}{success}{early}"
+    )
 
 
 def _training_words(attempt: Attempt, place: int) -> str:
     """One of an attempt's trainings; 0 is the first one, to which curves and diagnosis belong."""
     if place == 0:
-        fitness = wording.number(attempt.outcome.fitness) if attempt.outcome is not None else wording.MISSING
-        return f"first training, seed {attempt.seed}: fitness {fitness} (curves and diagnosis below)"
+        fitness = (
+            wording.number(attempt.outcome.fitness)
+            if attempt.outcome is not None
+            else wording.MISSING
+        )
+        return (
+            f"first training, seed {attempt.seed}: fitness {fitness} (curves and diagnosis below)"
+        )
     repeat = attempt.repeats[place - 1]
     result = (
-        f"failed: {repeat.failure}" if repeat.outcome is None else f"fitness {wording.number(repeat.outcome.fitness)}"
+        f"failed: {repeat.failure}"
+        if repeat.outcome is None
+        else f"fitness {wording.number(repeat.outcome.fitness)}"
     )
     again = f", started again {wording.plural(repeat.retries, 'time')}" if repeat.retries else ""
-    return f"trained again after iteration {repeat.iteration + 1}, seed {repeat.seed}: {result}{again}"
+    return (
+        f"trained again after iteration {repeat.iteration + 1}, seed {repeat.seed}: {result}{again}"
+    )
 
 
 def render_curves(points: Sequence[CurvePoint]) -> Table:
-    """Every curve as a sparkline with its first, last and highest value; reward and components, which add up to it, on one scale."""
+    """Every curve as a sparkline with its first, last and highest value; reward and components,
+    which add up to it, on one scale."""
     curves: dict[str, list[float | None]] = {
         "fitness": [point.fitness for point in points],
         "episode length": [point.episode_length for point in points],
@@ -313,7 +361,9 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
         known = [value for value in values if value is not None]
         numbers = [known[0], known[-1], max(known)] if known else [None] * 3
         curve = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
-        table.add_row(name, Text(curve, style="cyan"), *(wording.number(value) for value in numbers))
+        table.add_row(
+            name, Text(curve, style="cyan"), *(wording.number(value) for value in numbers)
+        )
     return table
 
 
@@ -333,16 +383,22 @@ def _verdict_panel(result: Verdict) -> Panel:
     word = "accepted" if result.accepted else "thrown out"
     steps = f"steps: {', '.join(result.steps_run)}" if result.steps_run else ""
     body = (
-        Group(render_findings(result), Text(steps, style="dim")) if result.findings else Text(f"no findings; {steps}")
+        Group(render_findings(result), Text(steps, style="dim"))
+        if result.findings
+        else Text(f"no findings; {steps}")
     )
     return Panel(body, title=f"critic: {word}", title_align="left", border_style="dim")
 
 
 def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
-    title = Text(f"reward function of attempt {attempt.id}")  # as a string it would be read as markup
+    title = Text(
+        f"reward function of attempt {attempt.id}"
+    )  # as a string it would be read as markup
     source = attempt.proposal.source.rstrip()
     if not source:
-        return Panel(Text("the designer's reply held no code", style="dim"), title=title, title_align="left")
+        return Panel(
+            Text("the designer's reply held no code", style="dim"), title=title, title_align="left"
+        )
     shown = source if whole else wording.without_trailing_comments(source)
     syntax = Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True)
     hidden = sum(line.startswith("#") for line in source.splitlines()[len(shown.splitlines()) :])
@@ -356,7 +412,10 @@ def _title(report: RunReport) -> Text:
         (wording.title(report.sentence), "bold"),
         f"\n{description.environment} · {description.task} · {report.run_name} · ",
         (report.status.value, STATUS_STYLES[report.status]),
-        *((f"\n{line}", "yellow" if report.fitness_origin else "") for line in metric_lines(report)),
+        *(
+            (f"\n{line}", "yellow" if report.fitness_origin else "")
+            for line in metric_lines(report)
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""Curves as a TensorBoard event file, written with tensorboard's own records; neither torch nor tensorflow is imported."""
+"""Curves as a TensorBoard event file, written with tensorboard's own records; neither torch nor
+tensorflow is imported."""
 
 from __future__ import annotations
 
@@ -23,10 +24,11 @@ TRAINING_FIELDS = (
 
 
 def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
-    """Write (or replace) an event file; a scalar's step is its env steps. TensorBoard finds it where its name begins with `FILE_PREFIX`.
+    """Write (or replace) an event file; a scalar's step is its env steps. TensorBoard finds it
+    where its name begins with `FILE_PREFIX`.
 
-    Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`, `training/<field>`. Values that are
-    None or not finite are left out.
+    Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`,
+    `training/<field>`. Values that are None or not finite are left out.
     """
     # tensorboard takes 0.2 s to import: only a run that writes files pays for it
     from tensorboard.compat.proto.event_pb2 import Event
@@ -38,7 +40,9 @@ def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
         writer = RecordWriter(stream)
         writer.write(Event(wall_time=wall_time, file_version="brain.Event:2").SerializeToString())
         for point in points:
-            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(point).items()]
+            values = [
+                Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(point).items()
+            ]
             event = Event(wall_time=wall_time, step=point.env_steps, summary=Summary(value=values))
             writer.write(event.SerializeToString())
 
@@ -51,6 +55,8 @@ def scalars(point: CurvePoint) -> Mapping[str, float]:
         "reward": point.reward,
     }
     values |= {f"component/{name}": value for name, value in point.components.items()}
-    values |= {f"ended_by/{cause}": float(episodes) for cause, episodes in point.terminations.items()}
+    values |= {
+        f"ended_by/{cause}": float(episodes) for cause, episodes in point.terminations.items()
+    }
     values |= {f"training/{name}": getattr(point, name) for name in TRAINING_FIELDS}
     return {tag: value for tag, value in values.items() if value is not None}

@@ -1,4 +1,5 @@
-"""A run's verdict in four lines: what won, against which baselines, how sure that is, and what to do next."""
+"""A run's verdict in four lines: what won, against which baselines, how sure that is, and what to
+do next."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from dataclasses import dataclass
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness, mean_without_luck
+from eureka_agent.report.comparison import (
+    FEWEST_SEEDS,
+    compare_scores,
+    known_fitness,
+    mean_without_luck,
+)
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
@@ -18,7 +24,8 @@ LESS = 4
 MORE_SEEDS = 5
 """Fewest final seeds that the advice names: enough for an interval."""
 ENOUGH_SEEDS = 10
-"""Final seeds after which more are not advised for a mean that is higher than the sparse reward's but within the noise."""
+"""Final seeds after which more are not advised for a mean that is higher than the sparse reward's
+but within the noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +84,20 @@ def _against(report: RunReport) -> str:
     score, baselines = report.best_score, _baselines(report)
     if score is None or score.mean is None or not baselines:
         why = "" if report.status is RunStatus.FINISHED else " so far"
-        return f"nothing{why}: {'no baseline was trained' if not baselines else 'it was not trained from fresh seeds'}"
+        missing = "it was not trained from fresh seeds" if baselines else "no baseline was trained"
+        return f"nothing{why}: {missing}"
     groups: dict[str, list[str]] = {}
     for baseline in baselines:
         them = f"{baseline.name} ({wording.number(baseline.mean)})"
         groups.setdefault(_relation(score, baseline), []).append(them)
     parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
     human, sparse = report.score("human"), report.score("sparse")
-    if human is not None and sparse is not None and human.mean is not None and sparse.mean is not None:
+    if (
+        human is not None
+        and sparse is not None
+        and human.mean is not None
+        and sparse.mean is not None
+    ):
         if human.mean < sparse.mean:
             parts.append("the human reward is below the sparse one here")
         elif score.human_normalized is not None:
@@ -98,10 +111,22 @@ def _relation(ours: Score, theirs: Score) -> str:
         return "not compared with"
     comparison = compare_scores(ours, theirs)
     if comparison is None:
-        return "higher than" if ours.mean > theirs.mean else "lower than" if ours.mean < theirs.mean else "level with"
+        return (
+            "higher than"
+            if ours.mean > theirs.mean
+            else "lower than"
+            if ours.mean < theirs.mean
+            else "level with"
+        )
     if comparison.low == comparison.high == 0:
         return "exactly as good as"
-    return "better than" if comparison.better else "worse than" if comparison.worse else "not told apart from"
+    return (
+        "better than"
+        if comparison.better
+        else "worse than"
+        if comparison.worse
+        else "not told apart from"
+    )
 
 
 def _certainty(report: RunReport) -> str:
@@ -117,21 +142,29 @@ def _certainty(report: RunReport) -> str:
         few = wording.plural(fewest, "seed is", "seeds are") + " too few"
         parts.append(f"not sure, no interval: {few}")
     intervals = {baseline.name: _interval(report, score, baseline) for baseline in baselines}
-    told = [f"{name} too wide to say" if text == "" else text for name, text in intervals.items() if text is not None]
+    told = [
+        f"{name} too wide to say" if text == "" else text
+        for name, text in intervals.items()
+        if text is not None
+    ]
     if any(intervals.values()):
         parts.append(f"95 % interval of the difference (Welch): {', '.join(told)}")
     elif told:
-        parts.append("not sure: the scores differ so much from seed to seed that they cannot be told apart")
+        parts.append(
+            "not sure: the scores differ so much from seed to seed that they cannot be told apart"
+        )
     expected = mean_without_luck(report.finalists)
     if expected is not None and wording.number(expected) != wording.number(score.mean):
         parts.append(
-            f"further seeds may be expected to give {_fitness(report, expected)}, since being the best of {len(report.finalists)} is partly luck"
+            f"further seeds may be expected to give {_fitness(report, expected)}, since being the"
+            f" best of {len(report.finalists)} is partly luck"
         )
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
-    """`sparse 0.233 to 2.77`; empty for one that holds 0 and is wider than all scores of the run are apart, None where there is none."""
+    """`sparse 0.233 to 2.77`; empty for one that holds 0 and is wider than all scores of the run
+    are apart, None where there is none."""
     comparison = compare_scores(ours, theirs)
     if comparison is None:
         return None
@@ -143,7 +176,8 @@ def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
 
 
 def _range(report: RunReport) -> float:
-    """Distance of the lowest and the highest fitness that any training of the run had, from what the task calls solved if that is farther."""
+    """Distance of the lowest and the highest fitness that any training of the run had, from what
+    the task calls solved if that is farther."""
     values = [value for score in report.scores for value in known_fitness(score)]
     values += [value for attempt in report.attempts for value in attempt.fitness_per_seed]
     if report.description.success_fitness is not None:
@@ -155,7 +189,10 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     """Next step in words, and the command's arguments."""
     folder = str(report.folder)
     if report.status is RunStatus.RUNNING:
-        return "the run is being worked on right now, so nothing is final; look again", ["show", folder]
+        return "the run is being worked on right now, so nothing is final; look again", [
+            "show",
+            folder,
+        ]
     if report.status is not RunStatus.FINISHED:
         failed = report.status is RunStatus.FAILED and report.message
         reason = f": {report.message.splitlines()[0].rstrip('.')}" if failed else ""
@@ -167,10 +204,20 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "take reward and policy along", ["export", folder]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
-    if sparse is not None and comparison is not None and not comparison.better and _too_easy(report, score, sparse):
+    if (
+        sparse is not None
+        and comparison is not None
+        and not comparison.better
+        and _too_easy(report, score, sparse)
+    ):
         tasks = command(shlex.join(["envs", report.settings.env]))
-        advice = f"the task is too easy to tell rewards apart; take a harder one (`{tasks}`), or train for less"
-        return advice, report.arguments("--env-steps", str(max(1, report.settings.env_steps // LESS)))
+        advice = (
+            f"the task is too easy to tell rewards apart; take a harder one (`{tasks}`), or train"
+            " for less"
+        )
+        return advice, report.arguments(
+            "--env-steps", str(max(1, report.settings.env_steps // LESS))
+        )
     unsure = comparison is not None and not comparison.better and comparison.difference > 0
     more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
     if more:
@@ -181,7 +228,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
 
 
 def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
-    """True where every seed of both solves the task, or has the same fitness, as it is shown; 0 may as well mean that nothing was learned."""
+    """True where every seed of both solves the task, or has the same fitness, as it is shown; 0 may
+    as well mean that nothing was learned."""
     values = known_fitness(ours) + known_fitness(theirs)
     solved = report.description.success_fitness
     if solved is not None:
@@ -191,12 +239,17 @@ def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
 
 
 def _more_seeds(settings: SearchSettings, enough: int) -> list[str]:
-    """Flags with which finalists and baselines have more seeds; empty where they have enough. The trainings that are there stay."""
+    """Flags with which finalists and baselines have more seeds; empty where they have enough. The
+    trainings that are there stay."""
     numbers = {"--final-seeds": settings.final_seeds}
     if settings.baselines and settings.baseline_seeds is not None:
         numbers["--baseline-seeds"] = settings.baseline_seeds
     few = {flag: number for flag, number in numbers.items() if number < enough}
-    return [word for flag, number in few.items() for word in (flag, str(max(MORE_SEEDS, min(2 * number, enough))))]
+    return [
+        word
+        for flag, number in few.items()
+        for word in (flag, str(max(MORE_SEEDS, min(2 * number, enough))))
+    ]
 
 
 def _baselines(report: RunReport) -> list[Score]:
@@ -213,7 +266,9 @@ def _how_attempts_stand(report: RunReport) -> str:
     }
     parts["not done"] = len(report.attempts) - sum(parts.values())
     amount = wording.plural(len(report.attempts), "attempt")
-    return f"of {amount}, " + ", ".join(f"{number} {what}" for what, number in parts.items() if number)
+    return f"of {amount}, " + ", ".join(
+        f"{number} {what}" for what, number in parts.items() if number
+    )
 
 
 def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:

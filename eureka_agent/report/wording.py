@@ -84,7 +84,8 @@ def words(operator: str) -> str:
 
 def without_trailing_comments(source: str) -> str:
     """`source` up to its last line of code."""
-    # not `splitlines`, which also breaks where Python does not: the rest of such a comment would become code
+    # not `splitlines`, which also breaks where Python does not: the rest of such a comment would
+    # become code
     lines = re.split("\r\n|\r|\n", source)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
         lines.pop()

@@ -1,4 +1,5 @@
-"""The bubblewrap wall: namespaces of its own, a root made of read-only folders, a filter of system calls. For machines without an engine."""
+"""The bubblewrap wall: namespaces of its own, a root made of read-only folders, a filter of system
+calls. For machines without an engine."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _PACKAGE = Path(eureka_agent.__file__).resolve().parent
 
 
 class BubblewrapHandle(ProcessHandle):
-    """A worker behind `bwrap`, which is a child process of the driver's and ends with its last words."""
+    """A worker behind `bwrap`, which is a child process of the driver's and ends with its last
+    words."""
 
     def __init__(self, process: asyncio.subprocess.Process, group: ControlGroup | None) -> None:
         """`group`: removed when it is over."""
@@ -65,12 +67,17 @@ class BubblewrapWall:
         self._grouped = os.geteuid() == 0 and _can_group()
         missing: tuple[str, ...] = ()
         if not self._grouped:
-            missing = ("the memory of all of a worker's processes together: each has a limit of its own",)
+            missing = (
+                "the memory of all of a worker's processes together: each has a limit of its own",
+            )
             if os.geteuid() == 0:
                 missing += ("the number of processes: that limit does not hold for root",)
             elif not _counts_by_namespace():
                 missing += ("the number of processes: that limit would count all of yours",)
-        self.does_not_cover: tuple[str, ...] = (*missing, "defects of the kernel, which it shares with everything else")
+        self.does_not_cover: tuple[str, ...] = (
+            *missing,
+            "defects of the kernel, which it shares with everything else",
+        )
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker sees nothing of `folder`."""
@@ -84,10 +91,13 @@ class BubblewrapWall:
             *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
-        group = ControlGroup.make(limits) if self._grouped else None  # no thread: who gives up could not wait for it
+        group = (
+            ControlGroup.make(limits) if self._grouped else None
+        )  # no thread: who gives up could not wait for it
         if self._grouped and group is None:
             raise WallError(
-                "no control group can be made any more", "look into /sys/fs/cgroup, and start the run again"
+                "no control group can be made any more",
+                "look into /sys/fs/cgroup, and start the run again",
             )
         try:
             with sandboxed(worker, limits) as (command, descriptors):
@@ -102,7 +112,8 @@ class BubblewrapWall:
             if not isinstance(error, OSError):
                 raise
             raise WallError(
-                f"cannot start a worker: {error.filename!r}: {system_reason(error)}", "free memory, disk or processes"
+                f"cannot start a worker: {error.filename!r}: {system_reason(error)}",
+                "free memory, disk or processes",
             ) from None
         return BubblewrapHandle(process, group)
 
@@ -116,13 +127,17 @@ class BubblewrapWall:
 
 
 def why_not() -> str | None:
-    """None where this wall works; else the reason and the next step, in one line. Really starts a Python behind it."""
+    """None where this wall works; else the reason and the next step, in one line. Really starts a
+    Python behind it."""
     if sys.platform != "linux":
         return "bubblewrap is a program for Linux"
     if (reason := kernel.why_not()) is not None:
         return reason
     try:
-        with sandboxed([sys.executable, "-I", "-S", "-c", "pass"], Limits()) as (command, descriptors):
+        with sandboxed([sys.executable, "-I", "-S", "-c", "pass"], Limits()) as (
+            command,
+            descriptors,
+        ):
             ended = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -142,22 +157,35 @@ def why_not() -> str | None:
         return f"bwrap cannot be started: {system_reason(error)}"
     if ended.returncode == 0:
         return None
-    said = " ".join(ended.stderr.decode(errors="replace").split())[-300:] or f"exit status {ended.returncode}"
+    said = (
+        " ".join(ended.stderr.decode(errors="replace").split())[-300:]
+        or f"exit status {ended.returncode}"
+    )
     return f"{said}; {_next_step(said)}"
 
 
 def _next_step(said: str) -> str:
     if "Unknown option" in said:
         return "install bubblewrap 0.8 or newer"
-    if "namespace" in said or "uid map" in said or "Operation not permitted" in said or "Permission denied" in said:
-        return "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or use another sandbox"
+    if (
+        "namespace" in said
+        or "uid map" in said
+        or "Operation not permitted" in said
+        or "Permission denied" in said
+    ):
+        return (
+            "allow user namespaces (sysctl user.max_user_namespaces,"
+            " kernel.apparmor_restrict_unprivileged_userns=0), or use another sandbox"
+        )
     return "try it by hand: bwrap --unshare-all --ro-bind / / true"
 
 
 def _binary() -> str:
     found = shutil.which("bwrap")
     if found is None:
-        raise WallError("there is no program bwrap", "install the package bubblewrap, or use another sandbox")
+        raise WallError(
+            "there is no program bwrap", "install the package bubblewrap, or use another sandbox"
+        )
     return found
 
 
@@ -165,7 +193,8 @@ def _binary() -> str:
 def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """The command that runs a program behind the wall, and the descriptors that it has to inherit.
 
-    The limits that a worker sets for itself and a control group are not in it. Raises WallError where there is no `bwrap`.
+    The limits that a worker sets for itself and a control group are not in it. Raises WallError
+    where there is no `bwrap`.
     """
     binary = _binary()
     architecture = current_architecture()
@@ -201,7 +230,18 @@ def _options(limits: Limits) -> list[str]:
         "--die-with-parent",
         "--new-session",
     ]
-    options += ["--uid", "65534", "--gid", "65534", "--hostname", "worker", "--proc", "/proc", "--dev", "/dev"]
+    options += [
+        "--uid",
+        "65534",
+        "--gid",
+        "65534",
+        "--hostname",
+        "worker",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]
     # before what may lie below it
     options += ["--size", str(_TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
     for name in _SYSTEM:
@@ -211,20 +251,26 @@ def _options(limits: Limits) -> list[str]:
             options += ["--ro-bind", name, name]
     for path in (*_SYSTEM_FILES, *_HARDWARE):
         options += ["--ro-bind-try", path, path]
-    wanted = (*_python_folders(), *limits.readable, *(() if limits.kernels is None else (limits.kernels,)))
+    wanted = (
+        *_python_folders(),
+        *limits.readable,
+        *(() if limits.kernels is None else (limits.kernels,)),
+    )
     options += _shown(wanted, executable=Path(sys.executable))
     if limits.visible_gpu != "":
         for device in sorted(Path("/dev").glob("nvidia*")):
             options += ["--dev-bind-try", str(device), str(device)]
     options += ["--size", str(limits.scratch_bytes), "--perms", "0700", "--tmpfs", str(SCRATCH)]
-    # to the kernel a worker of root's is root: the settings of the whole machine in /proc/sys would be its to write
+    # to the kernel a worker of root's is root: the settings of the whole machine in /proc/sys would
+    # be its to write
     options += ["--remount-ro", "/proc"]
     # what holds all of this is itself a file system in memory, without a limit
     return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
 
 
 def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
-    """Options that bind the folders at their real places, with the links and folders by which their own names and the interpreter's lead there."""
+    """Options that bind the folders at their real places, with the links and folders by which their
+    own names and the interpreter's lead there."""
     names = {path.absolute() for path in wanted if path.exists()}
     routes = [route(name) for name in sorted({*names, executable.absolute()})]
     bound = _outermost(Path(os.path.realpath(name)) for name in names)
@@ -236,7 +282,9 @@ def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
     options = [option for folder in bound for option in ("--ro-bind", str(folder), str(folder))]
     for passed in sorted({folder for found in routes for folder in found.passed if is_new(folder)}):
         options += ["--dir", str(passed)]
-    for place, target in sorted({link for found in routes for link in found.links if is_new(link[0])}):
+    for place, target in sorted(
+        {link for found in routes for link in found.links if is_new(link[0])}
+    ):
         options += ["--symlink", target, str(place)]
     return options
 
@@ -280,21 +328,27 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 
 
 def _python_folders() -> Iterator[Path]:
-    """Where the worker's Python, its libraries and the modules that it finds lie; of this package's own neighbours the environments alone."""
+    """Where the worker's Python, its libraries and the modules that it finds lie; of this package's
+    own neighbours the environments alone."""
     yield from map(Path, {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
     yield Path(os.path.realpath(sys.executable)).parent
     yield _PACKAGE
     yield resource_folder("envs")
     # what a person adds; in site-packages .pth files add the folders that come behind it
     packages = [
-        index for index, entry in enumerate(sys.path) if entry in (*site.getsitepackages(), site.getusersitepackages())
+        index
+        for index, entry in enumerate(sys.path)
+        if entry in (*site.getsitepackages(), site.getusersitepackages())
     ]
     entries = sys.path[packages[0] :] if packages else []
     for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
         entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
-    home = Path(os.path.realpath(os.path.expanduser("~")))  # never fails, as where a user has no home
+    home = Path(
+        os.path.realpath(os.path.expanduser("~"))
+    )  # never fails, as where a user has no home
     for entry in filter(os.path.isabs, entries):
-        # Python drops `..` from a name before it looks, which is another folder than the kernel's where a link comes before it
+        # Python drops `..` from a name before it looks, which is another folder than the kernel's
+        # where a link comes before it
         for name in dict.fromkeys((entry, os.path.abspath(entry))):
             real = Path(os.path.realpath(name))
             # a whole home folder is none of modules
@@ -311,6 +365,9 @@ def _can_group() -> bool:
 
 
 def _counts_by_namespace() -> bool:
-    """Whether the kernel counts the processes of a user namespace apart from all others of the same person: since Linux 5.14."""
-    major, minor = (int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
+    """Whether the kernel counts the processes of a user namespace apart from all others of the same
+    person: since Linux 5.14."""
+    major, minor = (
+        int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
+    )
     return (major, minor) >= (5, 14)

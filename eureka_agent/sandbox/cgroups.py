@@ -1,4 +1,5 @@
-"""A control group around one worker: memory and processes of all that it starts, together. Only where this process may make one (as root)."""
+"""A control group around one worker: memory and processes of all that it starts, together. Only
+where this process may make one (as root)."""
 
 from __future__ import annotations
 
@@ -15,10 +16,15 @@ _ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "eureka-worker-"
 _REMOVAL_SECONDS = 5.0
 _LEFT_SECONDS = 600.0
-"""Age from which a group without processes is a leftover: it has been entered within milliseconds, if ever it was to be."""
+"""Age from which a group without processes is a leftover: it has been entered within milliseconds,
+if ever it was to be."""
 
-ENTER = 'for group in $(echo "$EUREKA_GROUPS" | tr : " "); do echo $$ >"$group/cgroup.procs" || exit 125; done; unset EUREKA_GROUPS; exec "$@"'
-"""What a shell does to enter the groups that `EUREKA_GROUPS` names, and to become its arguments there."""
+ENTER = (
+    'for group in $(echo "$EUREKA_GROUPS" | tr : " "); do echo $$ >"$group/cgroup.procs" || exit'
+    ' 125; done; unset EUREKA_GROUPS; exec "$@"'
+)
+"""What a shell does to enter the groups that `EUREKA_GROUPS` names, and to become its arguments
+there."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class ControlGroup:
 
     @classmethod
     def make(cls, limits: Limits) -> ControlGroup | None:
-        """A new group with these limits; None where none can be made. Groups that others left behind empty are removed."""
+        """A new group with these limits; None where none can be made. Groups that others left
+        behind empty are removed."""
         if os.geteuid() != 0:
             return None  # a group that was delegated to a person is in the service manager's hands
         if (_ROOT / "cgroup.controllers").exists():
@@ -53,7 +60,8 @@ class ControlGroup:
         return group
 
     def remove(self) -> None:
-        """Remove the group, once its processes have gone; whatever is not gone after some seconds stays for another to remove."""
+        """Remove the group, once its processes have gone; whatever is not gone after some seconds
+        stays for another to remove."""
         deadline = time.monotonic() + _REMOVAL_SECONDS
         for folder in self.folders:
             while folder.is_dir():
@@ -66,10 +74,12 @@ class ControlGroup:
 
 
 def _remove_empty(parent: Path) -> None:
-    """Groups that nobody will enter any more. One with processes stays, for the kernel removes none such, and so does one that was just made.
+    """Groups that nobody will enter any more. One with processes stays, for the kernel removes none
+    such, and so does one that was just made.
 
-    When it was made is in its name. Its driver's number would tell nothing of a driver in another container that shares these folders, but the
-    clock is the same for all; the folder's own time is not kept by the kernel.
+    When it was made is in its name. Its driver's number would tell nothing of a driver in another
+    container that shares these folders, but the clock is the same for all; the folder's own time is
+    not kept by the kernel.
     """
     for folder in parent.glob(f"{_PREFIX}*"):
         made = folder.name.removeprefix(_PREFIX).split("-")[0]

@@ -23,10 +23,12 @@ Say = Callable[[str], None]
 
 
 def choose_wall(name: str, say: Say | None = None) -> Wall:
-    """The wall of that name, ready to start workers; `"auto"`: the one that EUREKA_SANDBOX names, or else the strongest one that is there.
+    """The wall of that name, ready to start workers; `"auto"`: the one that EUREKA_SANDBOX names,
+    or else the strongest one that is there.
 
-    `say`: is told in one line, of `auto` and once a day, what was taken, what that does not cover, and why nothing stronger was; and of a Docker image that
-    is built. Raises WallError, with the next step, for a name that is none and for a wall that was asked for and cannot be had.
+    `say`: is told in one line, of `auto` and once a day, what was taken, what that does not cover,
+    and why nothing stronger was; and of a Docker image that is built. Raises WallError, with the
+    next step, for a name that is none and for a wall that was asked for and cannot be had.
     """
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
@@ -47,9 +49,11 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
 
 
 def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
-    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises WallError where it cannot be had.
+    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises
+    WallError where it cannot be had.
 
-    Without `build` nothing is downloaded or built, and where that is needed first it raises WallNotBuiltError.
+    Without `build` nothing is downloaded or built, and where that is needed first it raises
+    WallNotBuiltError.
     """
     say = say or _to_stderr
     # each wall is imported by itself: the Docker SDK takes a third of a second
@@ -66,7 +70,9 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
         from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, why_not
 
         if reason := why_not():
-            raise WallError(f"the sandbox 'bubblewrap' cannot be had here: {reason}", "or use another --sandbox")
+            raise WallError(
+                f"the sandbox 'bubblewrap' cannot be had here: {reason}", "or use another --sandbox"
+            )
         return BubblewrapWall()
     if name == "process":
         return ProcessWall()
@@ -79,7 +85,8 @@ def _sentence(wall: Wall, reasons: list[str]) -> str:
 
 
 def _said_today(sentence: str) -> bool:
-    """True where this user was told the same today; from now on he was. False where that cannot be kept."""
+    """True where this user was told the same today; from now on he was. False where that cannot be
+    kept."""
     today = f"{datetime.now():%Y-%m-%d} {sentence}\n"
     with suppress(OSError, RuntimeError, UnicodeDecodeError):  # RuntimeError: a user without a home
         marker = state_folder() / "wall-note"

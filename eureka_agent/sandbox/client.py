@@ -38,16 +38,18 @@ from eureka_agent.worker.messages import (
 )
 
 START_SECONDS = 300.0
-"""What a worker may take to import its libraries and open an environment, or to make it for trainings (a cold disk, a busy machine, kernels of a
-GPU that are to be compiled)."""
+"""What a worker may take to import its libraries and open an environment, or to make it for
+trainings (a cold disk, a busy machine, kernels of a GPU that are to be compiled)."""
 _FAREWELL_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 """How often a wait for an event looks whether the process is still there."""
 _STANDSTILL_SECONDS = 0.5
-"""Where a look ends so much too late, this process stood still: after Ctrl-Z, or with the whole machine."""
+"""Where a look ends so much too late, this process stood still: after Ctrl-Z, or with the whole
+machine."""
 _QUEUED_EVENTS = 1024
 _QUEUED_BYTES = MAX_LINE_BYTES
-"""Of events that nobody has received yet; one that is larger waits alone. Parsed they take many times as much."""
+"""Of events that nobody has received yet; one that is larger waits alone. Parsed they take many
+times as much."""
 _READ_BYTES = 1 << 18
 _MOST_SOURCES = 100
 _WALL_FOLDER = "wall"
@@ -57,17 +59,21 @@ _INBOX_FOLDER = "inbox"
 
 
 def absolute_reference(environment: str) -> str:
-    """What `--env` said, a folder's path made absolute: a worker's working folder is another one."""
+    """What `--env` said, a folder's path made absolute: a worker's working folder is another
+    one."""
     folder = environment_folder(environment)
     return environment if folder is None else str(folder)
 
 
 def environment_folder(environment: str) -> Path | None:
-    """The person's own folder that `--env` names; None for a built-in environment and for one without a folder."""
+    """The person's own folder that `--env` names; None for a built-in environment and for one
+    without a folder."""
     if not environment:
         return None
     built_in = (resource_folder("envs") / environment / "env.py").is_file()
-    folder = Path(os.path.expanduser(environment))  # which leaves a person that nobody knows as it is
+    folder = Path(
+        os.path.expanduser(environment)
+    )  # which leaves a person that nobody knows as it is
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
 
@@ -77,7 +83,8 @@ class _ProtocolViolationError(Exception):
 
 
 class WorkerClient:
-    """Commands in, events out, and the reason when it is over. A worker that breaks the protocol is killed."""
+    """Commands in, events out, and the reason when it is over. A worker that breaks the protocol is
+    killed."""
 
     def __init__(self, wall: Wall, handle: WorkerHandle, folder: Path) -> None:
         """See `start`."""
@@ -94,9 +101,11 @@ class WorkerClient:
         """Files that it was sent once and for all, as far as it is to have them still."""
         self._unread = bytearray()
         self.last_sign_of_life = time.monotonic()
-        """When it last said something of what it was asked to do, in `time.monotonic` seconds; for whoever asked to note."""
+        """When it last said something of what it was asked to do, in `time.monotonic` seconds; for
+        whoever asked to note."""
         self.patience_s = START_SECONDS
-        """How long it may read nothing of what it is sent. A trainer reads between two iterations."""
+        """How long it may read nothing of what it is sent. A trainer reads between two
+        iterations."""
         self._events: asyncio.Queue[tuple[Event, int] | None] = asyncio.Queue(_QUEUED_EVENTS)
         """With the length of each one's line."""
         self._queued_bytes = 0
@@ -107,8 +116,11 @@ class WorkerClient:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, wall: Wall, root: Path, limits: Limits | None = None, environment: str = "") -> WorkerClient:
-        """A worker with a new folder under `root`, which may read that of the `environment`. Raises EurekaError when it cannot be started."""
+    async def start(
+        cls, wall: Wall, root: Path, limits: Limits | None = None, environment: str = ""
+    ) -> WorkerClient:
+        """A worker with a new folder under `root`, which may read that of the `environment`. Raises
+        EurekaError when it cannot be started."""
         with storage_errors(root):
             root.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="worker-", dir=root)).resolve()
@@ -133,7 +145,8 @@ class WorkerClient:
         await self._write(command.model_dump_json().encode() + b"\n")
 
     async def give(self, path: Path, name: str, once: bool = False) -> None:
-        """Send a file, which later commands call `name`. `once`: not where one of that name was sent before.
+        """Send a file, which later commands call `name`. `once`: not where one of that name was
+        sent before.
 
         Raises EurekaError for a file that cannot be read or is too large.
         """
@@ -143,7 +156,8 @@ class WorkerClient:
             content = await asyncio.to_thread(read_plain, path, MAX_FILE_BYTES)
         except OSError as error:
             raise EurekaError(
-                f"cannot give a worker the file {str(path)!r}: {system_reason(error)}", "restore it, or train again"
+                f"cannot give a worker the file {str(path)!r}: {system_reason(error)}",
+                "restore it, or train again",
             ) from None
         self._sources[name] = path
         if len(self._sources) > _MOST_SOURCES:
@@ -154,11 +168,13 @@ class WorkerClient:
             self._given.add(name)
 
     def keeps(self, names: Iterable[str]) -> None:
-        """Of the files that it was sent once it has only these any more, after the command that is sent next."""
+        """Of the files that it was sent once it has only these any more, after the command that is
+        sent next."""
         self._given.intersection_update(names)
 
     async def _write(self, data: bytes) -> None:
-        """Write what a worker takes in good time. One that reads nothing is killed: who waits for it here has no clock of his own."""
+        """Write what a worker takes in good time. One that reads nothing is killed: who waits for
+        it here has no clock of his own."""
         try:
             async with asyncio.timeout(self.patience_s):
                 await self._handle.write(data)
@@ -169,25 +185,35 @@ class WorkerClient:
             await self._wall.kill(self._handle)
 
     async def receive(self, timeout_s: float | None = None) -> Event:
-        """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none came in time.
+        """The next event. Raises WorkerDiedError when there will be none, TimeoutError when none
+        came in time.
 
         Raises EurekaError where a file of the worker's could not be stored.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             began = time.monotonic()
-            look = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, max(0.0, deadline - began))
+            look = (
+                _LOOK_SECONDS
+                if deadline is None
+                else min(_LOOK_SECONDS, max(0.0, deadline - began))
+            )
             try:
-                # not wait_for: up to Python 3.11 it swallows a cancellation that comes together with an event
+                # not wait_for: up to Python 3.11 it swallows a cancellation that comes together
+                # with an event
                 async with asyncio.timeout(look):
                     entry = await self._events.get()
                 break
             except TimeoutError:
                 late = time.monotonic() - began - look
-                if late > _STANDSTILL_SECONDS:  # what came meanwhile has not been read yet: that time does not count
+                if (
+                    late > _STANDSTILL_SECONDS
+                ):  # what came meanwhile has not been read yet: that time does not count
                     self.last_sign_of_life += late
                     deadline = None if deadline is None else deadline + late + _LOOK_SECONDS
-                if self._handle.returncode is not None:  # dead, but a process that it left holds its pipe open
+                if (
+                    self._handle.returncode is not None
+                ):  # dead, but a process that it left holds its pipe open
                     await self._wall.kill(self._handle)
                 elif deadline is not None and time.monotonic() >= deadline:
                     raise
@@ -198,7 +224,8 @@ class WorkerClient:
             ending = self.ending()
             last_words = "its last words are above; " if "\n" in ending else ""
             raise WorkerDiedError(
-                f"the worker {ending}", f"{last_words}if the machine is short of memory, use fewer --slots"
+                f"the worker {ending}",
+                f"{last_words}if the machine is short of memory, use fewer --slots",
             )
         event, size = entry
         self._queued_bytes -= size
@@ -206,11 +233,15 @@ class WorkerClient:
         return self._with_own_paths(event)
 
     def _with_own_paths(self, event: Event) -> Event:
-        """The event, its faults speaking of the files where they are here: the worker's folder is nowhere that a person can look."""
+        """The event, its faults speaking of the files where they are here: the worker's folder is
+        nowhere that a person can look."""
         if isinstance(event, Fault):
             return event.model_copy(update={"message": self._own_paths(event.message)})
         if isinstance(event, Evaluated):
-            scores = (score.model_copy(update={"fault": self._own_paths(score.fault)}) for score in event.scores)
+            scores = (
+                score.model_copy(update={"fault": self._own_paths(score.fault)})
+                for score in event.scores
+            )
             return event.model_copy(update={"scores": tuple(scores)})
         return event
 
@@ -231,27 +262,35 @@ class WorkerClient:
         fitness: WrittenFitness | None = None,
         rehearse: bool = False,
     ) -> Opened:
-        """Load an environment and a task, with `fitness` in place of the task's own metric where one is given; `rehearse`: and try it out.
+        """Load an environment and a task, with `fitness` in place of the task's own metric where
+        one is given; `rehearse`: and try it out.
 
         Raises EurekaError with the worker's words when they cannot be loaded.
         """
         self.environment = environment
         reference = absolute_reference(environment)
-        await self.send(Open(environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse))
+        await self.send(
+            Open(
+                environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse
+            )
+        )
         try:
             event = await self.receive(timeout_s)
         except TimeoutError:
             await self.kill()
             raise WorkerDiedError(
                 f"opening the environment {environment!r} took longer than {timeout_s:g} s",
-                "try again on a less busy machine, or look for a loop in the environment's constructor",
+                "try again on a less busy machine, or look for a loop in the environment's"
+                " constructor",
             ) from None
         if isinstance(event, Opened):
             return event
         await self.kill()
         if isinstance(event, Fault):
             raise raised_by(event, EurekaError, environment, opening=True)
-        raise WorkerDiedError(f"the worker answered 'open' with {event.type!r}", "expected 'opened'")
+        raise WorkerDiedError(
+            f"the worker answered 'open' with {event.type!r}", "expected 'opened'"
+        )
 
     def ending(self) -> str:
         """How the process ended, in words, with the last lines of its standard error."""
@@ -277,7 +316,8 @@ class WorkerClient:
         await self._end_reading()
 
     async def close(self) -> None:
-        """Ask it to end, wait a moment, then end it. Leaves no process and no folder, whatever happens meanwhile."""
+        """Ask it to end, wait a moment, then end it. Leaves no process and no folder, whatever
+        happens meanwhile."""
         try:
             if self.alive:
                 with contextlib.suppress(TimeoutError):
@@ -289,7 +329,9 @@ class WorkerClient:
             try:
                 await asyncio.shield(ending)
             except asyncio.CancelledError:
-                await asyncio.wait({ending})  # else whoever cancelled goes on while the folder is still there
+                await asyncio.wait(
+                    {ending}
+                )  # else whoever cancelled goes on while the folder is still there
                 raise
 
     async def _end(self) -> None:

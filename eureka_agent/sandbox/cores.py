@@ -15,36 +15,43 @@ _OWN_CONTROL_GROUP = Path("/proc/self/cgroup")
 
 
 def available_cores() -> tuple[int, ...]:
-    """Cores that this process may run on; those of one physical core, and of one socket, side by side."""
+    """Cores that this process may run on; those of one physical core, and of one socket, side by
+    side."""
     if not hasattr(os, "sched_getaffinity"):  # macOS
         return tuple(range(os.cpu_count() or 1))
     return tuple(sorted(os.sched_getaffinity(0), key=_place))
 
 
 def usable_cores() -> int:
-    """How many one-thread workers can run at full speed: the cores, or fewer where a container is given less time on them."""
+    """How many one-thread workers can run at full speed: the cores, or fewer where a container is
+    given less time on them."""
     quota = cpu_quota(_CONTROL_GROUPS, _OWN_CONTROL_GROUP)
     cores = len(available_cores())
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def share_cores(cores: Sequence[int], groups: int) -> tuple[tuple[int, ...], ...]:
-    """The cores in `groups` groups of neighbours whose sizes differ by one at most; never more groups than cores."""
+    """The cores in `groups` groups of neighbours whose sizes differ by one at most; never more
+    groups than cores."""
     groups = min(groups, len(cores))
     bounds = [len(cores) * group // groups for group in range(groups + 1)]
     return tuple(tuple(cores[first:last]) for first, last in itertools.pairwise(bounds))
 
 
 def cpu_quota(root: Path, own: Path) -> float | None:
-    """Processor time per wall time that the control groups (version 2) above this process grant; None: as much as there is.
+    """Processor time per wall time that the control groups (version 2) above this process grant;
+    None: as much as there is.
 
-    `root`: where the control groups are mounted; `own`: the file that says in which of them this process is.
+    `root`: where the control groups are mounted; `own`: the file that says in which of them this
+    process is.
     """
     try:
         lines = own.read_text().splitlines()
     except OSError:
         return None
-    inside = next((line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), "")
+    inside = next(
+        (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), ""
+    )
     folders = [root / inside, *(root / inside).parents]
     quotas = []
     for folder in folders[: folders.index(root) + 1] if root in folders else [root]:

@@ -1,8 +1,10 @@
-"""What trainings run on, and the leases by which workers share it: a group of CPU cores, or a GPU, for each.
+"""What trainings run on, and the leases by which workers share it: a group of CPU cores, or a GPU,
+for each.
 
-One-thread processes use a CPU best, so a worker has one thread and, where there are as many workers as cores, a core of its own, to which it
-is pinned. With fewer workers the cores are shared out evenly, and each worker moves within its group; with more, cores are shared.
-Dry runs and evaluations are short, and something waits for them: they run on whatever core is free.
+One-thread processes use a CPU best, so a worker has one thread and, where there are as many workers
+as cores, a core of its own, to which it is pinned. With fewer workers the cores are shared out
+evenly, and each worker moves within its group; with more, cores are shared. Dry runs and
+evaluations are short, and something waits for them: they run on whatever core is free.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Device:
     cores: tuple[int, ...] = ()
     """Cores that the worker is pinned to; empty: none in particular."""
     visible_gpu: str | None = None
-    """The GPU as the driver's CUDA_VISIBLE_DEVICES names it: all that the worker sees. None for a CPU."""
+    """The GPU as the driver's CUDA_VISIBLE_DEVICES names it: all that the worker sees. None for a
+    CPU."""
     kernels: Path | None = None
     """Folder of compiled kernels for it, where there is one."""
 
@@ -80,7 +83,8 @@ class DeviceLeases:
         self._holders = dict.fromkeys(devices, 0)
 
     def take(self) -> Lease:
-        """A lease of the least used device, the first of several. It never waits: workers beyond the devices share them."""
+        """A lease of the least used device, the first of several. It never waits: workers beyond
+        the devices share them."""
         return Lease(min(self._holders, key=lambda device: self._holders[device]), self._holders)
 
 
@@ -109,12 +113,16 @@ class Hardware:
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
         visible = _visible_gpus(os.environ)
-        return tuple(Device(name, (), _visible_name(name, visible), self.kernels) for name in self.names)
+        return tuple(
+            Device(name, (), _visible_name(name, visible), self.kernels) for name in self.names
+        )
 
     def sentence(self, workers: int) -> str:
         """For a person: where trainings run, and why there."""
         if self.kind == "cuda":
-            each = "a worker on each" if workers == len(self.names) > 1 else _count(workers, "worker")
+            each = (
+                "a worker on each" if workers == len(self.names) > 1 else _count(workers, "worker")
+            )
             return f"trainings run on {' and '.join(self.names)}, {each}"
         cores = len(available_cores())
         each = (
@@ -129,7 +137,8 @@ CPU = Hardware(("cpu",))
 
 
 def choose_hardware(asked: str, opened: Opened) -> Hardware:
-    """What `--device` comes to on this machine and for this environment, of which a worker said what it found.
+    """What `--device` comes to on this machine and for this environment, of which a worker said
+    what it found.
 
     Raises DeviceError for what was asked for and cannot be had; `auto` takes the CPU then.
     """
@@ -161,13 +170,16 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
             )
     if not runs_on_gpu and opened.gpus.missing:
         raise DeviceError(
-            f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not run there: {opened.gpus.missing}",
+            f"--device {asked} was asked for, but the environment"
+            f" {opened.description.environment!r} does not run there: {opened.gpus.missing}",
             f"install it: {install_extra('gpu')}; or use --device cpu",
         )
     if not runs_on_gpu:
         raise DeviceError(
-            f"--device {asked} was asked for, but the environment {opened.description.environment!r} does not say that it runs on a GPU",
-            'use --device cpu or auto; if it does, write `device_types = ("cpu", "cuda")` in its class',
+            f"--device {asked} was asked for, but the environment"
+            f" {opened.description.environment!r} does not say that it runs on a GPU",
+            'use --device cpu or auto; if it does, write `device_types = ("cpu", "cuda")` in its'
+            " class",
         )
     return Hardware(names)
 

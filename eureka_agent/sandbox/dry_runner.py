@@ -1,4 +1,5 @@
-"""Dry runs and scores on stored episodes as the critic asks for them: one warm worker, replaced when it dies."""
+"""Dry runs and scores on stored episodes as the critic asks for them: one warm worker, replaced
+when it dies."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _GRACE_SECONDS = 30.0
 """Time that a busy machine may take over that of a dry run itself."""
 _ATTEMPTS = 2
 MEASUREMENT_SECONDS = 60.0
-"""The built-in environments take a second or two; what takes longer than this is not worth waiting for."""
+"""The built-in environments take a second or two; what takes longer than this is not worth waiting
+for."""
 
 
 class EpisodesFileError(EurekaError):
@@ -49,8 +51,11 @@ class DryRunner:
         limits: Limits | None = None,
         fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`: in place of the task's own metric."""
-        self._worker = WarmWorker(wall, environment, task, scratch_root, limits, fitness, rehearse=True)
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`:
+        in place of the task's own metric."""
+        self._worker = WarmWorker(
+            wall, environment, task, scratch_root, limits, fitness, rehearse=True
+        )
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
@@ -58,7 +63,8 @@ class DryRunner:
 
     @property
     def description(self) -> TaskDescription:
-        """What the worker said of environment and task, with what it measured; there once `start` or a first dry run is done."""
+        """What the worker said of environment and task, with what it measured; there once `start`
+        or a first dry run is done."""
         return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property
@@ -69,7 +75,8 @@ class DryRunner:
         return self._worker.opened
 
     async def start(self) -> TaskDescription:
-        """Open the environment and try it out. Raises EurekaError with the worker's words when it cannot be loaded, EnvironmentFaultError when it fails."""
+        """Open the environment and try it out. Raises EurekaError with the worker's words when it
+        cannot be loaded, EnvironmentFaultError when it fails."""
         async with self._turn:
             await self._worker.ready()
             return self.description
@@ -80,7 +87,10 @@ class DryRunner:
             reason = ""
             for _ in range(_ATTEMPTS):
                 command = DryRun(
-                    job=f"dry-run-{next(self._jobs)}", source=source, timeout_s=self._timeout_s, trusted=trusted
+                    job=f"dry-run-{next(self._jobs)}",
+                    source=source,
+                    timeout_s=self._timeout_s,
+                    trusted=trusted,
                 )
                 try:
                     answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
@@ -98,7 +108,8 @@ class DryRunner:
             )
 
     async def measure(self, timeout_s: float = MEASUREMENT_SECONDS, *, scores: bool = True) -> None:
-        """Look at start states, and with `scores` at what zero and random actions are worth; the description holds it from then on.
+        """Look at start states, and with `scores` at what zero and random actions are worth; the
+        description holds it from then on.
 
         Raises WorkerDiedError or WorkerFaultError where there is no answer.
         """
@@ -106,21 +117,30 @@ class DryRunner:
             command = Measure(job=f"measure-{next(self._jobs)}", scores=scores)
             answer = await self._worker.ask(command, timeout_s)
             if not isinstance(answer, Measured):
-                raise WorkerFaultError(f"the worker answered 'measure' with {answer.type!r}", DO_NOT_TRUST)
+                raise WorkerFaultError(
+                    f"the worker answered 'measure' with {answer.type!r}", DO_NOT_TRUST
+                )
             self._measured = answer.measurements
 
-    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+    async def score(
+        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
+    ) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
 
-        `episodes`: trajectory files (npz) by a name that stands for the same content always, and can be a part of a file's name. Never raises
-        for what the reward does, nor for a file that holds no episodes: then `reason` says why there are no numbers.
+        `episodes`: trajectory files (npz) by a name that stands for the same content always, and
+        can be a part of a file's name. Never raises for what the reward does, nor for a file that
+        holds no episodes: then `reason` says why there are no numbers.
         """
         async with self._turn:
             job = f"score-{next(self._jobs)}"
             try:
                 names = await self._hand_over(episodes)
                 command = ScoreTransitions(
-                    job=job, source=source, transitions=names, timeout_s=self._timeout_s, trusted=trusted
+                    job=job,
+                    source=source,
+                    transitions=names,
+                    timeout_s=self._timeout_s,
+                    trusted=trusted,
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
@@ -130,7 +150,8 @@ class DryRunner:
             return answer
 
     async def _hand_over(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
-        """Names of the files as the worker knows them, which gets those that it does not have yet."""
+        """Names of the files as the worker knows them, which gets those that it does not have
+        yet."""
         client = await self._worker.ready()
         names = {name: f"{EPISODES_PREFIX}{name}.npz" for name in episodes}
         for name, path in episodes.items():
@@ -147,14 +168,18 @@ class DryRunner:
 
 
 def _is_whole(answer: Scored, files: int) -> bool:
-    """Whether numbers are there for all files, and are such as a reward's float32 totals give. The process that wrote them ran the reward."""
+    """Whether numbers are there for all files, and are such as a reward's float32 totals give. The
+    process that wrote them ran the reward."""
     if answer.reason:
         return not answer.returns and not answer.totals and not answer.extreme_totals
     sums = [value for each in answer.returns for value in each.values()]
     return (
         len(answer.returns) == files
         and all(value is None or math.isfinite(value) for value in sums)
-        and all(value is None or _is_float32(value) for value in (*answer.totals, *answer.extreme_totals))
+        and all(
+            value is None or _is_float32(value)
+            for value in (*answer.totals, *answer.extreme_totals)
+        )
     )
 
 

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.errors import (
+    EnvironmentFaultError,
+    EurekaError,
+    WorkerDiedError,
+    WorkerFaultError,
+)
 from eureka_agent.records import Evaluation, WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
@@ -19,11 +24,14 @@ from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
 
 MOST_WORKERS = 4
-"""Each takes some 250 MiB, and trainings that end together are scored while the cores have little else to do."""
+"""Each takes some 250 MiB, and trainings that end together are scored while the cores have little
+else to do."""
 MOST_TOGETHER = 64
-"""Policies that one worker is given at a time: the next ones that come must not wait for too many."""
+"""Policies that one worker is given at a time: the next ones that come must not wait for too
+many."""
 _LEAST_SHARE = 4
-"""Of fewer waiting policies no part is left to another worker: together they take little longer than one."""
+"""Of fewer waiting policies no part is left to another worker: together they take little longer
+than one."""
 _MOST_DEATHS = 2
 
 
@@ -48,10 +56,11 @@ class _Request:
 
 
 class Evaluator:
-    """Scores policies, in few workers that are kept open. The score of a policy, a seed and a number of episodes is always the same.
+    """Scores policies, in few workers that are kept open. The score of a policy, a seed and a
+    number of episodes is always the same.
 
-    Policies that wait at the same time are scored in one pass. A further worker is started when the ones that wait would take the
-    workers that are there longer than its start does.
+    Policies that wait at the same time are scored in one pass. A further worker is started when the
+    ones that wait would take the workers that are there longer than its start does.
     """
 
     def __init__(
@@ -65,8 +74,8 @@ class Evaluator:
         most_workers: int = 1,
         fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take; `most_workers`: passes at once; `fitness`: in place
-        of the task's own metric.
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take;
+        `most_workers`: passes at once; `fitness`: in place of the task's own metric.
         """
         self._setup = (wall, environment, task, scratch_root, limits, fitness)
         self._timeout_s = timeout_s
@@ -91,13 +100,19 @@ class Evaluator:
         if not self._workers:
             self._add_worker()
 
-    async def evaluate(self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None) -> Evaluation:
-        """Episodes of a policy acting without noise; the worst and the best are written to `trajectories` (npz) if that is given.
+    async def evaluate(
+        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+    ) -> Evaluation:
+        """Episodes of a policy acting without noise; the worst and the best are written to
+        `trajectories` (npz) if that is given.
 
-        Raises WorkerFaultError with the worker's words when the policy cannot be scored, WorkerDiedError when workers died twice over it,
-        EnvironmentFaultError when the environment's own code fails.
+        Raises WorkerFaultError with the worker's words when the policy cannot be scored,
+        WorkerDiedError when workers died twice over it, EnvironmentFaultError when the
+        environment's own code fails.
         """
-        request = _Request(policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future())
+        request = _Request(
+            policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future()
+        )
         if self._closed:
             request.score.cancel()
         else:
@@ -121,7 +136,7 @@ class Evaluator:
         for worker in self._workers:
             await worker.drop()
 
-    # ── who takes what ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── who takes what ────────────────────────────────────────────────────────────────────────────
 
     def _put(self, requests: Sequence[_Request], first: bool = False) -> None:
         self._waiting = deque([*requests, *self._waiting] if first else [*self._waiting, *requests])
@@ -189,19 +204,24 @@ class Evaluator:
         self._start_s = time.monotonic() - began
         return True
 
-    # ── one pass ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── one pass ──────────────────────────────────────────────────────────────────────────────────
 
     async def _score(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Answer the requests. Those of a pass that failed as a whole wait again, each for a pass of its own."""
+        """Answer the requests. Those of a pass that failed as a whole wait again, each for a pass
+        of its own."""
         try:
             await self._pass(worker, requests)
         except Exception as error:  # noqa: BLE001  (whoever waits for a score hears of it)
             died = isinstance(error, WorkerDiedError)
-            unclear = isinstance(error, (WorkerFaultError, EnvironmentFaultError)) and len(requests) > 1
+            unclear = (
+                isinstance(error, (WorkerFaultError, EnvironmentFaultError)) and len(requests) > 1
+            )
             again = []
             for request in requests:
                 request.deaths += died
-                if request.score.done() or not (unclear or (died and request.deaths < _MOST_DEATHS)):
+                if request.score.done() or not (
+                    unclear or (died and request.deaths < _MOST_DEATHS)
+                ):
                     request.fail(error)
                 else:
                     request.alone = True
@@ -235,11 +255,21 @@ class Evaluator:
                     request.fail(WorkerFaultError(score.fault, score.hint))
                     continue
                 if len(score.evaluation.episodes) != policy.episodes:
-                    request.fail(WorkerFaultError(f"the worker did not score {policy.episodes} episodes", DO_NOT_TRUST))
+                    request.fail(
+                        WorkerFaultError(
+                            f"the worker did not score {policy.episodes} episodes", DO_NOT_TRUST
+                        )
+                    )
                     continue
-                if request.trajectories is not None and policy.trajectories is not None and not request.score.done():
+                if (
+                    request.trajectories is not None
+                    and policy.trajectories is not None
+                    and not request.score.done()
+                ):
                     try:
-                        await client.inbox.take(policy.trajectories, request.trajectories, check_trajectories)
+                        await client.inbox.take(
+                            policy.trajectories, request.trajectories, check_trajectories
+                        )
                     except EurekaError as error:
                         request.fail(error)
                 if not request.score.done():
@@ -254,4 +284,6 @@ async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFil
     policy = f"{name}.safetensors"
     await client.give(request.policy, policy)
     trajectories = None if request.trajectories is None else f"{name}.npz"
-    return PolicyFile(policy=policy, seed=request.seed, episodes=request.episodes, trajectories=trajectories)
+    return PolicyFile(
+        policy=policy, seed=request.seed, episodes=request.episodes, trajectories=trajectories
+    )

@@ -27,7 +27,8 @@ class WorkerFileError(EurekaError):
 
 
 class Inbox:
-    """What one worker has sent, in a folder that it does not see, under names of the driver's own."""
+    """What one worker has sent, in a folder that it does not see, under names of the driver's
+    own."""
 
     def __init__(self, folder: Path) -> None:
         """`folder`: is made when the first file comes."""
@@ -37,14 +38,17 @@ class Inbox:
         self._received = 0
 
     async def receive(self, header: FileHeader, read: Callable[[int], Awaitable[bytes]]) -> None:
-        """Store the file that follows a header. `read`: gives at most so many of the next bytes, none at the end of the stream.
+        """Store the file that follows a header. `read`: gives at most so many of the next bytes,
+        none at the end of the stream.
 
-        Raises WorkerFileError where there would be too much, EurekaError for a full disk. At the end of the stream the file is dropped.
+        Raises WorkerFileError where there would be too much, EurekaError for a full disk. At the
+        end of the stream the file is dropped.
         """
         self.drop(header.name)
         if len(self._files) >= MOST_FILES or sum(self._sizes.values()) + header.size > MOST_BYTES:
             raise WorkerFileError(
-                f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes, that nobody asked for",
+                f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes, that nobody"
+                " asked for",
                 DO_NOT_TRUST,
             )
         self._received += 1
@@ -63,14 +67,18 @@ class Inbox:
         self._files[header.name], self._sizes[header.name] = path, header.size
 
     async def take(self, name: str, destination: Path, check: Callable[[Path], None]) -> Path:
-        """Move a file to where it is to stay, in one step, once `check` has found nothing wrong with it. Returns `destination`.
+        """Move a file to where it is to stay, in one step, once `check` has found nothing wrong
+        with it. Returns `destination`.
 
-        Raises WorkerFileError for one that was not sent and for what `check` raises; EurekaError when it cannot be put there.
+        Raises WorkerFileError for one that was not sent and for what `check` raises; EurekaError
+        when it cannot be put there.
         """
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is None:
-            raise WorkerFileError(f"a worker named the file {name[:100]!r} and did not send it", DO_NOT_TRUST)
+            raise WorkerFileError(
+                f"a worker named the file {name[:100]!r} and did not send it", DO_NOT_TRUST
+            )
         await asyncio.to_thread(_move_checked, path, destination, check)
         return destination
 
@@ -85,7 +93,9 @@ class Inbox:
 def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
     try:
         check(path)
-        write_file(destination, lambda draft: shutil.move(path, draft))  # perhaps from another file system
+        write_file(
+            destination, lambda draft: shutil.move(path, draft)
+        )  # perhaps from another file system
     finally:
         path.unlink(missing_ok=True)
 
@@ -102,7 +112,8 @@ def check_policy(path: Path) -> None:
         strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
     if strange:
         raise WorkerFileError(
-            f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers", DO_NOT_TRUST
+            f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers",
+            DO_NOT_TRUST,
         )
 
 
@@ -112,7 +123,9 @@ def _tensors(path: Path) -> Any:
     try:
         return open_tensors(path, "numpy")  # which comes with it
     except (OSError, SafetensorError) as error:
-        raise WorkerFileError(f"a worker sent a broken safetensors file: {str(error)[:200]}", DO_NOT_TRUST) from None
+        raise WorkerFileError(
+            f"a worker sent a broken safetensors file: {str(error)[:200]}", DO_NOT_TRUST
+        ) from None
 
 
 def check_trajectories(path: Path) -> None:
@@ -120,4 +133,6 @@ def check_trajectories(path: Path) -> None:
     try:
         check_arrays(path)
     except Exception as error:  # noqa: BLE001  (of zip, zlib and numpy, which were not made for files that are meant to break them)
-        raise WorkerFileError(f"a worker sent a broken npz file: {str(error)[:200]}", DO_NOT_TRUST) from None
+        raise WorkerFileError(
+            f"a worker sent a broken npz file: {str(error)[:200]}", DO_NOT_TRUST
+        ) from None

@@ -1,10 +1,13 @@
-"""Compiled kernels for workers on a GPU: compiled by a worker that loads no reward, and copied to each one that does.
+"""Compiled kernels for workers on a GPU: compiled by a worker that loads no reward, and copied to
+each one that does.
 
-Warp keeps the kernels of `mujoco_warp`, which take a minute or more to compile, as machine code in a cache folder. It finds them there by the
-hash of their *source* and loads what it finds: whoever can write into that folder decides what the next worker executes. So no folder is
-shared. A worker's cache is in its own scratch folder and goes with it; what it begins with is the driver's copy, which is filled once for an
-environment by a worker that ran the person's code alone. A wall that keeps workers from the user's files keeps them from that copy; the process
-wall does not keep them from anything that the user may write.
+Warp keeps the kernels of `mujoco_warp`, which take a minute or more to compile, as machine code in
+a cache folder. It finds them there by the hash of their *source* and loads what it finds: whoever
+can write into that folder decides what the next worker executes. So no folder is shared. A worker's
+cache is in its own scratch folder and goes with it; what it begins with is the driver's copy, which
+is filled once for an environment by a worker that ran the person's code alone. A wall that keeps
+workers from the user's files keeps them from that copy; the process wall does not keep them from
+anything that the user may write.
 """
 
 from __future__ import annotations
@@ -36,21 +39,31 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.
 
 
 async def with_kernels(
-    hardware: Hardware, wall: Wall, settings: SearchSettings, description: TaskDescription, runs: Path, scratch: Path
+    hardware: Hardware,
+    wall: Wall,
+    settings: SearchSettings,
+    description: TaskDescription,
+    runs: Path,
+    scratch: Path,
 ) -> Hardware:
-    """The same hardware, on GPUs with the environment's compiled kernels, which lie under `runs` and are made where they are missing.
+    """The same hardware, on GPUs with the environment's compiled kernels, which lie under `runs`
+    and are made where they are missing.
 
     Raises EurekaError where the environment cannot be made on a GPU.
     """
     if hardware.kind == "cpu":
         return hardware
     # a home that several machines share: their GPUs need not be alike
-    key = json.dumps([platform.node(), description.environment_fingerprint, versions()], sort_keys=True)
+    key = json.dumps(
+        [platform.node(), description.environment_fingerprint, versions()], sort_keys=True
+    )
     # a worker reads it from a folder of its own
     entry = runs.resolve() / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
     if not entry.is_dir():
         device = hardware.devices(1)[0]
-        await compile_kernels(entry, wall, settings.env, description.task, training_part(settings), device, scratch)
+        await compile_kernels(
+            entry, wall, settings.env, description.task, training_part(settings), device, scratch
+        )
     return replace(hardware, kernels=entry)
 
 
@@ -63,9 +76,11 @@ async def compile_kernels(
     device: Device,
     scratch: Path,
 ) -> None:
-    """Have a worker prepare trainings and keep in the folder `entry` what it compiled for that; an entry that is there is whole.
+    """Have a worker prepare trainings and keep in the folder `entry` what it compiled for that; an
+    entry that is there is whole.
 
-    Kernels do not depend on the number of simulations, so a single slot is prepared. Raises EurekaError with the worker's words.
+    Kernels do not depend on the number of simulations, so a single slot is prepared. Raises
+    EurekaError with the worker's words.
     """
     client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:
@@ -81,15 +96,20 @@ async def compile_kernels(
         if isinstance(event, Fault):
             raise EurekaError(event.message, event.hint)
         if not isinstance(event, Prepared):
-            raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
-        packed = await client.inbox.take(KERNELS_FILE, entry.with_suffix(".safetensors"), check_state)
+            raise WorkerDiedError(
+                f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
+            )
+        packed = await client.inbox.take(
+            KERNELS_FILE, entry.with_suffix(".safetensors"), check_state
+        )
         await asyncio.to_thread(_keep, packed, entry)
     finally:
         await client.close()
 
 
 def _keep(packed: Path, entry: Path) -> None:
-    """Unpack a worker's cache; an environment without kernels leaves an empty entry. Raises WorkerFileError for a path that leads elsewhere."""
+    """Unpack a worker's cache; an environment without kernels leaves an empty entry. Raises
+    WorkerFileError for a path that leads elsewhere."""
     from safetensors.numpy import load_file  # numpy comes with it
 
     with storage_errors(entry.parent):
@@ -97,7 +117,9 @@ def _keep(packed: Path, entry: Path) -> None:
         try:
             for name, content in load_file(packed).items():
                 if not _PLAIN_PATH.fullmatch(name):
-                    raise WorkerFileError(f"a worker sent a kernel named {name[:100]!r}", "report this")
+                    raise WorkerFileError(
+                        f"a worker sent a kernel named {name[:100]!r}", "report this"
+                    )
                 path = draft / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.tobytes())

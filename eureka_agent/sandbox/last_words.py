@@ -29,5 +29,7 @@ class LastWords:
         """The end of it; of no use as a terminal's input (`plain_text`)."""
         words = [self._kept.decode(errors="replace").strip()]
         if self.flooded:
-            words.append(f"it wrote more than {FLOOD_BYTES >> 20} MiB to standard error and was killed")
+            words.append(
+                f"it wrote more than {FLOOD_BYTES >> 20} MiB to standard error and was killed"
+            )
         return "\n".join(filter(None, words))

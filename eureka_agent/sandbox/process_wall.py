@@ -1,4 +1,5 @@
-"""The process wall: a session of its own, a scrubbed environment, resource limits. Around each reward there is a filter besides, and nothing else."""
+"""The process wall: a session of its own, a scrubbed environment, resource limits. Around each
+reward there is a filter besides, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import MARK, worker_environment
 from eureka_agent.seccomp import kernel
 
-FILTERED = "your files, the network and other processes: a filter of system calls around every reward"
+FILTERED = (
+    "your files, the network and other processes: a filter of system calls around every reward"
+)
 """Covered where the kernel has such filters (`worker/confinement.py`)."""
 BEHIND_THE_FILTER = "a reward that gets past that filter: nothing stands behind it"
 
 _KILL_ROUNDS = 20
 _KILL_SECONDS = 30.0
-"""What a killed worker may take to go: its memory is freed, a call to a disk or a GPU comes back."""
+"""What a killed worker may take to go: its memory is freed, a call to a disk or a GPU comes
+back."""
 _DISCARDED_BYTES = 1 << 20
 
 
@@ -37,7 +41,8 @@ class ProcessHandle:
         self._ended = False
         self._words = LastWords()
         self._listening = asyncio.create_task(self._listen())
-        # of two readers of a stream one may take the other's wake-up with it, and that one waits for ever
+        # of two readers of a stream one may take the other's wake-up with it, and that one waits
+        # for ever
         self._reading = asyncio.Lock()
         self._given_up = False
 
@@ -63,11 +68,13 @@ class ProcessHandle:
         return await self.process.wait()
 
     async def gone(self) -> None:
-        """Wait until it has ended and nobody holds its pipes any more. What has not been read is thrown away: a pipe that is full and that nobody reads
-        is never seen to close, and a worker that wrote without end would hold up the driver by its death.
+        """Wait until it has ended and nobody holds its pipes any more. What has not been read is
+        thrown away: a pipe that is full and that nobody reads is never seen to close, and a worker
+        that wrote without end would hold up the driver by its death.
 
-        It is given up after `_KILL_SECONDS`: the kernel does not let it go, or somebody who is not to be found holds its pipes. They are closed
-        here then, so that who reads or writes comes to an end.
+        It is given up after `_KILL_SECONDS`: the kernel does not let it go, or somebody who is not
+        to be found holds its pipes. They are closed here then, so that who reads or writes comes to
+        an end.
         """
         if self._given_up:
             return
@@ -88,16 +95,21 @@ class ProcessHandle:
 
     def last_words(self) -> str:
         """See `WorkerHandle`."""
-        given_up = f"it was killed, and was not gone after {_KILL_SECONDS:g} s: see what holds it (ps, dmesg)"
+        given_up = (
+            f"it was killed, and was not gone after {_KILL_SECONDS:g} s: see what holds it (ps,"
+            " dmesg)"
+        )
         return "\n".join(filter(None, (self._words.text(), given_up if self._given_up else "")))
 
     def end(self) -> None:
-        """Kill its session. Once: later its number, which is that of the session, may be somebody else's."""
+        """Kill its session. Once: later its number, which is that of the session, may be somebody
+        else's."""
         if self._ended:
             return
         self._ended = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            # not by `process.kill()` as well: that may collect the exit status that asyncio waits for
+            # not by `process.kill()` as well: that may collect the exit status that asyncio waits
+            # for
             os.killpg(self.process.pid, signal.SIGKILL)
 
     async def _listen(self) -> None:
@@ -111,12 +123,15 @@ class ProcessHandle:
 
 
 async def start_process(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, descriptors: tuple[int, ...] = ()
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    descriptors: tuple[int, ...] = (),
 ) -> asyncio.subprocess.Process:
     """A process with pipes in a session of its own. Raises OSError.
 
-    A cancellation waits for the start, then kills the session: asyncio's own kills one process, and waits for ever where that one had begun another,
-    which holds the pipes.
+    A cancellation waits for the start, then kills the session: asyncio's own kills one process, and
+    waits for ever where that one had begun another, which holds the pipes.
     """
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
@@ -182,10 +197,13 @@ class ProcessWall:
             *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
         ]
         try:
-            process = await start_process(command, worker_environment(folder, mark, limits.visible_gpu), folder)
+            process = await start_process(
+                command, worker_environment(folder, mark, limits.visible_gpu), folder
+            )
         except OSError as error:
             raise WallError(
-                f"cannot start a worker: {error.filename!r}: {system_reason(error)}", "free memory, disk or processes"
+                f"cannot start a worker: {error.filename!r}: {system_reason(error)}",
+                "free memory, disk or processes",
             ) from None
         self._marks[process.pid] = mark
         return ProcessHandle(process)
@@ -196,12 +214,15 @@ class ProcessWall:
         handle.end()
         mark = self._marks.pop(handle.process.pid, None)
         if mark is not None:
-            _kill_marked(mark)  # before the wait, which lasts until nobody holds the worker's pipes any more
+            _kill_marked(
+                mark
+            )  # before the wait, which lasts until nobody holds the worker's pipes any more
         await handle.gone()
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill every process whose environment holds the mark; again while there are any, as one may start another meanwhile."""
+    """Kill every process whose environment holds the mark; again while there are any, as one may
+    start another meanwhile."""
     wanted = f"{MARK}={mark}".encode()
     for _ in range(_KILL_ROUNDS):
         found = False

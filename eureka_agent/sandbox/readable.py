@@ -1,4 +1,5 @@
-"""The folders of the person's that a worker behind a wall reads: what was named with `--env` and in PYTHONPATH."""
+"""The folders of the person's that a worker behind a wall reads: what was named with `--env` and in
+PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -16,14 +17,18 @@ def package_parent() -> Path:
 
 
 def python_path(variables: Mapping[str, str]) -> list[Path]:
-    """Existing folders of the driver's PYTHONPATH, absolute. The package's own parent is not among them: a checkout holds the runs too."""
-    parts = [Path(part).absolute() for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part]
+    """Existing folders of the driver's PYTHONPATH, absolute. The package's own parent is not among
+    them: a checkout holds the runs too."""
+    parts = [
+        Path(part).absolute() for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part
+    ]
     parent = package_parent()
     return [part for part in dict.fromkeys(parts) if part.is_dir() and part.resolve() != parent]
 
 
 def named_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
-    """Those of `Limits.readable` and of PYTHONPATH, absolute. Raises WallError for one that is all of this machine's files: that would be no wall."""
+    """Those of `Limits.readable` and of PYTHONPATH, absolute. Raises WallError for one that is all
+    of this machine's files: that would be no wall."""
     folders = [*python_path(variables), *(path.absolute() for path in readable)]
     for path in folders:
         real = path.resolve()  # a link may lead there

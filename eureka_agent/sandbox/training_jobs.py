@@ -1,4 +1,5 @@
-"""A training as those see it who ask for it: the job, whom it asks at its pauses, and its result."""
+"""A training as those see it who ask for it: the job, whom it asks at its pauses, and its
+result."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ class TrainingResult:
     outcome: Outcome | None
     points: tuple[CurvePoint, ...]
     policies: Mapping[int, Path]
-    """Safetensors files of the best checkpoints by their index, none for a failure; they stay until the pool is closed."""
+    """Safetensors files of the best checkpoints by their index, none for a failure; they stay until
+    the pool is closed."""
     failure_code: str = ""
-    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"fitness"`, `"worker-died"`, `"fault"`, or `"stopped"` by the
-    caller at a pause; empty for an outcome."""
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"fitness"`,
+    `"worker-died"`, `"fault"`, or `"stopped"` by the caller at a pause; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
     """Times that it was started again because its worker died."""
@@ -50,4 +52,6 @@ class TrainingJob:
     """Saved state from which it goes on; `points` begins with the points that belong to it."""
     retries: int = 0
     on_pause: PauseObserver | None = None
-    """Asked at each of the command's pauses with the points so far and the policy of the moment (safetensors, gone once there is an answer; None for a pause that an earlier process passed): why the training is to be stopped, or "" to go on."""
+    """Asked at each of the command's pauses with the points so far and the policy of the moment
+    (safetensors, gone once there is an answer; None for a pause that an earlier process passed):
+    why the training is to be stopped, or "" to go on."""

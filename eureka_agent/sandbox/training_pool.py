@@ -1,7 +1,8 @@
 """Trainings on several workers: who trains where, and what happens when a worker dies.
 
-A worker that dies takes its trainings with it, and they are started again, each from its last saved state. A reward, which runs in a process of its own,
-does not end a worker; a job whose worker died twice has failed.
+A worker that dies takes its trainings with it, and they are started again, each from its last saved
+state. A reward, which runs in a process of its own, does not end a worker; a job whose worker died
+twice has failed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
-from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
+from eureka_agent.sandbox.training_jobs import (
+    PauseObserver,
+    ProgressObserver,
+    TrainingJob,
+    TrainingResult,
+)
 from eureka_agent.sandbox.training_worker import TrainingWorker, WorkerSetup
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
@@ -52,12 +58,22 @@ class TrainingPool:
         devices: Sequence[Device] = (),
         fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence after which a worker is killed;
-        `devices`: what the workers share, the CPU's cores where none is given; `fitness`: in place of the task's own metric.
+        """Starts nothing yet. `slots`: trainings side by side in one worker; `timeout_s`: silence
+        after which a worker is killed; `devices`: what the workers share, the CPU's cores where
+        none is given; `fitness`: in place of the task's own metric.
         """
         limits = limits or shared_limits(workers)
         self._setup = WorkerSetup(
-            wall, environment, task, settings, scratch_root, limits, timeout_s, snapshots, snapshot_s, fitness
+            wall,
+            environment,
+            task,
+            settings,
+            scratch_root,
+            limits,
+            timeout_s,
+            snapshots,
+            snapshot_s,
+            fitness,
         )
         self._leases = DeviceLeases(devices or CPU.devices(workers))
         self._slots = slots
@@ -82,14 +98,16 @@ class TrainingPool:
         pauses: tuple[int, ...] = (),
         on_pause: PauseObserver | None = None,
     ) -> TrainingResult:
-        """Train one reward, from its last saved state where there is one. A failure of the reward's, or of its workers, is part of the result.
+        """Train one reward, from its last saved state where there is one. A failure of the
+        reward's, or of its workers, is part of the result.
 
-        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which gets the points so far and the policy, says
-        "" or why it is to be stopped. Of pauses that an earlier process passed `on_pause` is told as well, whatever it says.
+        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which
+        gets the points so far and the policy, says "" or why it is to be stopped. Of pauses that an
+        earlier process passed `on_pause` is told as well, whatever it says.
 
-        Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError when no worker can be started at all,
-        EnvironmentFaultError when the environment's own code fails: so will all other trainings.
-        A cancelled call gives its slot back.
+        Smaller priorities start first; equal ones in the order of the calls. Raises EurekaError
+        when no worker can be started at all, EnvironmentFaultError when the environment's own code
+        fails: so will all other trainings. A cancelled call gives its slot back.
         """
         result = asyncio.get_running_loop().create_future()
         command = Train(job=job, source=source, seed=seed, trusted=trusted, pauses=pauses)
@@ -109,7 +127,8 @@ class TrainingPool:
         return any(worker.jobs for worker in self._workers)
 
     async def save(self, timeout_s: float) -> None:
-        """Store the states of all trainings under way, as far as the workers give them in time: a slow iteration is not waited for.
+        """Store the states of all trainings under way, as far as the workers give them in time: a
+        slow iteration is not waited for.
 
         What cannot be stored (a full disk, a worker that died) goes on from its last state.
         """
@@ -131,16 +150,19 @@ class TrainingPool:
             entry.result.cancel()
         self._waiting.clear()
 
-    # ── who trains where ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── who trains where ──────────────────────────────────────────────────────────────────────────
 
     def _dispatch(self) -> None:
-        """Give what waits to the workers with the most free slots, in order; start a worker rather than fill a busy one."""
+        """Give what waits to the workers with the most free slots, in order; start a worker rather
+        than fill a busy one."""
         self._waiting.sort(key=lambda entry: entry.order)
         while self._waiting:
             worker = max(self._workers, key=lambda item: item.free_slots, default=None)
             if (worker is None or worker.jobs) and len(self._workers) < self._max_workers:
                 lease = self._leases.take()
-                worker = TrainingWorker(self._setup, lease, self._slots, self._on_progress, self._take_over)
+                worker = TrainingWorker(
+                    self._setup, lease, self._slots, self._on_progress, self._take_over
+                )
                 self._workers.append(worker)
                 self._in_background(self._run_worker(worker))
             if worker is None or worker.free_slots <= 0:
@@ -174,7 +196,8 @@ class TrainingPool:
                 await worker.serve(self._dispatch)
             except WorkerDiedError as error:
                 self._workers.remove(worker)
-                worker.lease.give_back()  # before its successor looks for a device: it takes this one
+                # before its successor looks for a device: it takes this one
+                worker.lease.give_back()
                 self._start_again(worker, error)
         except EnvironmentFaultError as error:  # whoever trains next would meet it too
             _raise_to([*worker.jobs.values(), *self._waiting], error)
@@ -189,7 +212,8 @@ class TrainingPool:
             await worker.close()
 
     def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
-        """A worker could not be started: its jobs go to its successor or to the other workers, or to nobody."""
+        """A worker could not be started: its jobs go to its successor or to the other workers, or
+        to nobody."""
         self._workers.remove(worker)
         worker.lease.give_back()  # before its successor looks for a device: it takes this one
         self._deaths_at_start += isinstance(error, WorkerDiedError)
@@ -204,7 +228,7 @@ class TrainingPool:
             _raise_to([*worker.jobs.values(), *self._waiting], error)
             self._waiting.clear()
 
-    # ── when a worker dies ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── when a worker dies ────────────────────────────────────────────────────────────────────────
 
     def _start_again(self, worker: TrainingWorker, error: WorkerDiedError) -> None:
         for name, entry in list(worker.jobs.items()):
@@ -220,29 +244,38 @@ class TrainingPool:
                 self._waiting.append(entry)
         self._dispatch()
 
-    # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 
     def _take_up(self, entry: TrainingJob) -> bool:
-        """Have a job go on from its last saved state, or start from its first step where there is none. True where it is first to be decided
-        whether it goes on."""
+        """Have a job go on from its last saved state, or start from its first step where there is
+        none. True where it is first to be decided whether it goes on."""
         store, job = self._setup.snapshots, entry.command.job
         saved = None if store is None else store.find(job)
-        entry.state, entry.points = (None, []) if saved is None else (saved.state, list(saved.points))
+        entry.state, entry.points = (
+            (None, []) if saved is None else (saved.state, list(saved.points))
+        )
         if saved is None:
             return False
         self._on_resume(job, saved.points)
         return self._tell_of_pauses(entry, saved)
 
     def _tell_of_pauses(self, entry: TrainingJob, saved: SavedTraining) -> bool:
-        """Tell of the pauses that are passed, and ask at the one where the training was saved. True where it waits for the answer."""
+        """Tell of the pauses that are passed, and ask at the one where the training was saved. True
+        where it waits for the answer."""
         waits = False
         for steps in entry.command.pauses if entry.on_pause is not None else ():
-            reached = next((at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None)
+            reached = next(
+                (at for at, point in enumerate(entry.points, 1) if point.env_steps >= steps), None
+            )
             if reached is None or entry.on_pause is None:
                 continue
             waits = saved.policy is not None and reached == len(entry.points)
-            decision = entry.on_pause(tuple(entry.points[:reached]), saved.policy if waits else None)
-            self._in_background(self._decided(entry, decision) if waits else _heard(entry, decision))
+            decision = entry.on_pause(
+                tuple(entry.points[:reached]), saved.policy if waits else None
+            )
+            self._in_background(
+                self._decided(entry, decision) if waits else _heard(entry, decision)
+            )
         return waits
 
     async def _decided(self, entry: TrainingJob, decision: Awaitable[str]) -> None:
@@ -255,7 +288,9 @@ class TrainingPool:
         if entry.result.done():  # nobody waits for it any more
             return
         if stop:
-            entry.result.set_result(TrainingResult(None, tuple(entry.points), {}, "stopped", stop, entry.retries))
+            entry.result.set_result(
+                TrainingResult(None, tuple(entry.points), {}, "stopped", stop, entry.retries)
+            )
             return
         self._waiting.append(entry)
         self._dispatch()
@@ -300,4 +335,6 @@ def _raise_to(entries: Iterable[TrainingJob], error: Exception) -> None:
 
 def _fail(entry: TrainingJob, reason: str) -> None:
     if not entry.result.done():
-        entry.result.set_result(TrainingResult(None, tuple(entry.points), {}, "worker-died", reason, entry.retries))
+        entry.result.set_result(
+            TrainingResult(None, tuple(entry.points), {}, "worker-died", reason, entry.retries)
+        )

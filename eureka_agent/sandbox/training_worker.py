@@ -1,4 +1,5 @@
-"""One training worker and the jobs that it was given: from its events to results, or to the reason of its death."""
+"""One training worker and the jobs that it was given: from its events to results, or to the reason
+of its death."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.devices import Lease
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
-from eureka_agent.sandbox.training_jobs import PauseObserver, ProgressObserver, TrainingJob, TrainingResult
+from eureka_agent.sandbox.training_jobs import (
+    PauseObserver,
+    ProgressObserver,
+    TrainingJob,
+    TrainingResult,
+)
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by, stuck
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
@@ -39,7 +45,8 @@ from eureka_agent.worker.messages import (
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
 _ITERATION_SHARE = 0.7
-"""Share of the silence that is allowed which the environment may take for the steps of one iteration, so that the worker can still say where it stands."""
+"""Share of the silence that is allowed which the environment may take for the steps of one
+iteration, so that the worker can still say where it stands."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,9 @@ class TrainingWorker:
         on_progress: ProgressObserver,
         take_over: Callable[[TrainingJob], None] | None = None,
     ) -> None:
-        """Starts nothing yet. `lease`: of the device that it trains on; given back when it is closed. `take_over`: somebody who has a training that
-        paused here go on wherever there is a slot for it."""
+        """Starts nothing yet. `lease`: of the device that it trains on; given back when it is
+        closed. `take_over`: somebody who has a training that paused here go on wherever there is a
+        slot for it."""
         self._setup = setup
         self.lease = lease
         self._on_progress = on_progress
@@ -107,13 +115,18 @@ class TrainingWorker:
         return len(self.jobs) - len(self._paused)
 
     async def start(self) -> None:
-        """Start the process and make its population. Raises EurekaError for an environment that cannot be loaded."""
+        """Start the process and make its population. Raises EurekaError for an environment that
+        cannot be loaded."""
         setup = self._setup
         device = self.lease.device
         limits = device.limit(setup.limits)
-        self._client = await WorkerClient.start(setup.wall, setup.scratch_root, limits, setup.environment)
+        self._client = await WorkerClient.start(
+            setup.wall, setup.scratch_root, limits, setup.environment
+        )
         self._client.patience_s = max(self._client.patience_s, setup.timeout_s)
-        await self._client.open(setup.environment, setup.task, device.name_within, fitness=setup.fitness)
+        await self._client.open(
+            setup.environment, setup.task, device.name_within, fitness=setup.fitness
+        )
         await self._client.send(
             Prepare(
                 settings=setup.settings,
@@ -125,11 +138,15 @@ class TrainingWorker:
         try:
             event = await self._client.receive(START_SECONDS)
         except TimeoutError:
-            raise WorkerDiedError(f"the worker did not prepare a training within {START_SECONDS:g} s", "") from None
+            raise WorkerDiedError(
+                f"the worker did not prepare a training within {START_SECONDS:g} s", ""
+            ) from None
         if isinstance(event, Fault):
             raise raised_by(event, EurekaError, setup.environment)
         if not isinstance(event, Prepared):
-            raise WorkerDiedError(f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'")
+            raise WorkerDiedError(
+                f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
+            )
         self._client.last_sign_of_life = time.monotonic()
         self.ready = True
 
@@ -160,12 +177,15 @@ class TrainingWorker:
             await self._client.send(Cancel(job=job.command.job))
 
     async def save(self) -> None:
-        """Store the states of all its trainings, of those too that wait at a pause. A worker that ends meanwhile has none to give."""
+        """Store the states of all its trainings, of those too that wait at a pause. A worker that
+        ends meanwhile has none to give."""
         store, client = self._setup.snapshots, self._client
         if store is None or client is None or not self.ready:
             return
         for name, (policy, snapshot) in list(self._paused_at.items()):
-            if name in self.jobs and name in self._paused_at:  # not decided while another's state was stored
+            if (
+                name in self.jobs and name in self._paused_at
+            ):  # not decided while another's state was stored
                 copy_file(policy, store.policy_path(name))
                 await self._keep(self.jobs[name], snapshot, store)
         self._all_saved = asyncio.get_running_loop().create_future()
@@ -173,8 +193,9 @@ class TrainingWorker:
         await self._all_saved
 
     async def serve(self, on_slot_free: Callable[[], None]) -> None:
-        """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for too long, EnvironmentFaultError when no reward is to
-        blame for its end; its jobs are left in `jobs`."""
+        """Turn events into results. Raises WorkerDiedError when the worker ends or is silent for
+        too long, EnvironmentFaultError when no reward is to blame for its end; its jobs are left in
+        `jobs`."""
         assert self._client is not None
         client, timeout_s = self._client, self._setup.timeout_s
         while True:
@@ -186,7 +207,9 @@ class TrainingWorker:
                 client.last_sign_of_life = time.monotonic()
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
-                if (error := stuck(client.last_words(), timeout_s, self._setup.environment)) is not None:
+                if (
+                    error := stuck(client.last_words(), timeout_s, self._setup.environment)
+                ) is not None:
                     raise error
                 raise WorkerDiedError(
                     f"the worker gave no sign of life for {timeout_s:g} s and was killed",
@@ -194,12 +217,17 @@ class TrainingWorker:
                 )
 
     async def _take(self, event: Event, on_slot_free: Callable[[], None]) -> bool:
-        """What an event says of its jobs; whether it says anything: only of that there is an end."""
+        """What an event says of its jobs; whether it says anything: only of that there is an
+        end."""
         if isinstance(event, Progress):
             return self._take_progress(event)
         if isinstance(event, Saved):
             return await self._take_saved(event)
-        if isinstance(event, AllSaved) and self._all_saved is not None and not self._all_saved.done():
+        if (
+            isinstance(event, AllSaved)
+            and self._all_saved is not None
+            and not self._all_saved.done()
+        ):
             self._all_saved.set_result(None)
         if isinstance(event, Fault) and event.job is None:
             raise raised_by(event, WorkerDiedError, self._setup.environment)
@@ -220,7 +248,8 @@ class TrainingWorker:
         return news
 
     async def _ask(self, event: Paused) -> bool:
-        """Let whoever asked for a pause decide; meanwhile the job has no slot. False where nobody asked for it."""
+        """Let whoever asked for a pause decide; meanwhile the job has no slot. False where nobody
+        asked for it."""
         job = self.jobs.get(event.job)
         if job is not None and job.on_pause is not None and event.job not in self._paused:
             self._pauses_left[event.job] -= 1
@@ -228,12 +257,16 @@ class TrainingWorker:
                 raise _violation("it paused a training more often than it was asked to")
             policy = await self._take_policy(event.policy, f"{job.order[1]}-paused")
             self._paused_at[event.job] = policy, event.snapshot
-            self._paused[event.job] = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
+            self._paused[event.job] = asyncio.create_task(
+                self._decide(job, job.on_pause, policy, event.snapshot)
+            )
             return True
         self._drop(event.policy, event.snapshot)
         return False
 
-    async def _decide(self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str) -> None:
+    async def _decide(
+        self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str
+    ) -> None:
         name = job.command.job
         try:
             stop = await on_pause(tuple(job.points), policy)
@@ -247,7 +280,9 @@ class TrainingWorker:
             self._paused.pop(name, None)
             self._paused_at.pop(name, None)
             policy.unlink(missing_ok=True)
-        if self.jobs.get(name) is not job or self._client is None:  # its worker died, or nobody waits for it
+        if (
+            self.jobs.get(name) is not job or self._client is None
+        ):  # its worker died, or nobody waits for it
             self._drop(snapshot)
             return
         if not stop and self.free_slots < 0 and await self._hand_over(job, snapshot):
@@ -258,9 +293,11 @@ class TrainingWorker:
             self._finish(name, None, failure=("stopped", stop))
 
     async def _hand_over(self, job: TrainingJob, snapshot: str) -> bool:
-        """Give a training that would wait here for a slot back to whoever knows of others, who may have one; False where it stays.
+        """Give a training that would wait here for a slot back to whoever knows of others, who may
+        have one; False where it stays.
 
-        Its state is kept only now that it is to go on: whoever resumed it from there before would pass the pause unasked.
+        Its state is kept only now that it is to go on: whoever resumed it from there before would
+        pass the pause unasked.
         """
         name, store, client = job.command.job, self._setup.snapshots, self._client
         if self._take_over is None or store is None or client is None:
@@ -268,7 +305,8 @@ class TrainingWorker:
         try:
             await self._keep(job, snapshot, store)
         except WorkerDiedError:
-            # no state is where it should be: the worker may have died over it, or go on with it itself
+            # no state is where it should be: the worker may have died over it, or go on with it
+            # itself
             return self.jobs.get(name) is not job
         except EurekaError as error:  # a full disk: whoever waits for the training must hear of it
             if self.jobs.get(name) is job and not job.result.done():
@@ -302,9 +340,13 @@ class TrainingWorker:
             job = self.jobs.get(name)
             if job is not None:
                 if len(job.points) + len(points) > self._setup.settings.updates:
-                    raise _violation("it gave more points of a curve than the training has iterations")
+                    raise _violation(
+                        "it gave more points of a curve than the training has iterations"
+                    )
                 job.points += points
-                if any(_component_names(point) != _component_names(job.points[0]) for point in points):
+                if any(
+                    _component_names(point) != _component_names(job.points[0]) for point in points
+                ):
                     raise _violation("it gave points of one curve with different components")
                 news = news or bool(points)
                 self._on_progress(name, points)
@@ -327,7 +369,8 @@ class TrainingWorker:
                 self._client.inbox.drop(name)
 
     async def _keep(self, job: TrainingJob, snapshot: str, store: SnapshotStore) -> None:
-        """Store a state that the worker wrote. Its points go first: a state without them would be of no use."""
+        """Store a state that the worker wrote. Its points go first: a state without them would be
+        of no use."""
         store.put_points(job.command.job, job.points)
         await self._take_file(snapshot, store.state_path(job.command.job), check_state)
 
@@ -376,7 +419,14 @@ class TrainingWorker:
         job = self.jobs.pop(name, None)
         if job is not None and not job.result.done():
             job.result.set_result(
-                TrainingResult(outcome, tuple(job.points), policies or {}, *failure, job.retries, dict(self._timers))
+                TrainingResult(
+                    outcome,
+                    tuple(job.points),
+                    policies or {},
+                    *failure,
+                    job.retries,
+                    dict(self._timers),
+                )
             )
 
 

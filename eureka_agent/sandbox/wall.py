@@ -24,17 +24,21 @@ class Limits:
     processes: int = 256
     """Processes and threads at a time, behind walls that can limit them."""
     readable: tuple[Path, ...] = ()
-    """Folders of the person's that it reads, under their own absolute paths: the environment's, where that is a folder."""
+    """Folders of the person's that it reads, under their own absolute paths: the environment's,
+    where that is a folder."""
     cores: tuple[int, ...] = ()
     """CPU cores that it runs on; empty: all."""
     visible_gpu: str | None = None
-    """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver sees."""
+    """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver
+    sees."""
     kernels: Path | None = None
-    """Folder of compiled kernels, which it may read and of which its cache is to be a copy (`sandbox/kernels.py`)."""
+    """Folder of compiled kernels, which it may read and of which its cache is to be a copy
+    (`sandbox/kernels.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:
-    """Limits of each of several workers that together may take half of the machine's memory, though none is given too little to work."""
+    """Limits of each of several workers that together may take half of the machine's memory, though
+    none is given too little to work."""
     return Limits(memory_bytes=max(_LEAST_MEMORY_BYTES, _half_of_memory() // workers))
 
 
@@ -51,7 +55,8 @@ class WorkerHandle(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Write to its standard input; waits while it reads too little. Raises ConnectionError once nobody reads there."""
+        """Write to its standard input; waits while it reads too little. Raises ConnectionError once
+        nobody reads there."""
         ...
 
     async def read(self, most: int) -> bytes:
@@ -63,7 +68,8 @@ class WorkerHandle(Protocol):
         ...
 
     def last_words(self) -> str:
-        """The last lines that it wrote to standard error, and what the wall itself knows of its end; empty when there is nothing."""
+        """The last lines that it wrote to standard error, and what the wall itself knows of its
+        end; empty when there is nothing."""
         ...
 
 
@@ -79,11 +85,13 @@ class Wall(Protocol):
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """Start `python -m eureka_agent.worker`.
 
-        `folder`: an existing empty folder of this worker's alone, gone when it is; whether the worker sees it depends on the wall. Nothing
-        passes between driver and worker but the two streams. Raises WallError when it cannot be started.
+        `folder`: an existing empty folder of this worker's alone, gone when it is; whether the
+        worker sees it depends on the wall. Nothing passes between driver and worker but the two
+        streams. Raises WallError when it cannot be started.
         """
         ...
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """End the worker and all that it started, and wait until it is gone. Nothing happens to one that has ended."""
+        """End the worker and all that it started, and wait until it is gone. Nothing happens to one
+        that has ended."""
         ...

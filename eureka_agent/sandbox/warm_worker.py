@@ -1,4 +1,5 @@
-"""One worker that is kept open between jobs and replaced when it dies: what dry runs and evaluations share."""
+"""One worker that is kept open between jobs and replaced when it dies: what dry runs and
+evaluations share."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class WarmWorker:
         fitness: WrittenFitness | None = None,
         rehearse: bool = False,
     ) -> None:
-        """`fitness`: in place of the task's own metric. `rehearse`: see whether the environment works before it is ready."""
+        """`fitness`: in place of the task's own metric. `rehearse`: see whether the environment
+        works before it is ready."""
         self._rehearse = rehearse
         self._wall = wall
         self._environment = environment
@@ -51,11 +53,14 @@ class WarmWorker:
         """What the worker said of environment, task and GPUs; None before the first `ready`."""
 
     async def ready(self) -> WorkerClient:
-        """A live worker with the environment open. Raises EurekaError when that cannot be loaded."""
+        """A live worker with the environment open. Raises EurekaError when that cannot be
+        loaded."""
         if self._client is not None and self._client.alive:
             return self._client
         await self.drop()
-        self._client = await WorkerClient.start(self._wall, self._scratch_root, self._limits, self._environment)
+        self._client = await WorkerClient.start(
+            self._wall, self._scratch_root, self._limits, self._environment
+        )
         try:
             self.opened = await self._client.open(
                 self._environment, self._task, fitness=self._fitness, rehearse=self._rehearse
@@ -71,12 +76,12 @@ class WarmWorker:
         timeout_s: float,
         client: WorkerClient | None = None,
     ) -> DryRunDone | Scored | Evaluated | Measured:
-        """Send a command to the live worker and wait for its answer. `client`: the one that was given the files that the command names, and
-        no other; None: any.
+        """Send a command to the live worker and wait for its answer. `client`: the one that was
+        given the files that the command names, and no other; None: any.
 
-        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`, WorkerFaultError with its words when it reports a fault,
-        EnvironmentFaultError when that is the environment's.
-        The worker is dropped when it dies, and when the caller gives up.
+        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`,
+        WorkerFaultError with its words when it reports a fault, EnvironmentFaultError when that is
+        the environment's. The worker is dropped when it dies, and when the caller gives up.
         """
         client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
@@ -85,14 +90,18 @@ class WarmWorker:
                 await client.send(command)  # which waits where the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
-                if isinstance(event, (DryRunDone, Scored, Evaluated, Measured)) and event.job == command.job:
+                if (
+                    isinstance(event, (DryRunDone, Scored, Evaluated, Measured))
+                    and event.job == command.job
+                ):
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
                     raise raised_by(event, WorkerFaultError, client.environment)
         except TimeoutError:
             await self.drop()
             raise WorkerDiedError(
-                f"the worker gave no answer to {command.type!r} within {timeout_s:g} s and was killed",
+                f"the worker gave no answer to {command.type!r} within {timeout_s:g} s and was"
+                " killed",
                 "see whether the machine is overloaded",
             ) from None
         except EurekaError as error:

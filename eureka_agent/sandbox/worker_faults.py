@@ -9,8 +9,11 @@ from eureka_agent.invocation import command
 from eureka_agent.worker.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
 
 
-def raised_by(fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False) -> EurekaError:
-    """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to blame, else one of the type given.
+def raised_by(
+    fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
+) -> EurekaError:
+    """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to
+    blame, else one of the type given.
 
     `environment`: what a person calls it; `opening`: there is no reward yet.
     """
@@ -20,19 +23,27 @@ def raised_by(fault: Fault, otherwise: type[EurekaError], environment: str, open
 
 
 def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFaultError | None:
-    """The error for a worker that gave no sign of life, where it wrote the stack of an environment's call that did not come back; else None."""
+    """The error for a worker that gave no sign of life, where it wrote the stack of an
+    environment's call that did not come back; else None."""
     _, found, stack = plain_text(last_words).rpartition("Timeout (")
     calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
     if not found or not calls:
         return None
     message = f"it gave no sign of life for {timeout_s:g} s and was killed, in {calls[0]}"
-    hint = "look for a call into a library that does not end; an environment that is only slow needs a larger --training-timeout"
+    hint = (
+        "look for a call into a library that does not end; an environment that is only slow needs a"
+        " larger --training-timeout"
+    )
     return _environment_fault(message, hint, environment, opening=False)
 
 
-def _environment_fault(message: str, hint: str, environment: str, opening: bool) -> EnvironmentFaultError:
+def _environment_fault(
+    message: str, hint: str, environment: str, opening: bool
+) -> EnvironmentFaultError:
     whose = (
-        "the environment fails before any reward is called" if opening else "the environment is at fault, no reward is"
+        "the environment fails before any reward is called"
+        if opening
+        else "the environment is at fault, no reward is"
     )
     check = command(shlex.join(["envs", "--check", environment]))
     return EnvironmentFaultError(

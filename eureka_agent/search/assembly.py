@@ -17,7 +17,13 @@ from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import CurvePoint, Diagnosis
-from eureka_agent.report.events import Notice, Observer, TrainingProgress, TrainingResumed, TrainingRetried
+from eureka_agent.report.events import (
+    Notice,
+    Observer,
+    TrainingProgress,
+    TrainingResumed,
+    TrainingRetried,
+)
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
@@ -53,7 +59,8 @@ async def search(
     observer: Stopwatch,
     stack: AsyncExitStack,
 ) -> None:
-    """See a run through on workers that `stack` closes: its generations, its final trainings and its best attempt's files."""
+    """See a run through on workers that `stack` closes: its generations, its final trainings and
+    its best attempt's files."""
     settings, description = run.settings, run.description
     capacity = plan_capacity(settings, hardware.places)
     scratch = inside(run.folder, WORKERS_FOLDER)
@@ -61,7 +68,12 @@ async def search(
     snapshots = SnapshotStore(run.folder)
     fitness = run.written_fitness
     evaluator = Evaluator(
-        wall, settings.env, description.task, scratch / "evaluator", most_workers=usable_cores(), fitness=fitness
+        wall,
+        settings.env,
+        description.task,
+        scratch / "evaluator",
+        most_workers=usable_cores(),
+        fitness=fitness,
     )
     stack.push_async_callback(evaluator.close)
 
@@ -113,7 +125,9 @@ async def search(
     final = FinalTrainings(run, trials, cache, observer)
     with_baselines = settings.trains_baselines
     known = final.known if with_baselines else None
-    engine = SearchEngine(run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known)
+    engine = SearchEngine(
+        run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known
+    )
     with keeping_best(run), first_error():
         trainings = _trainings(engine, final, settings.finalists, with_baselines)
         await saving_when_stopped(trainings, pool, observer)
@@ -123,7 +137,8 @@ async def search(
 
 @contextmanager
 def keeping_best(run: Run) -> Iterator[None]:
-    """Fill `best/` after the block, also where that failed, such as for a wall that went away: what there is can be taken from the run folder."""
+    """Fill `best/` after the block, also where that failed, such as for a wall that went away: what
+    there is can be taken from the run folder."""
     try:
         yield
     except EurekaError:
@@ -139,8 +154,11 @@ def _keep_best(run: Run) -> None:
         keep_best(run, best, run.archive.trainings())
 
 
-async def saving_when_stopped(work: Coroutine[Any, Any, None], pool: TrainingPool, observer: Observer) -> None:
-    """Do the work. Cancelled, it stores the states of the trainings under way before these end; cancelled again, it does not wait for that."""
+async def saving_when_stopped(
+    work: Coroutine[Any, Any, None], pool: TrainingPool, observer: Observer
+) -> None:
+    """Do the work. Cancelled, it stores the states of the trainings under way before these end;
+    cancelled again, it does not wait for that."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)
@@ -154,7 +172,9 @@ async def saving_when_stopped(work: Coroutine[Any, Any, None], pool: TrainingPoo
         await asyncio.wait({task})
 
 
-async def _trainings(engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool) -> None:
+async def _trainings(
+    engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool
+) -> None:
     async with asyncio.TaskGroup() as group:
         if baselines:
             group.create_task(final.baselines())
@@ -175,7 +195,8 @@ class AnalystIfReachable:
         self._observer = observer
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
-        """What was learned from the training of an attempt; empty where there is nothing to be had."""
+        """What was learned from the training of an attempt; empty where there is nothing to be
+        had."""
         try:
             return await self._analyst.analyse(attempt, source, diagnosis)
         except LanguageModelError as error:
@@ -185,7 +206,8 @@ class AnalystIfReachable:
 
 
 def strategy_of(settings: SearchSettings) -> Strategy:
-    """The strategy that the settings name; with an optimiser that chooses constants, where they ask for it."""
+    """The strategy that the settings name; with an optimiser that chooses constants, where they ask
+    for it."""
     strategy = STRATEGIES[settings.strategy]()
     # the offline designer retunes weights itself, which costs no tokens either
     tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning

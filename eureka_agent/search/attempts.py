@@ -1,4 +1,5 @@
-"""The life of an attempt: proposed, judged, trained, diagnosed; each stage is archived before the next begins."""
+"""The life of an attempt: proposed, judged, trained, diagnosed; each stage is archived before the
+next begins."""
 
 from __future__ import annotations
 
@@ -23,8 +24,25 @@ from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, CurvePoint, Operator, Proposal, Repeat, RungScore, Stage, Verdict
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Judged, Notice, Observer, Proposed, TrainingWaits
+from eureka_agent.records import (
+    Attempt,
+    CurvePoint,
+    Operator,
+    Proposal,
+    Repeat,
+    RungScore,
+    Stage,
+    Verdict,
+)
+from eureka_agent.report.events import (
+    AttemptEnded,
+    AttemptRepeated,
+    Judged,
+    Notice,
+    Observer,
+    Proposed,
+    TrainingWaits,
+)
 from eureka_agent.search.course import Course
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
@@ -40,28 +58,36 @@ MIDWAY_TRAJECTORIES = f"midway-{TRAJECTORIES}"
 
 
 def attempt_id(iteration: int, sample: int, revision: int) -> str:
-    """`2-05`, or `2-05-r1` for its first revision. Iterations and samples count from 0 inside and from 1 in names."""
+    """`2-05`, or `2-05-r1` for its first revision. Iterations and samples count from 0 inside and
+    from 1 in names."""
     return f"{iteration + 1}-{sample + 1:02d}" + (f"-r{revision}" if revision else "")
 
 
 class AttemptRunner:
     """Takes attempts through their stages, from whatever stage the archive has them at."""
 
-    def __init__(self, run: Run, designer: Designer, critic: Critic, trials: TrialRunner, observer: Observer) -> None:
+    def __init__(
+        self, run: Run, designer: Designer, critic: Critic, trials: TrialRunner, observer: Observer
+    ) -> None:
         self._run = run
         self._designer = designer
         self._critic = critic
         self._trials = trials
         self._observer = observer
         self._works_ahead = works_ahead(run.settings, run.description)
-        self._memory = RunMemory(run, in_order=not designer.concurrent, works_ahead=self._works_ahead)
+        self._memory = RunMemory(
+            run, in_order=not designer.concurrent, works_ahead=self._works_ahead
+        )
         self._gates: dict[tuple[int, int], GateOfRound] = {}
         """By iteration and sample."""
 
     def open_round(self, iteration: int, samples: range) -> None:
-        """Begin to count what the trajectory gate says of a round's proposals; `leave_round` tells of those that there will not be."""
+        """Begin to count what the trajectory gate says of a round's proposals; `leave_round` tells
+        of those that there will not be."""
         in_order = not self._designer.concurrent
-        gate = GateOfRound(self._run, iteration, samples, in_order=in_order, observer=self._observer)
+        gate = GateOfRound(
+            self._run, iteration, samples, in_order=in_order, observer=self._observer
+        )
         self._gates |= {(iteration, sample): gate for sample in samples}
 
     def leave_round(self, iteration: int, sample: int) -> None:
@@ -74,23 +100,31 @@ class AttemptRunner:
         return known or self._propose(iteration, sample, 0, await self._designer.propose(request))
 
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
-        """Have the attempt, and its revisions after rejections, judged until one is accepted or none is left; returns the last of them."""
+        """Have the attempt, and its revisions after rejections, judged until one is accepted or
+        none is left; returns the last of them."""
         while True:
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
             elif attempt.verdict is not None:
                 attempt = await self._judged_again(attempt, attempt.verdict)
-            if attempt.stage is not Stage.REJECTED or attempt.revision >= self._run.settings.revisions:
+            if (
+                attempt.stage is not Stage.REJECTED
+                or attempt.revision >= self._run.settings.revisions
+            ):
                 return attempt
             try:
                 attempt = await self._revise(attempt, request)
             except BudgetSpentError:  # it stays as it is
                 return attempt
 
-    async def finish(self, attempt: Attempt, request: DesignRequest, course: Course | None = None) -> Attempt:
-        """Take a settled attempt to its end; where its review turns it down, what is made of it then.
+    async def finish(
+        self, attempt: Attempt, request: DesignRequest, course: Course | None = None
+    ) -> Attempt:
+        """Take a settled attempt to its end; where its review turns it down, what is made of it
+        then.
 
-        On a course it may be stopped; one that has ended before tells the others how far it had come.
+        On a course it may be stopped; one that has ended before tells the others how far it had
+        come.
         """
         while attempt.stage is Stage.ACCEPTED:
             attempt = await self._train(attempt, course)
@@ -118,7 +152,9 @@ class AttemptRunner:
         return attempt
 
     async def _revise(self, rejected: Attempt, request: DesignRequest) -> Attempt:
-        known = self._run.archive.attempt(attempt_id(rejected.iteration, rejected.sample, rejected.revision + 1))
+        known = self._run.archive.attempt(
+            attempt_id(rejected.iteration, rejected.sample, rejected.revision + 1)
+        )
         if known is not None:
             return known
         assert rejected.verdict is not None  # a rejected attempt was judged
@@ -133,8 +169,12 @@ class AttemptRunner:
         return self._propose(rejected.iteration, rejected.sample, revision, proposal)
 
     def _rejections_before(self, rejected: Attempt) -> tuple[Rejection, ...]:
-        """The first proposal of this place and its revisions, up to the one that is rejected now."""
-        ids = (attempt_id(rejected.iteration, rejected.sample, revision) for revision in range(rejected.revision))
+        """The first proposal of this place and its revisions, up to the one that is rejected
+        now."""
+        ids = (
+            attempt_id(rejected.iteration, rejected.sample, revision)
+            for revision in range(rejected.revision)
+        )
         return tuple(
             Rejection(attempt.proposal, attempt.verdict)
             for attempt in map(self._archived, ids)
@@ -142,7 +182,9 @@ class AttemptRunner:
         )
 
     async def _judge(self, attempt: Attempt) -> Attempt:
-        verdict = await self._critic.judge(attempt.proposal.source, memory=self._memory.before(attempt))
+        verdict = await self._critic.judge(
+            attempt.proposal.source, memory=self._memory.before(attempt)
+        )
         judged = self._with_verdict(attempt, await self._after_gate(attempt, verdict))
         self._observer(Judged(attempt=judged))
         if judged.stage in ENDED:
@@ -150,7 +192,8 @@ class AttemptRunner:
         return judged
 
     async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
-        """The verdict, with the trajectory gate's findings as warnings where it has refused too much."""
+        """The verdict, with the trajectory gate's findings as warnings where it has refused too
+        much."""
         gate = self._gates[attempt.iteration, attempt.sample]
         if attempt.revision == 0:
             gate.tell(attempt.sample, verdict)
@@ -159,8 +202,11 @@ class AttemptRunner:
         return verdict
 
     async def _judged_again(self, attempt: Attempt, verdict: Verdict) -> Attempt:
-        """An attempt that an earlier process had judged: let pass where the gate refused it, no revision followed, and it is not believed any more."""
-        known = self._run.archive.attempt(attempt_id(attempt.iteration, attempt.sample, attempt.revision + 1))
+        """An attempt that an earlier process had judged: let pass where the gate refused it, no
+        revision followed, and it is not believed any more."""
+        known = self._run.archive.attempt(
+            attempt_id(attempt.iteration, attempt.sample, attempt.revision + 1)
+        )
         loosened = await self._after_gate(attempt, verdict)
         if attempt.stage is not Stage.REJECTED or known is not None or loosened is verdict:
             return attempt
@@ -171,14 +217,23 @@ class AttemptRunner:
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with what the reviewer says of it, who may turn it down."""
         if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
-            return attempt  # what an optimiser only gave other constants was reviewed with its parent
+            return (
+                attempt  # what an optimiser only gave other constants was reviewed with its parent
+            )
         if attempt.rungs or attempt.midway is not None:
-            # there was no money for it then; others were compared with this one since, or made from it
+            # there was no money for it then; others were compared with this one since, or made from
+            # it
             return attempt
         try:
-            verdict = await self._critic.review(attempt.proposal.source, attempt.verdict, attempt.id)
+            verdict = await self._critic.review(
+                attempt.proposal.source, attempt.verdict, attempt.id
+            )
         except LanguageModelError as error:  # what is in training is not lost for it
-            self._observer(Notice(text=f"{attempt.id} goes on without a review: {error.message}", level="warning"))
+            self._observer(
+                Notice(
+                    text=f"{attempt.id} goes on without a review: {error.message}", level="warning"
+                )
+            )
             return attempt
         return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
 
@@ -198,8 +253,9 @@ class AttemptRunner:
     async def _train(self, attempt: Attempt, course: Course | None) -> Attempt:
         """Train while the reviewer reads: a model takes its time, and turns little down.
 
-        A candidate waits for its review at its first pause, before anybody is told of its score: so whom it runs against never depends on timing.
-        Where there is no pause the review comes first.
+        A candidate waits for its review at its first pause, before anybody is told of its score: so
+        whom it runs against never depends on timing. Where there is no pause the review comes
+        first.
         """
         review = asyncio.create_task(self._review(attempt))
         review.add_done_callback(_heard)
@@ -218,7 +274,9 @@ class AttemptRunner:
         self._observer(AttemptEnded(attempt=attempt))
         return attempt
 
-    async def _train_reviewed(self, attempt: Attempt, review: asyncio.Task[Attempt], course: Course | None) -> Attempt:
+    async def _train_reviewed(
+        self, attempt: Attempt, review: asyncio.Task[Attempt], course: Course | None
+    ) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
         if course is not None:
@@ -231,9 +289,16 @@ class AttemptRunner:
             self._trials.settle(request)
             return self._turned_down(reviewed)
         # what broke off keeps its checkpoints: they say how far it came
-        reached = course.rungs.checkpoints(trial.points) if course is not None and trial.outcome is None else ()
+        reached = (
+            course.rungs.checkpoints(trial.points)
+            if course is not None and trial.outcome is None
+            else ()
+        )
         outcome = broken_off_outcome(reached) if reached else trial.outcome
-        evaluation, trajectories = trial.evaluation, None if trial.evaluation is None else folder / TRAJECTORIES
+        evaluation, trajectories = (
+            trial.evaluation,
+            None if trial.evaluation is None else folder / TRAJECTORIES,
+        )
         if trial.stopped and (scores := self._archived(attempt.id).rungs):
             evaluation = scores[-1].evaluation
             at_last_rung = self._midway_episodes(attempt)
@@ -253,7 +318,11 @@ class AttemptRunner:
             await self._pass_milestone(attempt, course, trial.points)
         trained = self._archived(attempt.id).model_copy(
             update={
-                "stage": Stage.STOPPED if trial.stopped else Stage.FAILED if trial.outcome is None else Stage.TRAINED,
+                "stage": Stage.STOPPED
+                if trial.stopped
+                else Stage.FAILED
+                if trial.outcome is None
+                else Stage.TRAINED,
                 "reason": trial.failure,
                 "retries": trial.retries,
                 "outcome": outcome,
@@ -284,37 +353,59 @@ class AttemptRunner:
             return f"turned down by its review: {reviewed.reason}"
         if policy is not None:  # else it has gone on already
             self._observer(TrainingWaits(job=job, waits_for="others"))
-        rung = max(rung for rung, steps in enumerate(course.rungs.env_steps) if points[-1].env_steps >= steps)
-        stop = await course.at_rung(attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy))
+        rung = max(
+            rung
+            for rung, steps in enumerate(course.rungs.env_steps)
+            if points[-1].env_steps >= steps
+        )
+        stop = await course.at_rung(
+            attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy)
+        )
         if not stop:
             await self._pass_milestone(attempt, course, points)
             if policy is not None:
                 self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop
 
-    async def _score(self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None) -> float | None:
-        """What the policy is worth at this rung: what the archive knows already, or goes into it now, before anybody decides by it.
+    async def _score(
+        self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None
+    ) -> float | None:
+        """What the policy is worth at this rung: what the archive knows already, or goes into it
+        now, before anybody decides by it.
 
-        All candidates of a run are scored from the same start states, which makes them easier to compare.
+        All candidates of a run are scored from the same start states, which makes them easier to
+        compare.
         """
         env_steps, settings = rungs.env_steps[rung], self._run.settings
-        if policy is not None and all(score.env_steps != env_steps for score in self._archived(attempt.id).rungs):
+        if policy is not None and all(
+            score.env_steps != env_steps for score in self._archived(attempt.id).rungs
+        ):
             seed = derive_seed(settings.seed, "rung")
-            # at the last rung, to be shown with what is known there; they are on the disk before the score is archived
+            # at the last rung, to be shown with what is known there; they are on the disk before
+            # the score is archived
             episodes = (
-                self._midway_episodes(attempt) if self._works_ahead and env_steps == rungs.env_steps[-1] else None
+                self._midway_episodes(attempt)
+                if self._works_ahead and env_steps == rungs.env_steps[-1]
+                else None
             )
             evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
             fitness = None if evaluation is None else evaluation.fitness_mean()
             archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
-            scores = (*archived.rungs, RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation))
+            scores = (
+                *archived.rungs,
+                RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation),
+            )
             self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
         return rungs.score(rung, self._archived(attempt.id))
 
-    async def _pass_milestone(self, attempt: Attempt, course: Course, points: Sequence[CurvePoint]) -> None:
-        """Archive what is known at the last rung, where these points reach it, before anybody plans with it.
+    async def _pass_milestone(
+        self, attempt: Attempt, course: Course, points: Sequence[CurvePoint]
+    ) -> None:
+        """Archive what is known at the last rung, where these points reach it, before anybody plans
+        with it.
 
-        To be called at the rung, and at a training's end: one that was resumed behind the rung may end before the others are there.
+        To be called at the rung, and at a training's end: one that was resumed behind the rung may
+        end before the others are there.
         """
         before = course.rungs.up_to_last(points)
         if not before:
@@ -323,12 +414,17 @@ class AttemptRunner:
             score = course.rungs.scored(len(course.rungs.places) - 1, self._archived(attempt.id))
             episodes = self._midway_episodes(attempt)
             known = episodes if episodes.is_file() else None
-            midway = await asyncio.to_thread(midway_of, before, score, course.rungs, self._run.description, known)
-            self._run.archive.put_attempt(self._archived(attempt.id).model_copy(update={"midway": midway}))
+            midway = await asyncio.to_thread(
+                midway_of, before, score, course.rungs, self._run.description, known
+            )
+            self._run.archive.put_attempt(
+                self._archived(attempt.id).model_copy(update={"midway": midway})
+            )
         course.milestone.pass_by(attempt.sample)
 
     def _midway_episodes(self, attempt: Attempt) -> Path:
-        """Where the worst and the best episode at the last rung are, until the training has ended."""
+        """Where the worst and the best episode at the last rung are, until the training has
+        ended."""
         return attempt_folder(self._run.folder, attempt.id) / MIDWAY_TRAJECTORIES
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
@@ -338,7 +434,11 @@ class AttemptRunner:
         request = TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder)
         trial = await self._trials.run(request)
         made = Repeat(
-            iteration=iteration, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
+            iteration=iteration,
+            seed=seed,
+            outcome=trial.outcome,
+            failure=trial.failure,
+            retries=trial.retries,
         )
         # read again: another of its repeats may have ended meanwhile
         attempt = self._archived(attempt_id)
@@ -361,6 +461,7 @@ def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _heard(review: asyncio.Task[Attempt]) -> None:
-    """What a review failed with reaches whoever waits for it; where the training failed before, nobody does."""
+    """What a review failed with reaches whoever waits for it; where the training failed before,
+    nobody does."""
     if not review.cancelled():
         review.exception()

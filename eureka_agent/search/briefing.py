@@ -1,4 +1,5 @@
-"""What the designers of a generation are told: plans, parents with what was learned from them, failures, and who is to answer."""
+"""What the designers of a generation are told: plans, parents with what was learned from them,
+failures, and who is to answer."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from eureka_agent.analysis.text import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward, prefers_failures
+from eureka_agent.designer.interface import (
+    DesignRequest,
+    FailureSummary,
+    ParentSummary,
+    TunedReward,
+    prefers_failures,
+)
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
@@ -35,15 +42,21 @@ class Analyses(Protocol):
     """Somebody who reads trainings: `eureka_agent.analysis.analyst.Analyst`."""
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
-        """What was learned from the training of an attempt; empty where there is nothing to be had."""
+        """What was learned from the training of an attempt; empty where there is nothing to be
+        had."""
         ...
 
 
 class Briefing:
-    """Turns a generation's history into its design requests; a function of the history, whoever asks and when."""
+    """Turns a generation's history into its design requests; a function of the history, whoever
+    asks and when."""
 
     def __init__(
-        self, run: Run, strategy: Strategy, models: Sequence[str] = (), analyst: Analyses | None = None
+        self,
+        run: Run,
+        strategy: Strategy,
+        models: Sequence[str] = (),
+        analyst: Analyses | None = None,
     ) -> None:
         """`models`: names of the models that share the proposals."""
         self._run = run
@@ -54,15 +67,24 @@ class Briefing:
     async def requests(
         self, iteration: int, samples: range, history: Sequence[Attempt], progress: float
     ) -> list[DesignRequest]:
-        """One request for each sample. `progress`: part of a training after which the history's fitness was taken."""
+        """One request for each sample. `progress`: part of a training after which the history's
+        fitness was taken."""
         seed = self._run.settings.seed
         plans = self._strategy.plan(iteration, history, len(samples))
         known = {attempt.id: attempt for attempt in history}
         analyses = await self._analyses(plans, known)
         best = ranked(history)
         stopped = sorted(
-            (attempt for attempt in history if attempt.stage is Stage.STOPPED and last_score(attempt) is not None),
-            key=lambda attempt: (-attempt.rungs[-1].env_steps, -(last_score(attempt) or 0.0), attempt.id),
+            (
+                attempt
+                for attempt in history
+                if attempt.stage is Stage.STOPPED and last_score(attempt) is not None
+            ),
+            key=lambda attempt: (
+                -attempt.rungs[-1].env_steps,
+                -(last_score(attempt) or 0.0),
+                attempt.id,
+            ),
         )
         refused = [attempt for attempt in failures(history) if attempt.stage is not Stage.STOPPED]
         trained = tuple(
@@ -70,7 +92,9 @@ class Briefing:
             for attempt in history
             if attempt.stage is Stage.TRAINED and attempt.fitness is not None
         )
-        misleading = tuple(attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict))
+        misleading = tuple(
+            attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict)
+        )
         answering = self._answering(plans, history, iteration, samples)
         references = self._references(iteration)
         spread = seed_spread(history, references)
@@ -78,7 +102,11 @@ class Briefing:
         for sample, plan, model in zip(samples, plans, answering, strict=True):
             # fresh ones are to owe nothing to what is there
             fresh = plan.operator is Operator.FRESH
-            others = [] if fresh else [attempt for attempt in best if attempt.id not in plan.parents][:MEMORY_SHOWN]
+            others = (
+                []
+                if fresh
+                else [attempt for attempt in best if attempt.id not in plan.parents][:MEMORY_SHOWN]
+            )
             weaker = [] if fresh else stopped[:STOPPED_SHOWN]
             requests.append(
                 DesignRequest(
@@ -95,7 +123,10 @@ class Briefing:
                     ),
                     failures=tuple(_failure(attempt) for attempt in refused[:FAILURES_SHOWN]),
                     memory=(
-                        *(self._summary(without_vain(attempt, history), progress) for attempt in others),
+                        *(
+                            self._summary(without_vain(attempt, history), progress)
+                            for attempt in others
+                        ),
                         *(self._stopped(attempt) for attempt in weaker),
                     ),
                     number=sample + 1,
@@ -113,37 +144,55 @@ class Briefing:
         return requests
 
     def _references(self, iteration: int) -> tuple[Score, ...]:
-        """Scores of the baselines: none in the first generation, where it depends on timing and earlier runs which are known.
+        """Scores of the baselines: none in the first generation, where it depends on timing and
+        earlier runs which are known.
 
-        They are kept as they were told first: a resumed run, also one with other final seeds, makes the same prompts.
+        They are kept as they were told first: a resumed run, also one with other final seeds, makes
+        the same prompts.
         """
         if iteration == 0 or not self._models:
             return ()
         archive = self._run.archive
         if archive.fact(REFERENCES_FACT) is None:
             told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
-            scores = [each for each in score_table(archive.trainings()) if each.name in told and each.mean is not None]
+            scores = [
+                each
+                for each in score_table(archive.trainings())
+                if each.name in told and each.mean is not None
+            ]
             archive.set_fact(REFERENCES_FACT, [score.model_dump(mode="json") for score in scores])
         return tuple(Score.model_validate(score) for score in archive.fact(REFERENCES_FACT))
 
     def _answering(
-        self, plans: Sequence[ProposalPlan], history: Sequence[Attempt], iteration: int, samples: range
+        self,
+        plans: Sequence[ProposalPlan],
+        history: Sequence[Attempt],
+        iteration: int,
+        samples: range,
     ) -> list[str]:
         """The model of each proposal; none for those that an optimiser makes."""
         if len(self._models) < 2:
             return [""] * len(samples)
         asking = [
-            sample for sample, plan in zip(samples, plans, strict=True) if plan.operator is not Operator.TUNE_WEIGHTS
+            sample
+            for sample, plan in zip(samples, plans, strict=True)
+            if plan.operator is not Operator.TUNE_WEIGHTS
         ]
         shared = share(self._models, history, iteration, asking, self._run.settings.seed)
         models = dict(zip(asking, shared, strict=True))
         return [models.get(sample, "") for sample in samples]
 
-    async def _analyses(self, plans: Sequence[ProposalPlan], known: dict[str, Attempt]) -> dict[str, str]:
+    async def _analyses(
+        self, plans: Sequence[ProposalPlan], known: dict[str, Attempt]
+    ) -> dict[str, str]:
         """The analyst's words on each attempt that a model is to start from, by id."""
         if self._analyst is None:
             return {}
-        starts = (plan.parents[0] for plan in plans if plan.parents and plan.operator is not Operator.TUNE_WEIGHTS)
+        starts = (
+            plan.parents[0]
+            for plan in plans
+            if plan.parents and plan.operator is not Operator.TUNE_WEIGHTS
+        )
         parents = [known[parent] for parent in dict.fromkeys(starts)]
         texts = await asyncio.gather(*(self._analyse(parent) for parent in parents))
         return {parent.id: text for parent, text in zip(parents, texts, strict=True)}
@@ -152,7 +201,9 @@ class Briefing:
         if self._analyst is None or parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.source, parent.diagnosis)
-        archived = self._run.archive.attempt(parent.id)  # read again: more is known of it than what is planned with
+        archived = self._run.archive.attempt(
+            parent.id
+        )  # read again: more is known of it than what is planned with
         if text and archived is not None and archived.analysis != text:
             archived = archived.model_copy(update={"analysis": text})
             write_analysis(self._run.folder, archived)
@@ -176,9 +227,13 @@ class Briefing:
     def _stopped(self, attempt: Attempt) -> ParentSummary:
         """An attempt that racing stopped, with its score at the rung where that was."""
         settings = self._run.settings
-        progress = attempt.rungs[-1].env_steps / (settings.updates * settings.horizon * settings.num_envs)
+        progress = attempt.rungs[-1].env_steps / (
+            settings.updates * settings.horizon * settings.num_envs
+        )
         summary = self._summary(attempt, min(progress, 1.0))
-        return replace(summary, fitness=last_score(attempt), fitness_per_seed=(), stopped=attempt.reason)
+        return replace(
+            summary, fitness=last_score(attempt), fitness_per_seed=(), stopped=attempt.reason
+        )
 
 
 def without_vain(attempt: Attempt, history: Sequence[Attempt]) -> Attempt:

@@ -1,4 +1,5 @@
-"""One dial for a search: from a budget in wall time or in env steps follow the settings that a person did not give.
+"""One dial for a search: from a budget in wall time or in env steps follow the settings that a
+person did not give.
 
 Nothing here trains, measures or looks at a clock: what was measured comes in as a `Speed`.
 """
@@ -17,17 +18,21 @@ from eureka_agent.search.standing import rungs_of
 from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
-"""The settings that a budget chooses where they are not given. Slots and workers follow from them (`capacity.py`)."""
+"""The settings that a budget chooses where they are not given. Slots and workers follow from them
+(`capacity.py`)."""
 RACING_SAVING = 0.07 / 0.15
-"""What a plan counts on racing to save of the most that it can, which is where every rung stops half of who comes to it. How much it is depends on the
-task: of generations of eight, replayed, one rung at 0.7 saves 0.07 to 0.10 of at most 0.15, and rungs elsewhere save 0.4 to 0.7 of their most
-(benchmarks/LOG.md). This is the low end at 0.7, since a plan that hopes for more overruns its budget; where it is more, the search ends sooner than
-planned."""
+"""What a plan counts on racing to save of the most that it can, which is where every rung stops
+half of who comes to it. How much it is depends on the task: of generations of eight, replayed, one
+rung at 0.7 saves 0.07 to 0.10 of at most 0.15, and rungs elsewhere save 0.4 to 0.7 of their most
+(benchmarks/LOG.md). This is the low end at 0.7, since a plan that hopes for more overruns its
+budget; where it is more, the search ends sooner than planned."""
 TRAINING_SHARE = 0.85
-"""Part of the wall time after the start that goes to trainings; the rest is designers, dry runs, evaluations, and waiting for the last one."""
+"""Part of the wall time after the start that goes to trainings; the rest is designers, dry runs,
+evaluations, and waiting for the last one."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
 ENOUGH_ITERATIONS = 5
-"""Generations after which a larger budget goes to more samples; as many as Eureka's searches have (Ma et al. 2023)."""
+"""Generations after which a larger budget goes to more samples; as many as Eureka's searches have
+(Ma et al. 2023)."""
 LEAST_FINAL_SEEDS = 3
 LEAST_BASELINE_SEEDS = 2
 """Fewer have no spread, without which nothing can be said of a difference."""
@@ -45,7 +50,7 @@ _STEPS = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)", re.ASCII)
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
-# ── what a person writes ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a person writes ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ class Budget:
 
 
 def parse_budget(text: str) -> Budget:
-    """`"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises SettingsError for anything else."""
+    """`"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises
+    SettingsError for anything else."""
     word, what = text.strip(), f"the budget is {text!r}"
     seconds = wall_time(text, what, _EXPECTED)
     if seconds is not None:
@@ -72,7 +78,8 @@ def parse_budget(text: str) -> Budget:
 
 
 def wall_time(text: str, what: str, hint: str) -> float | None:
-    """Seconds of `"90s"` or `"1h30m"`; None for what is no wall time. Raises SettingsError with `what` and `hint` for one that is out of range."""
+    """Seconds of `"90s"` or `"1h30m"`; None for what is no wall time. Raises SettingsError with
+    `what` and `hint` for one that is out of range."""
     found = _TIME.fullmatch(text.strip())
     if found is None or not text.strip():
         return None
@@ -87,7 +94,7 @@ def _check_range(what: str, amount: Decimal, most: int, unit: str, hint: str) ->
         raise SettingsError(f"{what}: expected 1 to {most:,} {unit}", hint)
 
 
-# ── what a search takes ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a search takes ───────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,8 @@ class Speed:
 
 @dataclass(frozen=True)
 class Trainings:
-    """Trainings that a search makes at most, counted as the live view counts them (`SearchView.trainings_total`)."""
+    """Trainings that a search makes at most, counted as the live view counts them
+    (`SearchView.trainings_total`)."""
 
     candidates: int
     """In every generation."""
@@ -119,7 +127,8 @@ class Trainings:
         return cls(
             candidates=settings.samples,
             confirmations=min(settings.confirm, settings.samples) * settings.confirm_seeds,
-            finals=min(settings.finalists, settings.iterations * settings.samples) * settings.final_seeds,
+            finals=min(settings.finalists, settings.iterations * settings.samples)
+            * settings.final_seeds,
             baselines=baselines if settings.trains_baselines else 0,
         )
 
@@ -141,7 +150,8 @@ class Dial:
         speed: Speed | None = None,
         used_seconds: float = 0.0,
     ) -> None:
-        """`baselines`: trainings that are missing in the cache; `restorable`: whether trainings can pause, which racing and working ahead need.
+        """`baselines`: trainings that are missing in the cache; `restorable`: whether trainings can
+        pause, which racing and working ahead need.
 
         A budget in wall time needs `speed`; `used_seconds` of it have passed.
         """
@@ -163,25 +173,35 @@ class Dial:
         """Env steps of the whole search."""
         made = Trainings.of(settings, self._baselines(settings))
         generation = made.candidates * self._kept(settings) + made.confirmations
-        return (settings.iterations * generation + made.finals + made.baselines) * steps_of_a_training(settings)
+        return (
+            settings.iterations * generation + made.finals + made.baselines
+        ) * steps_of_a_training(settings)
 
     def seconds(self, settings: SearchSettings) -> float:
-        """Wall time of the whole search, what has passed included. A phase takes as long as the worker with the most trainings."""
+        """Wall time of the whole search, what has passed included. A phase takes as long as the
+        worker with the most trainings."""
         assert self.speed is not None
         made = Trainings.of(settings, self._baselines(settings))
         workers = self.speed.workers
         one_after_another = self._generations(settings, made, workers)
         one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
         training = steps_of_a_training(settings) / self.speed.steps_per_second
-        return self._used_seconds + self.speed.start_seconds + one_after_another * training / TRAINING_SHARE
+        return (
+            self._used_seconds
+            + self.speed.start_seconds
+            + one_after_another * training / TRAINING_SHARE
+        )
 
     def _generations(self, settings: SearchSettings, made: Trainings, workers: int) -> float:
         """Trainings that a worker makes one after the other in all generations.
 
-        Where the search works ahead, the next generation takes the place of what has ended, so no worker waits for another's last training; but
-        it does not begin before the one before it has come to its last rung. Confirmations run beside it: they take env steps, and no phase.
+        Where the search works ahead, the next generation takes the place of what has ended, so no
+        worker waits for another's last training; but it does not begin before the one before it has
+        come to its last rung. Confirmations run beside it: they take env steps, and no phase.
         """
-        alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(made.confirmations / workers)
+        alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(
+            made.confirmations / workers
+        )
         rungs = _rungs(settings)
         if not (settings.work_ahead and rungs and self._restorable):
             return settings.iterations * alone
@@ -204,7 +224,8 @@ class Dial:
 
 
 def _rungs(settings: SearchSettings) -> list[float]:
-    """Parts of a training at which candidates are compared: where the checkpoints are that stand for the ones asked for."""
+    """Parts of a training at which candidates are compared: where the checkpoints are that stand
+    for the ones asked for."""
     return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
 
 
@@ -213,12 +234,15 @@ def steps_text(steps: float) -> str:
     whole = math.ceil(steps)
     unit = 10 ** max(0, len(str(whole)) - 2)
     whole = math.ceil(whole / unit) * unit
-    suffix, size = next(((name, size) for name, size in reversed(_SUFFIXES.items()) if whole >= size), ("", 1))
+    suffix, size = next(
+        ((name, size) for name, size in reversed(_SUFFIXES.items()) if whole >= size), ("", 1)
+    )
     return f"{whole / size:g}{suffix}"
 
 
 def time_text(seconds: float) -> str:
-    """Wall time as a budget is written, rounded up: to 5 s under two minutes, to minutes under two hours, else to ten minutes."""
+    """Wall time as a budget is written, rounded up: to 5 s under two minutes, to minutes under two
+    hours, else to ten minutes."""
     if seconds <= 120:
         return f"{5 * math.ceil(seconds / 5)}s"
     minutes = math.ceil(seconds / 60)
@@ -228,7 +252,7 @@ def time_text(seconds: float) -> str:
     return f"{hours}h" + (f"{minutes}m" if minutes else "")
 
 
-# ── the plan ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the plan ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -243,9 +267,10 @@ class Plan:
 def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
     """The largest search within the budget; `given` names the settings that stay as they are.
 
-    A generation of eight comes first: where it does not fit, there are fewer seeds of the baselines, then no baselines, then fewer final seeds, then
-    fewer finalists. Where it does not fit even then, it is as large as it can be, and trainings are shorter only where there is no room for two.
-    Raises SettingsError where that does not help.
+    A generation of eight comes first: where it does not fit, there are fewer seeds of the
+    baselines, then no baselines, then fewer final seeds, then fewer finalists. Where it does not
+    fit even then, it is as large as it can be, and trainings are shorter only where there is no
+    room for two. Raises SettingsError where that does not help.
     """
     levels = _reductions(settings, given, dial)
     found = _first_with(PREFERRED_SAMPLES, levels, given, dial)
@@ -262,7 +287,8 @@ def plan(settings: SearchSettings, given: Collection[str], dial: Dial) -> Plan:
 def _first_with(
     samples: int, levels: Sequence[SearchSettings], given: Collection[str], dial: Dial
 ) -> SearchSettings | None:
-    """The largest search on the first of these levels on which a generation of so many fits; None where it fits on none."""
+    """The largest search on the first of these levels on which a generation of so many fits; None
+    where it fits on none."""
     for level in levels:
         search = _smallest(level, given)
         if dial.fits(search if "samples" in given else _sized(search, samples=samples)):
@@ -273,10 +299,13 @@ def _first_with(
 def _too_small(least: SearchSettings, dial: Dial) -> SettingsError:
     unit = "" if dial.budget.env_steps is None else " env steps"
     return SettingsError(
-        f"the budget of {dial.budget.text}{unit} is too small: the smallest search here takes {dial.needed(least)}{unit} "
-        f"({wording.plural(least.iterations, 'generation')} of {least.samples}, {wording.plural(least.finalists, 'finalist')}, "
-        f"{wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a training)",
-        f"take --budget {dial.needed(least)} or more, or set by hand what matters less to you (--no-baselines, --finalists 0, --confirm 0)",
+        f"the budget of {dial.budget.text}{unit} is too small: the smallest search here takes"
+        f" {dial.needed(least)}{unit} ({wording.plural(least.iterations, 'generation')} of"
+        f" {least.samples}, {wording.plural(least.finalists, 'finalist')},"
+        f" {wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a"
+        " training)",
+        f"take --budget {dial.needed(least)} or more, or set by hand what matters less to you"
+        " (--no-baselines, --finalists 0, --confirm 0)",
     )
 
 
@@ -289,8 +318,11 @@ def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSetting
     return _sized(settings, **{name: value for name, value in least.items() if name not in given})
 
 
-def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) -> list[SearchSettings]:
-    """The settings, and then with less and less of what may be reduced, in the order in which it may."""
+def _reductions(
+    settings: SearchSettings, given: Collection[str], dial: Dial
+) -> list[SearchSettings]:
+    """The settings, and then with less and less of what may be reduced, in the order in which it
+    may."""
     levels = _with_fewer_baselines(settings, given, dial)
     for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", LEAST_FINALISTS)):
         while name not in given and settings.finalists and getattr(levels[-1], name) > least:
@@ -298,19 +330,24 @@ def _reductions(settings: SearchSettings, given: Collection[str], dial: Dial) ->
     return levels
 
 
-def _with_fewer_baselines(settings: SearchSettings, given: Collection[str], dial: Dial) -> list[SearchSettings]:
+def _with_fewer_baselines(
+    settings: SearchSettings, given: Collection[str], dial: Dial
+) -> list[SearchSettings]:
     """The settings, and then with fewer baselines, down to those that cost least."""
     levels = [settings]
     if settings.trains_baselines and not {"baselines", "baseline_seeds"} & set(given):
         seeds = range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1)
         levels += [_sized(settings, baseline_seeds=number) for number in seeds]
         levels.append(_sized(settings, baselines=False))
-    cheapest = min(range(len(levels)), key=lambda place: dial.env_steps(_smallest(levels[place], given)))
+    cheapest = min(
+        range(len(levels)), key=lambda place: dial.env_steps(_smallest(levels[place], given))
+    )
     return levels[: cheapest + 1]
 
 
 def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> SearchSettings | None:
-    """Eight samples first, then generations up to five, then samples up to sixteen, then generations; None where nothing fits."""
+    """Eight samples first, then generations up to five, then samples up to sixteen, then
+    generations; None where nothing fits."""
     search = _smallest(settings, given)
     if not dial.fits(search):
         return None
@@ -319,7 +356,10 @@ def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> Se
         low = getattr(search, name)
         if name in given or low >= high:
             return search
-        return _sized(search, **{name: _most(lambda value: dial.fits(_sized(search, **{name: value})), low, high)})
+        return _sized(
+            search,
+            **{name: _most(lambda value: dial.fits(_sized(search, **{name: value})), low, high)},
+        )
 
     search = grown("samples", PREFERRED_SAMPLES)
     if "samples" in given:
@@ -331,7 +371,8 @@ def _largest(settings: SearchSettings, given: Collection[str], dial: Dial) -> Se
 
 
 def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest number up to `high` that fits; `low` does, and what is larger than one that does not fit does not either."""
+    """The largest number up to `high` that fits; `low` does, and what is larger than one that does
+    not fit does not either."""
     above = low + 1
     while above <= high and fits(above):
         low, above = above, 2 * above
@@ -353,15 +394,23 @@ def _shorter(settings: SearchSettings, given: Collection[str], dial: Dial) -> Se
 
     least = math.ceil(whole / (LEAST_PART_OF_ENV_STEPS * update))
     if dial.fits(_smallest(with_updates(least), given)):
-        least = _most(lambda updates: dial.fits(_smallest(with_updates(updates), given)), least, settings.updates)
+        least = _most(
+            lambda updates: dial.fits(_smallest(with_updates(updates), given)),
+            least,
+            settings.updates,
+        )
     return with_updates(least)
 
 
 def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
-    """All that a budget came to, such as `"the budget of 5M gives 1 generation of 8, 3 finalists from 5 seeds, …"`."""
+    """All that a budget came to, such as `"the budget of 5M gives 1 generation of 8, 3 finalists
+    from 5 seeds, …"`."""
     sizes = [f"{wording.plural(found.iterations, 'generation')} of {found.samples}"]
     if found.finalists:
-        sizes.append(f"{wording.plural(found.finalists, 'finalist')} from {wording.plural(found.final_seeds, 'seed')}")
+        sizes.append(
+            f"{wording.plural(found.finalists, 'finalist')} from"
+            f" {wording.plural(found.final_seeds, 'seed')}"
+        )
     if found.trains_baselines:
         sizes.append(f"baselines from {wording.plural(found.seeds_of_baselines, 'seed')}")
     elif asked.trains_baselines:
@@ -369,7 +418,10 @@ def _sentence(asked: SearchSettings, found: SearchSettings, dial: Dial) -> str:
     sizes.append(f"{found.env_steps:,} env steps a training")
     if dial.speed is not None:
         rate = wording.count(dial.speed.workers * dial.speed.steps_per_second)
-        cost = f"at most about {wording.duration(dial.seconds(found))} at the {rate} env steps/s that were measured"
+        cost = (
+            f"at most about {wording.duration(dial.seconds(found))} at the {rate} env steps/s that"
+            " were measured"
+        )
     else:
         cost = f"at most about {wording.count(dial.env_steps(found))} env steps"
     reduced = [

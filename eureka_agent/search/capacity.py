@@ -17,9 +17,11 @@ class Capacity:
 
 
 def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
-    """Slots for a generation and the baselines beside the first one; a worker for each of `places` cores or GPUs, as far as there is work.
+    """Slots for a generation and the baselines beside the first one; a worker for each of `places`
+    cores or GPUs, as far as there is work.
 
-    A search that works ahead has two generations in training at times, or one and the repeats of the one before.
+    A search that works ahead has two generations in training at times, or one and the repeats of
+    the one before.
     """
     baselines = 2 * settings.seeds_of_baselines if settings.trains_baselines else 0
     finals = settings.finalists * settings.final_seeds

@@ -1,4 +1,5 @@
-"""Which attempts are trained again before parents or finalists are taken, and what was known when that was decided."""
+"""Which attempts are trained again before parents or finalists are taken, and what was known when
+that was decided."""
 
 from __future__ import annotations
 
@@ -16,22 +17,32 @@ def known_before(attempts: Sequence[Attempt], iteration: int) -> list[Attempt]:
     """
     return [
         attempt.model_copy(
-            update={"repeats": tuple(repeat for repeat in attempt.repeats if repeat.iteration < iteration)}
+            update={
+                "repeats": tuple(
+                    repeat for repeat in attempt.repeats if repeat.iteration < iteration
+                )
+            }
         )
         for attempt in attempts
     ]
 
 
 def to_confirm(attempts: Sequence[Attempt], iteration: int, count: int) -> list[str]:
-    """Ids of those among the `count` best after `iteration` that have been trained only once, best first.
+    """Ids of those among the `count` best after `iteration` that have been trained only once, best
+    first.
 
-    The best by plain mean, since a high one that rests on a single training is what needs a second look. None where a single attempt was
-    trained: there is nothing to choose from.
+    The best by plain mean, since a high one that rests on a single training is what needs a second
+    look. None where a single attempt was trained: there is nothing to choose from.
     """
-    known = by_fitness(known_before([attempt for attempt in attempts if attempt.iteration <= iteration], iteration))
-    return [attempt.id for attempt in known[:count] if not attempt.repeats] if len(known) > 1 else []
+    known = by_fitness(
+        known_before([attempt for attempt in attempts if attempt.iteration <= iteration], iteration)
+    )
+    return (
+        [attempt.id for attempt in known[:count] if not attempt.repeats] if len(known) > 1 else []
+    )
 
 
 def repeat_seeds(attempt: Attempt, run_seed: int, count: int) -> tuple[int, ...]:
-    """Training seeds of an attempt's repeats; they depend on the run's seed and the attempt alone."""
+    """Training seeds of an attempt's repeats; they depend on the run's seed and the attempt
+    alone."""
     return tuple(derive_seed(run_seed, "repeat", attempt.id, index) for index in range(count))

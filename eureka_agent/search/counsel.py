@@ -1,4 +1,5 @@
-"""Everybody who advises a run: designers, reviewer and analyst, with the desk that their requests pass."""
+"""Everybody who advises a run: designers, reviewer and analyst, with the desk that their requests
+pass."""
 
 from __future__ import annotations
 
@@ -48,12 +49,16 @@ class Counsel:
         return self.budget is not None and bool(self.budget.closed)
 
     async def leave(self, observer: Observer) -> None:
-        """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C leaves them."""
+        """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C
+        leaves them."""
         if self.desk is None:
             return
         waiting = self.desk.under_way
         if waiting:
-            text = f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so that {'it is' if waiting == 1 else 'they are'} not paid twice"
+            text = (
+                f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so"
+                f" that {'it is' if waiting == 1 else 'they are'} not paid twice"
+            )
             observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
         with suppress(asyncio.CancelledError):
             await self.desk.finish()
@@ -81,9 +86,15 @@ def facts_of(models: Models | None) -> dict[str, Any]:
     return facts
 
 
-def budget_of(models: Models, run: Run, time_is_up: Callable[[], str], observer: Observer) -> Budget:
-    """The run's budget for models: with the prices that it began with, and what it has spent so far."""
-    frozen = {name: Price.model_validate(price) for name, price in run.archive.fact(PRICES_FACT, {}).items()}
+def budget_of(
+    models: Models, run: Run, time_is_up: Callable[[], str], observer: Observer
+) -> Budget:
+    """The run's budget for models: with the prices that it began with, and what it has spent so
+    far."""
+    frozen = {
+        name: Price.model_validate(price)
+        for name, price in run.archive.fact(PRICES_FACT, {}).items()
+    }
     limits = model_limits(run.settings)
     fact = run.archive.fact(SPENT_FACT)
 
@@ -103,9 +114,14 @@ def budget_of(models: Models, run: Run, time_is_up: Callable[[], str], observer:
 
 
 def counsel_of(
-    models: Models | None, given: GivenDesigner | None, run: Run, time_is_up: Callable[[], str], observer: Observer
+    models: Models | None,
+    given: GivenDesigner | None,
+    run: Run,
+    time_is_up: Callable[[], str],
+    observer: Observer,
 ) -> Counsel:
-    """The advisers of a run, from its models; the offline designer where there are none, a person's own reward where one is given."""
+    """The advisers of a run, from its models; the offline designer where there are none, a person's
+    own reward where one is given."""
     if given is not None:
         return Counsel(given)
     tuning = TuningDesigner()
@@ -133,17 +149,34 @@ def notes_on(models: Models | None) -> list[Notice]:
     if models is None:
         return [
             Notice(
-                text="the offline designer writes the rewards; --model openai/<name> or anthropic/<name> asks an LLM instead"
+                text=(
+                    "the offline designer writes the rewards; --model openai/<name> or"
+                    " anthropic/<name> asks an LLM instead"
+                )
             )
         ]
     if models.replayed:
-        return [Notice(text=f"replies are played back from {models.replayed}: no model is asked, and nothing is paid")]
+        return [
+            Notice(
+                text=(
+                    f"replies are played back from {models.replayed}: no model is asked, and"
+                    " nothing is paid"
+                )
+            )
+        ]
     unpriced = [model.name for model in models.all if model.name not in models.prices]
     if not unpriced:
         return []
-    limited = "" if models.limits.tokens is not None else "; --max-tokens limits it, --price says what it costs"
+    limited = (
+        ""
+        if models.limits.tokens is not None
+        else "; --max-tokens limits it, --price says what it costs"
+    )
     return [
         Notice(
-            text=f"the price of {' and '.join(unpriced)} is not known, so neither is what this search costs{limited}"
+            text=(
+                f"the price of {' and '.join(unpriced)} is not known, so neither is what this"
+                f" search costs{limited}"
+            )
         )
     ]

@@ -1,4 +1,5 @@
-"""A generation's course: where its candidates pause, who is stopped there, and when all have come past the last of these places."""
+"""A generation's course: where its candidates pause, who is stopped there, and when all have come
+past the last of these places."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from eureka_agent.search.racing import Race, Rungs
 
 
 class Milestone:
-    """Tells when every candidate of a generation has come past its last rung, or has ended before it."""
+    """Tells when every candidate of a generation has come past its last rung, or has ended before
+    it."""
 
     def __init__(self, candidates: Collection[int]) -> None:
         """`candidates`: samples of the generation."""
@@ -52,7 +54,9 @@ class Course:
         """What an attempt reached that an earlier process trained."""
         if self.race is not None:
             for score in ended.rungs:
-                self.race.tell(ended.sample, self.rungs.env_steps.index(score.env_steps), score.fitness)
+                self.race.tell(
+                    ended.sample, self.rungs.env_steps.index(score.env_steps), score.fitness
+                )
 
     async def leave(self, candidate: int) -> None:
         """A candidate's life has ended, whatever it came to: nobody waits for it any more."""

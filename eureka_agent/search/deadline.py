@@ -1,4 +1,5 @@
-"""The end of a limit in wall time: no generation begins that would not end in time for the final trainings."""
+"""The end of a limit in wall time: no generation begins that would not end in time for the final
+trainings."""
 
 from __future__ import annotations
 
@@ -18,10 +19,13 @@ from eureka_agent.search.time_limit import TimeLimit
 class Deadline:
     """Decides before every generation whether it still ends in time.
 
-    That depends on this machine's speed, so it is decided once: the archive has what was decided, and a resumed run keeps to it.
+    That depends on this machine's speed, so it is decided once: the archive has what was decided,
+    and a resumed run keeps to it.
     """
 
-    def __init__(self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer) -> None:
+    def __init__(
+        self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer
+    ) -> None:
         """`used_seconds`: wall time spent on the run up to now, over all its resumptions."""
         self._run = run
         self.limit = limit
@@ -40,7 +44,8 @@ class Deadline:
         return f"{wording.duration(used)} have passed of {self.limit.text}"
 
     def allows(self, iteration: int) -> bool:
-        """Whether this generation may begin, or go on. The first one always may: without it there is nothing to show."""
+        """Whether this generation may begin, or go on. The first one always may: without it there
+        is nothing to show."""
         archive, settings = self._run.archive, self._run.settings
         stopped = archive.fact(STOPPED_FACT)
         if stopped is not None and stopped["budget"] == self.limit.text:
@@ -51,22 +56,30 @@ class Deadline:
         if used + needed <= self.limit.seconds:
             return True
         text = (
-            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of the budget of {self.limit.text}, "
-            f"{wording.duration(used)} had passed, and another generation with the final trainings would have taken about "
-            f"{wording.duration(needed)}"
+            f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of"
+            f" the budget of {self.limit.text}, {wording.duration(used)} had passed, and another"
+            " generation with the final trainings would have taken about"
+            f" {wording.duration(needed)}"
         )
-        archive.set_fact(STOPPED_FACT, {"budget": self.limit.text, "iterations": iteration, "text": text})
+        archive.set_fact(
+            STOPPED_FACT, {"budget": self.limit.text, "iterations": iteration, "text": text}
+        )
         self._observer(Notice(text=text, level="warning"))
         return False
 
     def _seconds_needed(self, iteration: int) -> float:
-        """For one more generation like those before, the finals and the missing baselines, at the speed of the run so far."""
+        """For one more generation like those before, the finals and the missing baselines, at the
+        speed of the run so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
         done = run_cost(attempts, trainings, ()).env_steps
         searched = run_cost(attempts, (), ()).env_steps
         # what is still in training counts with what it has behind it, and with what is left of it
-        under_way = [each.midway.checkpoints[-1].env_steps for each in attempts if each.outcome is None and each.midway]
+        under_way = [
+            each.midway.checkpoints[-1].env_steps
+            for each in attempts
+            if each.outcome is None and each.midway
+        ]
         left = len(under_way) * steps_of_a_training(settings) - sum(under_way)
         done, searched = done + sum(under_way), searched + sum(under_way) + left
         if not done:
@@ -77,7 +90,10 @@ class Deadline:
             final_trainings += min(settings.finalists, trained) * settings.final_seeds
         if settings.trains_baselines:
             description = self._run.description
-            rewards = sum(source is not None for source in (description.human_reward, description.sparse_reward))
+            rewards = sum(
+                source is not None
+                for source in (description.human_reward, description.sparse_reward)
+            )
             known = sum(training.name in BASELINES for training in trainings)
             final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
         before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
@@ -85,17 +101,24 @@ class Deadline:
         repeats = self._repeats_to_come(attempts, iteration) * steps_of_a_training(settings)
         # a generation like those before takes its repeats too
         generation = (searched + repeats) / iteration
-        return (generation + left + repeats + final_trainings * steps_of_a_training(settings)) / speed
+        return (
+            generation + left + repeats + final_trainings * steps_of_a_training(settings)
+        ) / speed
 
     def _repeats_to_come(self, attempts: Sequence[Attempt], iteration: int) -> int:
-        """Trainings that will confirm the best of the generations which this one does not wait for, as they stand now."""
+        """Trainings that will confirm the best of the generations which this one does not wait for,
+        as they stand now."""
         settings = self._run.settings
         if not works_ahead(settings, self._run.description):
             return 0
         archived = {attempt.id: attempt for attempt in attempts}
         known = standing(attempts, iteration, rungs_of(settings))
         generations = range(max(0, iteration - REPEATS_LAG + 1), iteration)
-        best = {each for generation in generations for each in to_confirm(known, generation, settings.confirm)}
+        best = {
+            each
+            for generation in generations
+            for each in to_confirm(known, generation, settings.confirm)
+        }
         return sum(
             all(repeat.seed != seed for repeat in archived[each].repeats)
             for each in best

@@ -10,7 +10,14 @@ from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
-from eureka_agent.report.events import AttemptEnded, Event, Observer, RequestEnded, RunEnded, TrainingEnded
+from eureka_agent.report.events import (
+    AttemptEnded,
+    Event,
+    Observer,
+    RequestEnded,
+    RunEnded,
+    TrainingEnded,
+)
 from eureka_agent.report.markdown import write_report
 from eureka_agent.search.models import recording_of
 from eureka_agent.search.summary import run_report
@@ -21,7 +28,8 @@ REPORT_FILE = "report.md"
 
 
 class Stopwatch:
-    """Hands events on and adds the time since the last result to the run's, so that a kill loses little of it."""
+    """Hands events on and adds the time since the last result to the run's, so that a kill loses
+    little of it."""
 
     def __init__(self, run: Run, observer: Observer) -> None:
         self._run = run
@@ -47,7 +55,8 @@ class Stopwatch:
 
 
 def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> None:
-    """Write down how a run stands when this process leaves it: facts, the recording of what models said, the report."""
+    """Write down how a run stands when this process leaves it: facts, the recording of what models
+    said, the report."""
     observer.add()  # before the report, which says how long it took
     run.archive.set_facts({"status": status.value, "message": message})
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
@@ -58,19 +67,29 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> N
     observer.add()  # a resumed run's clock goes on from what is shown now
     observer(
         RunEnded(
-            status=status, scores=report.scores, best=report.best, report_path=run.folder / REPORT_FILE, message=message
+            status=status,
+            scores=report.scores,
+            best=report.best,
+            report_path=run.folder / REPORT_FILE,
+            message=message,
         )
     )
 
 
 def has_results(run: Run) -> bool:
-    """True where a run has anything that took time or money: a proposal, a reply, a training of its own."""
+    """True where a run has anything that took time or money: a proposal, a reply, a training of its
+    own."""
     archive = run.archive
-    return bool(archive.attempts() or archive.account() or any(not each.cached for each in archive.trainings()))
+    return bool(
+        archive.attempts()
+        or archive.account()
+        or any(not each.cached for each in archive.trainings())
+    )
 
 
 def remove_run(run: Run, message: str, observer: Observer) -> None:
-    """Remove the folder of a run that failed before it had any result, so that `latest` is not a run of nothing."""
+    """Remove the folder of a run that failed before it had any result, so that `latest` is not a
+    run of nothing."""
     observer(RunEnded(status=RunStatus.FAILED, message=message))
     run.archive.close()
     shutil.rmtree(run.folder, ignore_errors=True)

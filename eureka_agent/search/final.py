@@ -1,4 +1,5 @@
-"""What counts in the end: finalists and baselines trained from the same fresh seeds, each policy scored apart."""
+"""What counts in the end: finalists and baselines trained from the same fresh seeds, each policy
+scored apart."""
 
 from __future__ import annotations
 
@@ -12,19 +13,30 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, FinalTraining, Score
-from eureka_agent.report.events import FinalStarted, Notice, Observer, Scored, TrainingEnded, TrainingKind
+from eureka_agent.report.events import (
+    FinalStarted,
+    Notice,
+    Observer,
+    Scored,
+    TrainingEnded,
+    TrainingKind,
+)
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
 BASELINE_PRIORITY = 1
-"""Baselines take the slots that no candidate waits for; at its rung a candidate waits for them, without one."""
+"""Baselines take the slots that no candidate waits for; at its rung a candidate waits for them,
+without one."""
 
 
 class FinalTrainings:
-    """Trains finalists and baselines, each once per seed, skipping what the archive or the cache already has."""
+    """Trains finalists and baselines, each once per seed, skipping what the archive or the cache
+    already has."""
 
-    def __init__(self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer) -> None:
+    def __init__(
+        self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer
+    ) -> None:
         self._run = run
         self._trials = trials
         self._cache = cache
@@ -36,7 +48,8 @@ class FinalTrainings:
         self._sources = {name: source for name, source in rewards.items() if source is not None}
 
     async def baselines(self) -> None:
-        """Train the human and the sparse reward, where the task has them, from the first of the final seeds."""
+        """Train the human and the sparse reward, where the task has them, from the first of the
+        final seeds."""
         async with asyncio.TaskGroup() as group:
             for name, source in self._sources.items():
                 write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
@@ -45,7 +58,8 @@ class FinalTrainings:
         self._baselines_known.set()
 
     async def known(self) -> None:
-        """Wait until the archive has what came of every baseline, a failure too; no wait where an earlier process trained all of them."""
+        """Wait until the archive has what came of every baseline, a failure too; no wait where an
+        earlier process trained all of them."""
         known = {(training.name, training.seed) for training in self._run.archive.trainings()}
         if not {(name, seed) for name in self._sources for seed in self._baseline_seeds} <= known:
             await self._baselines_known.wait()
@@ -58,16 +72,28 @@ class FinalTrainings:
         if cached is not None:
             outcome, policy = cached
             copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
-            self._run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome, cached=True))
+            self._run.archive.put_training(
+                FinalTraining(name=name, seed=seed, outcome=outcome, cached=True)
+            )
             self._tell_if_known(name, kind, seed)
             return
         training = await self._train(name, kind, source, seed, trusted=True)
         if training.outcome is not None:
             try:
-                self._cache.put(source, seed, training.outcome, training_folder(self._run.folder, name, seed) / POLICY)
-            except RunFolderError as error:  # the run has its result; only later runs would have gained
+                self._cache.put(
+                    source,
+                    seed,
+                    training.outcome,
+                    training_folder(self._run.folder, name, seed) / POLICY,
+                )
+            except (
+                RunFolderError
+            ) as error:  # the run has its result; only later runs would have gained
                 self._observer(
-                    Notice(text=f"this baseline is not kept for later runs: {error.message}", level="warning")
+                    Notice(
+                        text=f"this baseline is not kept for later runs: {error.message}",
+                        level="warning",
+                    )
                 )
 
     async def finalists(self, attempts: Sequence[Attempt]) -> None:
@@ -77,7 +103,9 @@ class FinalTrainings:
             for attempt in attempts:
                 for seed in self._seeds:
                     if not self._tell_if_known(attempt.id, "final", seed):
-                        group.create_task(self._train(attempt.id, "final", attempt.proposal.source, seed))
+                        group.create_task(
+                            self._train(attempt.id, "final", attempt.proposal.source, seed)
+                        )
 
     def scores(self) -> tuple[Score, ...]:
         """The table so far: finalists best first, then the baselines."""
@@ -87,7 +115,8 @@ class FinalTrainings:
         return scores
 
     def _tell_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
-        """The archive has this training; the observer is told of its end, which no trial will tell."""
+        """The archive has this training; the observer is told of its end, which no trial will
+        tell."""
         for training in self._run.archive.trainings():
             if (training.name, training.seed) == (name, seed):
                 fitness = None if training.outcome is None else training.outcome.fitness
@@ -99,7 +128,9 @@ class FinalTrainings:
                         kind=kind,
                         fitness=fitness,
                         failure=training.failure,
-                        taken_from="an earlier run" if training.cached else "what this run had trained before",
+                        taken_from="an earlier run"
+                        if training.cached
+                        else "what this run had trained before",
                     )
                 )
                 return True
@@ -113,7 +144,11 @@ class FinalTrainings:
         request = TrialRequest(name, kind, source, seed, folder, trusted, priority)
         trial = await self._trials.run(request)
         training = FinalTraining(
-            name=name, seed=seed, outcome=trial.outcome, failure=trial.failure, retries=trial.retries
+            name=name,
+            seed=seed,
+            outcome=trial.outcome,
+            failure=trial.failure,
+            retries=trial.retries,
         )
         self._run.archive.put_training(training)
         self._trials.settle(request)
@@ -121,7 +156,8 @@ class FinalTrainings:
 
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
-    """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the search where there was no final)."""
+    """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the
+    search where there was no final)."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.source)
     finals = [

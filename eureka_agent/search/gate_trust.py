@@ -1,4 +1,5 @@
-"""The trajectory gate's standing in a run: once it has refused most of a generation, its findings are warnings."""
+"""The trajectory gate's standing in a run: once it has refused most of a generation, its findings
+are warnings."""
 
 from __future__ import annotations
 
@@ -15,27 +16,35 @@ from eureka_agent.search.summary import GATE_FACT
 class GateOfRound:
     """Counts what the gate says of the proposals of one round of a generation.
 
-    Where proposals are made at once, one that it refuses waits until all of them have been judged; where they are made one after the other it
-    counts those before. So what is decided depends on the archive, never on timing.
+    Where proposals are made at once, one that it refuses waits until all of them have been judged;
+    where they are made one after the other it counts those before. So what is decided depends on
+    the archive, never on timing.
     """
 
-    def __init__(self, run: Run, iteration: int, samples: range, *, in_order: bool, observer: Observer) -> None:
-        """`samples` of the round; earlier rounds of the generation are counted as the archive has them."""
+    def __init__(
+        self, run: Run, iteration: int, samples: range, *, in_order: bool, observer: Observer
+    ) -> None:
+        """`samples` of the round; earlier rounds of the generation are counted as the archive has
+        them."""
         self._run = run
         self._iteration = iteration
         self._samples = samples
         self._in_order = in_order
         self._observer = observer
-        earlier = [attempt for attempt in run.archive.attempts(iteration) if attempt.sample < samples.start]
+        earlier = [
+            attempt for attempt in run.archive.attempts(iteration) if attempt.sample < samples.start
+        ]
         self._verdicts: dict[int, Verdict] = {}
-        """Verdicts that the gate had a part in, by sample: of earlier rounds the last one, of this round the first."""
+        """Verdicts that the gate had a part in, by sample: of earlier rounds the last one, of this
+        round the first."""
         for attempt in earlier:
             self._count(attempt.sample, attempt.verdict)
         self._missing = set(samples)
         self._all_known = asyncio.Event()
 
     def tell(self, sample: int, verdict: Verdict | None) -> None:
-        """The verdict on the first proposal of a place; None where there is none. What was told before stays."""
+        """The verdict on the first proposal of a place; None where there is none. What was told
+        before stays."""
         if sample in self._missing:
             self._count(sample, verdict)
             self._missing.discard(sample)
@@ -47,7 +56,8 @@ class GateOfRound:
             self._verdicts[sample] = verdict
 
     async def is_loose(self, sample: int) -> bool:
-        """True where the gate's findings on a proposal of this place are warnings; a decision is archived, then told."""
+        """True where the gate's findings on a proposal of this place are warnings; a decision is
+        archived, then told."""
         archive = self._run.archive
         if not self._run.settings.gate:
             # switched off when the run was resumed: it counts for what has no successors yet
@@ -57,16 +67,24 @@ class GateOfRound:
             return True
         if not self._in_order:
             await self._all_known.wait()
-        counted = [verdict for place, verdict in self._verdicts.items() if place <= sample or not self._in_order]
+        counted = [
+            verdict
+            for place, verdict in self._verdicts.items()
+            if place <= sample or not self._in_order
+        ]
         refused = sum(map(refused_by_gate, counted))
         if not is_wrong(len(counted), refused):
             return False
         if archive.fact(GATE_FACT) is None:
             text = (
-                f"the trajectory gate refused {refused} of the {wording.plural(len(counted), 'proposal')} of generation "
-                f"{self._iteration + 1} that it judged, so it is wrong about this task: its findings are warnings from here on"
+                f"the trajectory gate refused {refused} of the"
+                f" {wording.plural(len(counted), 'proposal')} of generation {self._iteration + 1}"
+                " that it judged, so it is wrong about this task: its findings are warnings from"
+                " here on"
             )
             place = sample if self._in_order else self._samples.start
-            archive.set_fact(GATE_FACT, {"iteration": self._iteration, "sample": place, "text": text})
+            archive.set_fact(
+                GATE_FACT, {"iteration": self._iteration, "sample": place, "text": text}
+            )
             self._observer(Notice(text=text, level="warning"))
         return True

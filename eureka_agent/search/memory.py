@@ -1,4 +1,5 @@
-"""What a run knows when a reward is judged: a function of the archive and the reward's place, never of timing."""
+"""What a run knows when a reward is judged: a function of the archive and the reward's place, never
+of timing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.standing import EPISODES_LAG
 
 MOST_KNOWN_EPISODES = 64
-"""Attempts whose episodes are compared with, evenly spread over fitness: bounds what the worker reads in a long search."""
+"""Attempts whose episodes are compared with, evenly spread over fitness: bounds what the worker
+reads in a long search."""
 _PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages of what the critic let pass."""
 _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
@@ -30,12 +32,14 @@ _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 class RunMemory:
     """A run's attempts as the critic compares with them.
 
-    Values of earlier rounds only, and episodes of those that have ended. Sources also of the same round where its proposals are judged in
-    order: whether another one has been judged by then depends on timing else.
+    Values of earlier rounds only, and episodes of those that have ended. Sources also of the same
+    round where its proposals are judged in order: whether another one has been judged by then
+    depends on timing else.
     """
 
     def __init__(self, run: Run, *, in_order: bool, works_ahead: bool) -> None:
-        """`in_order`: each proposal of a round is judged before the next is made. `works_ahead`: while the generation before is in training."""
+        """`in_order`: each proposal of a round is judged before the next is made. `works_ahead`:
+        while the generation before is in training."""
         self._run = run
         self._in_order = in_order
         self._works_ahead = works_ahead
@@ -48,9 +52,15 @@ class RunMemory:
         here = (attempt.iteration, attempt.sample)
         passed = [each for each in self._run.archive.attempts() if each.stage in _PASSED]
         earlier = [each for each in passed if (each.iteration, each.sample) < round_begin]
-        known = [each for each in passed if (each.iteration, each.sample) < here] if self._in_order else earlier
+        known = (
+            [each for each in passed if (each.iteration, each.sample) < here]
+            if self._in_order
+            else earlier
+        )
         ended = [
-            each for each in earlier if not self._works_ahead or each.iteration <= attempt.iteration - EPISODES_LAG
+            each
+            for each in earlier
+            if not self._works_ahead or each.iteration <= attempt.iteration - EPISODES_LAG
         ]
         episodes = (self._episodes(each) for each in ended if each.stage is Stage.TRAINED)
         return Memory(
@@ -60,14 +70,20 @@ class RunMemory:
         )
 
     def _episodes(self, attempt: Attempt) -> KnownEpisodes | None:
-        """The episodes of an attempt's first training; None where its file is gone or is not one."""
+        """The episodes of an attempt's first training; None where its file is gone or is not
+        one."""
         if attempt.id not in self._read:
             path = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
             reduce = _REDUCTIONS[self._run.description.fitness_reduction]
             try:
                 episodes = read_trajectories(path, ("fitness",))
-                fitness = {name: float(reduce(each["fitness"].astype(np.float64))) for name, each in episodes.items()}
-                self._read[attempt.id] = KnownEpisodes(attempt.id, path, fitness) if fitness else None
+                fitness = {
+                    name: float(reduce(each["fitness"].astype(np.float64)))
+                    for name, each in episodes.items()
+                }
+                self._read[attempt.id] = (
+                    KnownEpisodes(attempt.id, path, fitness) if fitness else None
+                )
             except RunFolderError:
                 self._read[attempt.id] = None
         return self._read[attempt.id]
@@ -82,4 +98,7 @@ def _spread(episodes: list[KnownEpisodes]) -> tuple[KnownEpisodes, ...]:
     if len(episodes) <= MOST_KNOWN_EPISODES:
         return tuple(episodes)
     ranked = sorted(episodes, key=lambda each: (max(each.fitness.values()), each.attempt))
-    return tuple(ranked[place] for place in np.linspace(0, len(ranked) - 1, MOST_KNOWN_EPISODES).round().astype(int))
+    return tuple(
+        ranked[place]
+        for place in np.linspace(0, len(ranked) - 1, MOST_KNOWN_EPISODES).round().astype(int)
+    )

@@ -1,4 +1,5 @@
-"""Which language models a run asks, from its settings: those that design, the reviewer, the analyst; live or played back."""
+"""Which language models a run asks, from its settings: those that design, the reviewer, the
+analyst; live or played back."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
-from eureka_agent.llm.replay import REPLAY, SEARCH_SETTINGS, SETTINGS, Recording, ReplayModel, read_recording
+from eureka_agent.llm.replay import (
+    REPLAY,
+    SEARCH_SETTINGS,
+    SETTINGS,
+    Recording,
+    ReplayModel,
+    read_recording,
+)
 from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.typed_settings import flag_text
@@ -43,7 +51,8 @@ class Models:
     temperature: float | None
     reply_tokens: int | None
     review_all: bool = True
-    """True for a reviewer that a person named, which reads every reward. The designer's own model reads those that the critic doubts."""
+    """True for a reviewer that a person named, which reads every reward. The designer's own model
+    reads those that the critic doubts."""
     replayed: str = ""
     """Name of the recording that the replies come from; empty where models are asked."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -52,7 +61,10 @@ class Models:
     @property
     def all(self) -> tuple[LanguageModel, ...]:
         """Every model once."""
-        asked = (*self.designers, *(model for model in (self.reviewer, self.analyst) if model is not None))
+        asked = (
+            *self.designers,
+            *(model for model in (self.reviewer, self.analyst) if model is not None),
+        )
         return tuple({model.name: model for model in asked}.values())
 
     async def close(self) -> None:
@@ -66,7 +78,8 @@ class Models:
 
 
 def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:
-    """The models that the settings name; None for the offline designer. Raises SettingsError for one that cannot be had, or a limit that cannot hold."""
+    """The models that the settings name; None for the offline designer. Raises SettingsError for
+    one that cannot be had, or a limit that cannot hold."""
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
         return None
@@ -103,14 +116,15 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
     for name in settings.price:
         if name.rpartition("=")[0] not in known:
             raise SettingsError(
-                f"--price {name!r} is for a model that this search does not ask", f"it asks {', '.join(known)}"
+                f"--price {name!r} is for a model that this search does not ask",
+                f"it asks {', '.join(known)}",
             )
     unpriced = [name for name in known if name not in prices]
     if settings.max_cost is not None and unpriced:
         raise SettingsError(
             f"--max-cost cannot hold: the price of {' and of '.join(unpriced)} is not known",
-            f"limit the tokens with --max-tokens instead, or give the price: --price {unpriced[0]}=<dollars for a million "
-            "tokens of prompts>,<of replies>",
+            "limit the tokens with --max-tokens instead, or give the price: --price"
+            f" {unpriced[0]}=<dollars for a million tokens of prompts>,<of replies>",
         )
     return Models(
         designers,
@@ -125,14 +139,21 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
 
 
 def _replayed(settings: SearchSettings) -> Models:
-    """Models that answer from a recording, asked as they were then. They cost nothing, so no limit is asked for."""
+    """Models that answer from a recording, asked as they were then. They cost nothing, so no limit
+    is asked for."""
     recording = find_recording(settings.model[0].removeprefix(REPLAY))
-    asked = parse_settings(SearchSettings, dict(recording.settings), f"the recording {recording.name!r}")
+    asked = parse_settings(
+        SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
+    )
     flags = _flags_of(recording, settings)
 
     def role(now: str, then: str) -> LanguageModel | None:
         name = OFF if now == OFF else then
-        return None if name == OFF else ReplayModel(asked.model[0] if name == AUTO else name, recording, flags)
+        return (
+            None
+            if name == OFF
+            else ReplayModel(asked.model[0] if name == AUTO else name, recording, flags)
+        )
 
     return Models(
         tuple(ReplayModel(name, recording, flags) for name in asked.model),
@@ -149,11 +170,14 @@ def _replayed(settings: SearchSettings) -> Models:
 
 
 def _flags_of(recording: Recording, settings: SearchSettings) -> str:
-    """Flags, as they are typed, for what a search has otherwise than the recorded one; a beginning of that one has fewer generations."""
+    """Flags, as they are typed, for what a search has otherwise than the recorded one; a beginning
+    of that one has fewer generations."""
     differing = {
         name: value
         for name, value in recording.search.items()
-        if (now := getattr(settings, name)) is not None and now != value and not (name == "iterations" and now < value)
+        if (now := getattr(settings, name)) is not None
+        and now != value
+        and not (name == "iterations" and now < value)
     }
     sentence = differing.pop("sentence", None)
     flags = [flag_text(name, value) for name, value in differing.items()]
@@ -161,11 +185,15 @@ def _flags_of(recording: Recording, settings: SearchSettings) -> str:
 
 
 def find_recording(word: str) -> Recording:
-    """The recording that a person means: a file, a run, or one that ships with the package. Raises RunFolderError where there is none."""
+    """The recording that a person means: a file, a run, or one that ships with the package. Raises
+    RunFolderError where there is none."""
     path = Path(word)
     if path.is_file():
         return read_recording(path)
-    shipped = {each.stem: each for each in (resource_folder("prompts") / RECORDINGS).glob(f"*{RECORDING_SUFFIX}")}
+    shipped = {
+        each.stem: each
+        for each in (resource_folder("prompts") / RECORDINGS).glob(f"*{RECORDING_SUFFIX}")
+    }
     if word in shipped:
         return read_recording(shipped[word])
     try:
@@ -173,7 +201,8 @@ def find_recording(word: str) -> Recording:
     except RunFolderError as error:
         raise RunFolderError(
             f"there is nothing to replay at {word!r}: {error.message}",
-            f"name a run (`{command('runs')}` lists them), a messages{RECORDING_SUFFIX}, or one of these: {', '.join(sorted(shipped))}",
+            f"name a run (`{command('runs')}` lists them), a messages{RECORDING_SUFFIX}, or one of"
+            f" these: {', '.join(sorted(shipped))}",
         ) from None
     try:
         return recording_of(run)
@@ -184,16 +213,24 @@ def find_recording(word: str) -> Recording:
 def recording_of(run: Run) -> Recording:
     """A run's replies. One that replayed another has the other's settings."""
     settings: dict[str, Any] = run.archive.fact(RECORDED_SETTINGS_FACT) or {
-        name: value for name, value in run.settings.model_dump(mode="json").items() if name in SETTINGS
+        name: value
+        for name, value in run.settings.model_dump(mode="json").items()
+        if name in SETTINGS
     }
     messages = run.archive.keyed_messages()
     if not messages:
         raise RunFolderError(
-            f"the run {run.name!r} has no replies to play back: no model was asked", "name another run"
+            f"the run {run.name!r} has no replies to play back: no model was asked",
+            "name another run",
         )
     known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
     search = {**known, "sentence": run.sentence}
-    return Recording(run.name, messages, settings, {name: value for name, value in search.items() if value is not None})
+    return Recording(
+        run.name,
+        messages,
+        settings,
+        {name: value for name, value in search.items() if value is not None},
+    )
 
 
 RECORDED_SETTINGS_FACT = "recorded_settings"
@@ -205,7 +242,8 @@ def _refuse_models_without_designer(settings: SearchSettings) -> None:
     for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
         if value not in (OFF, AUTO):
             raise SettingsError(
-                f"--{name} {value!r} is asked for, but the offline designer does not listen to models",
+                f"--{name} {value!r} is asked for, but the offline designer does not listen to"
+                " models",
                 "name a designer with --model <provider>/<name>",
             )
 

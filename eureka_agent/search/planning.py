@@ -1,4 +1,5 @@
-"""A new run's size from its budget: what the plan must know of this machine and of earlier runs is found out here."""
+"""A new run's size from its budget: what the plan must know of this machine and of earlier runs is
+found out here."""
 
 from __future__ import annotations
 
@@ -31,23 +32,36 @@ async def plan_within(
 ) -> Plan:
     """The settings that fit the budget; for one in wall time the speed of trainings is measured.
 
-    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds; `fitness`: in place of the task's own metric. Raises SettingsError where nothing fits.
+    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds;
+    `fitness`: in place of the task's own metric. Raises SettingsError where nothing fits.
     """
     if all(name in given for name in DIALLED):
-        return Plan(settings, f"the budget of {budget.text} chooses nothing: all that it could is set by hand")
+        return Plan(
+            settings,
+            f"the budget of {budget.text} chooses nothing: all that it could is set by hand",
+        )
     speed = None
     if budget.seconds is not None:
-        largest = settings if "samples" in given else settings.model_copy(update={"samples": MOST_SAMPLES})
+        largest = (
+            settings
+            if "samples" in given
+            else settings.model_copy(update={"samples": MOST_SAMPLES})
+        )
         capacity = plan_capacity(largest, hardware.places)
-        speed = await measure_speed(wall, settings, description, capacity, scratch / "speed", hardware, fitness)
+        speed = await measure_speed(
+            wall, settings, description, capacity, scratch / "speed", hardware, fitness
+        )
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
-    dial = Dial(budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds)
+    dial = Dial(
+        budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds
+    )
     return plan(settings, given, dial)
 
 
 class _MissingBaselines:
-    """Counts the trainings of baselines that are not in the cache; looks once for settings that a baseline depends on."""
+    """Counts the trainings of baselines that are not in the cache; looks once for settings that a
+    baseline depends on."""
 
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
@@ -61,5 +75,7 @@ class _MissingBaselines:
         if key not in self._known:
             cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
             seeds = final_seeds(settings.seeds_of_baselines)
-            self._known[key] = sum(cache.find(source, seed) is None for source in self._rewards for seed in seeds)
+            self._known[key] = sum(
+                cache.find(source, seed) is None for source in self._rewards for seed in seeds
+            )
         return self._known[key]

@@ -1,10 +1,14 @@
-"""Racing: the candidates of a generation are compared at rungs of their training, and those clearly behind are stopped there.
+"""Racing: the candidates of a generation are compared at rungs of their training, and those clearly
+behind are stopped there.
 
-Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a rung, and of these only who is behind by more than
-noise. What is compared are the policies of that moment, scored without exploration noise from the same start states: the curves of exploring policies
-tell much less (benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread and of what the seed alone does to the task's baselines
-(`search/noise.py`), for which a race waits. At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or until it is among
-the better half whatever the others will be worth: so what is decided depends on the scores alone, never on who trained faster.
+Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a
+rung, and of these only who is behind by more than noise. What is compared are the policies of that
+moment, scored without exploration noise from the same start states: the curves of exploring
+policies tell much less (benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread
+and of what the seed alone does to the task's baselines (`search/noise.py`), for which a race waits.
+At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or
+until it is among the better half whatever the others will be worth: so what is decided depends on
+the scores alone, never on who trained faster.
 """
 
 from __future__ import annotations
@@ -19,32 +23,45 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 
 MARGIN = 0.5
-"""How far below the median, in robust standard deviations of the candidates' fitness, is clearly behind at the first rung. At the n-th it
-is n times that: who is left there differs less, and has cost more (benchmarks/LOG.md)."""
+"""How far below the median, in robust standard deviations of the candidates' fitness, is clearly
+behind at the first rung. At the n-th it is n times that: who is left there differs less, and has
+cost more (benchmarks/LOG.md)."""
 LEAST_SPREAD = 0.05
 """Spread, as a part of the median, that is taken for noise where the candidates differ by less."""
 
 
 def behind(
-    values: Mapping[int, float | None], earlier: Sequence[float] = (), margin: float = MARGIN, noise: float = 0.0
+    values: Mapping[int, float | None],
+    earlier: Sequence[float] = (),
+    margin: float = MARGIN,
+    noise: float = 0.0,
 ) -> dict[int, str]:
     """Who of the candidates is to be stopped, and why.
 
-    `values`: score at the rung by candidate; None where it could not be had, of which nothing is said. `earlier`: scores at the same rung of
-    candidates that were not stopped in earlier generations; they are compared with, and count neither as stopped nor as kept. `noise`: standard deviation
-    between trainings of one reward here, by which a candidate must be behind at the least.
+    `values`: score at the rung by candidate; None where it could not be had, of which nothing is
+    said. `earlier`: scores at the same rung of candidates that were not stopped in earlier
+    generations; they are compared with, and count neither as stopped nor as kept. `noise`: standard
+    deviation between trainings of one reward here, by which a candidate must be behind at the
+    least.
     """
     known = {candidate: value for candidate, value in values.items() if value is not None}
     field = [*known.values(), *earlier]
     if len(known) < 2:
         return {}
     median = statistics.median(field)
-    # 1.4826 times the median distance to the median is the standard deviation of a normal distribution (Hampel 1974)
-    spread = max(1.4826 * statistics.median(abs(value - median) for value in field), LEAST_SPREAD * abs(median))
+    # 1.4826 times the median distance to the median is the standard deviation of a normal
+    # distribution (Hampel 1974)
+    spread = max(
+        1.4826 * statistics.median(abs(value - median) for value in field),
+        LEAST_SPREAD * abs(median),
+    )
     bar = median - max(margin * spread, noise)
     worst = sorted(known, key=lambda candidate: (known[candidate], candidate))[: len(known) // 2]
     return {
-        candidate: f"fitness {wording.number(known[candidate])}, behind the median of {wording.number(median)}"
+        candidate: (
+            f"fitness {wording.number(known[candidate])}, behind the median of"
+            f" {wording.number(median)}"
+        )
         for candidate in worst
         if known[candidate] < bar
     }
@@ -59,12 +76,18 @@ class Rungs:
         self._checkpoints = settings.checkpoints
         due = checkpoint_iterations(self._iterations, settings.checkpoints)
         places = {
-            next(place for place, iteration in enumerate(due) if iteration >= share * self._iterations)
+            next(
+                place
+                for place, iteration in enumerate(due)
+                if iteration >= share * self._iterations
+            )
             for share in shares
         }
         self.places = tuple(sorted(place for place in places if place < len(due) - 1))
         """Indices of those checkpoints; not the last one, which is the end."""
-        self.env_steps = tuple(due[place] * settings.horizon * settings.num_envs for place in self.places)
+        self.env_steps = tuple(
+            due[place] * settings.horizon * settings.num_envs for place in self.places
+        )
 
     @property
     def progress(self) -> float:
@@ -76,8 +99,16 @@ class Rungs:
         return checkpoints_of(points, self._iterations, self._checkpoints)
 
     def up_to_last(self, points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
-        """Of a training with these points, those up to the last rung; none when it has not come to it."""
-        reached = next((count for count, point in enumerate(points, 1) if point.env_steps >= self.env_steps[-1]), 0)
+        """Of a training with these points, those up to the last rung; none when it has not come to
+        it."""
+        reached = next(
+            (
+                count
+                for count, point in enumerate(points, 1)
+                if point.env_steps >= self.env_steps[-1]
+            ),
+            0,
+        )
         return points[:reached]
 
     def score(self, rung: int, attempt: Attempt) -> float | None:
@@ -87,16 +118,23 @@ class Rungs:
 
     def scored(self, rung: int, attempt: Attempt) -> RungScore | None:
         """The same with the episodes that it is the mean of."""
-        return next((score for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None)
+        return next(
+            (score for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None
+        )
 
 
 class Race:
     """One generation's race."""
 
     def __init__(
-        self, candidates: Collection[int], earlier: Sequence[Sequence[float]], *, noise_is_known: bool = True
+        self,
+        candidates: Collection[int],
+        earlier: Sequence[Sequence[float]],
+        *,
+        noise_is_known: bool = True,
     ) -> None:
-        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of what earlier generations trained to the end.
+        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of
+        what earlier generations trained to the end.
 
         Where the noise is not known yet, nobody is stopped before `tell_noise`; else there is none.
         """
@@ -109,16 +147,20 @@ class Race:
         self._decided = asyncio.Condition()
 
     async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
-        """Wait at a rung until it is certain what becomes of this candidate; why it is to be stopped, or ""."""
+        """Wait at a rung until it is certain what becomes of this candidate; why it is to be
+        stopped, or ""."""
         self.tell(candidate, rung, score)
         async with self._decided:
             self._decide()
             self._decided.notify_all()  # one more may be certain to go on
-            await self._decided.wait_for(lambda: self._stopped[rung] is not None or self._is_safe(candidate, rung))
+            await self._decided.wait_for(
+                lambda: self._stopped[rung] is not None or self._is_safe(candidate, rung)
+            )
         return (self._stopped[rung] or {}).get(candidate, "")
 
     def tell(self, candidate: int, rung: int, score: float | None) -> None:
-        """What a candidate was worth at a rung, without waiting: of one that an earlier process trained."""
+        """What a candidate was worth at a rung, without waiting: of one that an earlier process
+        trained."""
         self._scores[rung][candidate] = score
 
     async def tell_noise(self, noise: Sequence[float]) -> None:
@@ -134,7 +176,8 @@ class Race:
             self._decide()
 
     def _is_safe(self, candidate: int, rung: int) -> bool:
-        """Whether the candidate goes on at this rung even where all who have not come to it yet are better: `behind` stops none of the better half."""
+        """Whether the candidate goes on at this rung even where all who have not come to it yet are
+        better: `behind` stops none of the better half."""
         scores = self._scores[rung]
         known = [(score, other) for other, score in scores.items() if score is not None]
         mine = scores[candidate]
@@ -148,7 +191,9 @@ class Race:
             return
         for rung, scores in enumerate(self._scores):
             if self._stopped[rung] is None and self._racing <= scores.keys():
-                stopped = behind(scores, self._earlier[rung], MARGIN * (rung + 1), self._noise[rung])
+                stopped = behind(
+                    scores, self._earlier[rung], MARGIN * (rung + 1), self._noise[rung]
+                )
                 self._stopped[rung] = stopped
                 self._racing -= stopped.keys()
                 self._decided.notify_all()

@@ -17,7 +17,9 @@ from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.search.scoring import episode_statistics
 
 
-async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None) -> Evaluation:
+async def rescore(
+    run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None
+) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         evaluator = Evaluator(
@@ -33,21 +35,34 @@ async def rescore(run: Run, policy: Path, seed: int, episodes: int, trajectories
             await evaluator.close()
 
 
-def evaluation_lines(summary: Mapping[str, Any], description: TaskDescription, fitness_origin: str) -> dict[str, str]:
+def evaluation_lines(
+    summary: Mapping[str, Any], description: TaskDescription, fitness_origin: str
+) -> dict[str, str]:
     """The summary for a person: lines by what they are called."""
     unit = "" if summary["unit"] in ("", "1") else f" {summary['unit']}"
     fitness = f"{wording.plus_minus(summary['mean'], summary['std'])}{unit}"
-    spread = "" if summary["std"] is None else " (± is the deviation between episodes, not between seeds)"
+    spread = (
+        ""
+        if summary["std"] is None
+        else " (± is the deviation between episodes, not between seeds)"
+    )
     lines = {
         "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}{spread}",
-        "measures": f"{fitness_origin}: {description.fitness_doc}" if fitness_origin else description.fitness_doc,
+        "measures": (
+            f"{fitness_origin}: {description.fitness_doc}"
+            if fitness_origin
+            else description.fitness_doc
+        ),
     }
     if summary["success_rate"] is not None:
         threshold = f"{wording.number(description.success_fitness)}{unit}"
-        lines["solved"] = f"{summary['success_rate']:.0%} of the episodes (fitness of {threshold} or more)"
+        lines["solved"] = (
+            f"{summary['success_rate']:.0%} of the episodes (fitness of {threshold} or more)"
+        )
     ends = ", ".join(f"{name} {count}" for name, count in summary["ended_by"].items())
     lines["length"] = (
-        f"{summary['mean_length']:.0f} of {description.max_episode_length} steps on average; ended by: {ends}"
+        f"{summary['mean_length']:.0f} of {description.max_episode_length} steps on average; ended"
+        f" by: {ends}"
     )
     return lines
 
@@ -63,5 +78,7 @@ def evaluation_summary(evaluation: Evaluation, description: TaskDescription) -> 
         "unit": description.fitness_unit,
         "success_rate": fitness.success_rate,
         "mean_length": statistics.fmean(episode.length for episode in evaluation.episodes),
-        "ended_by": dict(Counter(episode.ended_by for episode in evaluation.episodes).most_common()),
+        "ended_by": dict(
+            Counter(episode.ended_by for episode in evaluation.episodes).most_common()
+        ),
     }

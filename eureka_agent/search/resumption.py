@@ -1,4 +1,5 @@
-"""Resumption of a run: the leftovers of a killed driver, the checks before it goes on, and the settings that a person changes then."""
+"""Resumption of a run: the leftovers of a killed driver, the checks before it goes on, and the
+settings that a person changes then."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.search.summary import CHANGES_FACT, change_text
 from eureka_agent.search.typed_settings import value_text
-from eureka_agent.settings import FREE_SETTINGS, THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
+from eureka_agent.settings import (
+    FREE_SETTINGS,
+    THE_FLAGS,
+    SearchSettings,
+    TrainingSettings,
+    parse_settings,
+)
 
 _PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
@@ -27,27 +34,34 @@ _ASKED = ("model", "reviewer", "analyst", "temperature", "reply_tokens")
 
 
 def check_resumable(run: Run) -> None:
-    """Raise SettingsError where settings.yaml was edited in a way that would mix results which cannot be compared."""
+    """Raise SettingsError where settings.yaml was edited in a way that would mix results which
+    cannot be compared."""
     stored = run.archive.fact("settings", {})
     # as it is read today: an older version may have written a value in another form
-    began = parse_settings(SearchSettings, stored, f"the archive of {run.name!r}").model_dump(mode="json")
+    began = parse_settings(SearchSettings, stored, f"the archive of {run.name!r}").model_dump(
+        mode="json"
+    )
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
-                f"the setting {name!r} of {run.name!r} was {value_text(began[name])} when the run began and is {value_text(value)} now",
-                f"put the old value back into {run.folder / 'settings.yaml'}, or start a new search",
+                f"the setting {name!r} of {run.name!r} was {value_text(began[name])} when the run"
+                f" began and is {value_text(value)} now",
+                f"put the old value back into {run.folder / 'settings.yaml'}, or start a new"
+                " search",
             )
 
 
 def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
-    """The run's settings with those that a person gives when it is resumed. Raises SettingsError for one that must stay as it was."""
+    """The run's settings with those that a person gives when it is resumed. Raises SettingsError
+    for one that must stay as it was."""
     values = {**run.settings.model_dump(mode="json"), **changes}
     changed = parse_settings(SearchSettings, values, THE_FLAGS)
     for name in changes:
         before, value = getattr(run.settings, name), getattr(changed, name)
         if name not in FREE_SETTINGS and before != value:
             raise SettingsError(
-                f"--{name.replace('_', '-')} is {value_text(before)} in {run.name!r} and cannot become {value_text(value)}: {_why_fixed(name)}",
+                f"--{name.replace('_', '-')} is {value_text(before)} in {run.name!r} and cannot"
+                f" become {value_text(value)}: {_why_fixed(name)}",
                 f"start a new search for it; `{command('resume --help')}` lists what may change",
             )
     return changed
@@ -66,11 +80,14 @@ def _why_fixed(name: str) -> str:
 
 
 def record_changes(run: Run) -> list[str]:
-    """Archive which settings differ from those that the run was last worked on with, by flags or by hand, and write all into its settings.yaml.
+    """Archive which settings differ from those that the run was last worked on with, by flags or by
+    hand, and write all into its settings.yaml.
 
     Returns what changed, in words.
     """
-    known = parse_settings(SearchSettings, run.archive.fact("settings", {}), f"the archive of {run.name!r}")
+    known = parse_settings(
+        SearchSettings, run.archive.fact("settings", {}), f"the archive of {run.name!r}"
+    )
     last = known.model_dump(mode="json")
     history = run.archive.fact(CHANGES_FACT, [])
     last.update({change["name"]: change["now"] for change in history})

@@ -1,4 +1,5 @@
-"""Compares the sentence with the task before anything is trained: a person is told, and may know better."""
+"""Compares the sentence with the task before anything is trained: a person is told, and may know
+better."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from eureka_agent.designer.offline.reading import content_words, is_name, is_unread, unused_numbers, word_use
+from eureka_agent.designer.offline.reading import (
+    content_words,
+    is_name,
+    is_unread,
+    unused_numbers,
+    word_use,
+)
 from eureka_agent.designer.offline.vocabulary import Intent, measured, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
@@ -14,7 +21,12 @@ from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.events import Notice
-from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, CatalogueEntry, list_environments, read_entry
+from eureka_agent.simulation.catalogue import (
+    ENVIRONMENT_FILE,
+    CatalogueEntry,
+    list_environments,
+    read_entry,
+)
 
 _NEARLY = 0.6
 """Overlap with another task's words from which a sentence is taken for that task's."""
@@ -23,7 +35,8 @@ _QUOTED, _LISTED = 100, 12
 
 
 def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
-    """Words to a person before anything is trained. `offline`: the offline designer, which reads word by word, writes the rewards."""
+    """Words to a person before anything is trained. `offline`: the offline designer, which reads
+    word by word, writes the rewards."""
     compared = comparison(sentence, description)
     remarks = [
         Notice(
@@ -52,7 +65,10 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
     elif asked and known and not served(asked, known):
         remark = f"{quoted} seems to ask for something else: {advice}"
     elif not asked and not _speaks_of(sentence, description):
-        remark = f"No word of {quoted} could be compared with that; if it asks for something else: {advice}"
+        remark = (
+            f"No word of {quoted} could be compared with that; if it asks for something else:"
+            f" {advice}"
+        )
     else:
         return None
     text = f"scored by: {description.fitness_doc.rstrip('.')}. {remark}"
@@ -67,7 +83,8 @@ def agrees(sentence: str, description: TaskDescription) -> bool:
 
 
 def goals(sentence: str) -> list[Intent]:
-    """Goals that the words name, as far as they are known: a manner (how it is to be done) only where nothing else is said."""
+    """Goals that the words name, as far as they are known: a manner (how it is to be done) only
+    where nothing else is said."""
     found = [intent for intent in read_intents(sentence) if intent.words and intent.named]
     return [intent for intent in found if intent.main] or found
 
@@ -79,18 +96,27 @@ def served(asked: Sequence[Intent], known: Sequence[Intent]) -> float:
 
 def _agree(asked: Intent, known: Intent) -> bool:
     undirected = asked.axis is None or known.axis is None
-    return asked.goal is known.goal and (asked.axis == known.axis or undirected) and asked.sign == known.sign
+    return (
+        asked.goal is known.goal
+        and (asked.axis == known.axis or undirected)
+        and asked.sign == known.sign
+    )
 
 
-def nearer_task(sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]) -> str:
-    """Flags that choose a task which fits better, with its sentence; empty where there is none. `asked`, `known`: goals of sentence and task."""
+def nearer_task(
+    sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]
+) -> str:
+    """Flags that choose a task which fits better, with its sentence; empty where there is none.
+    `asked`, `known`: goals of sentence and task."""
     spoken, here = stems(sentence), served(asked, known)
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
         shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
         # as well served is better served where the sentence is nearly that task's own
-        if shared and (fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))):
+        if shared and (
+            fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))
+        ):
             better[f"--task {name} ({text!r})"] = fit, shared
     if better or not asked:
         return max(better, key=lambda each: better[each], default="")
@@ -111,7 +137,11 @@ def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[Cat
     own = built_in.pop(description.environment, None)
     if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
         own = read_entry(Path(description.environment))
-    tasks = {} if own is None else {name: text for name, text in own.tasks.items() if name != description.task}
+    tasks = (
+        {}
+        if own is None
+        else {name: text for name, text in own.tasks.items() if name != description.task}
+    )
     return tasks, list(built_in.values())
 
 
@@ -122,21 +152,33 @@ def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
 
 def _speaks_of(sentence: str, description: TaskDescription) -> bool:
     """True for a word of what the task measures that says more than what things are there."""
-    names = (Path(description.environment).name, description.doc, *(each.name for each in description.variables))
+    names = (
+        Path(description.environment).name,
+        description.doc,
+        *(each.name for each in description.variables),
+    )
     asked_for = stems(f"{description.sentence} {measured(description.fitness_doc)}")
     return bool((stems(sentence) & asked_for) - stems(" ".join(names)))
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:
-    """The sentence's words as the offline designer takes them; a warning where most of them mean nothing to it."""
+    """The sentence's words as the offline designer takes them; a warning where most of them mean
+    nothing to it."""
     used = word_use(description, sentence)
-    unused = [word for word in content_words(sentence) if word not in used and not is_name(word, description)]
+    unused = [
+        word
+        for word in content_words(sentence)
+        if word not in used and not is_name(word, description)
+    ]
     numbers = unused_numbers(description, sentence)
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
     if is_unread(sentence, description):
-        text = "the offline designer knows some English words and can use no word of the sentence: the search is made from the task alone"
+        text = (
+            "the offline designer knows some English words and can use no word of the sentence: the"
+            " search is made from the task alone"
+        )
     else:
         uses = "; ".join(f"{_listed(words)} → {term}" for term, words in took.items()) or "nothing"
         text = f"the offline designer uses of the sentence: {uses}" + (
@@ -149,14 +191,17 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
 
 
 def how_to_name_a_model() -> str:
-    """The flag for a model that this machine has a key for; else all ways to have one. No key's value is looked at beyond being there."""
+    """The flag for a model that this machine has a key for; else all ways to have one. No key's
+    value is looked at beyond being there."""
     ready = [
         f"{key} is set: --model {provider}/<name>"
         for provider, key in KEY_VARIABLES.items()
         if os.environ.get(key, "").strip()
     ]
     return "; ".join(ready) or (
-        f"export {' or '.join(KEY_VARIABLES.values())}, then --model openai/<name> or anthropic/<name>; a server of your own: --model openai/<name> --base-url http://<host>:<port>/v1"
+        f"export {' or '.join(KEY_VARIABLES.values())}, then --model openai/<name> or"
+        " anthropic/<name>; a server of your own: --model openai/<name> --base-url"
+        " http://<host>:<port>/v1"
     )
 
 

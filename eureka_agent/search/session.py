@@ -1,4 +1,5 @@
-"""A search from its settings to its report: starts the workers, runs the loop, writes down what came of it."""
+"""A search from its settings to its report: starts the workers, runs the loop, writes down what
+came of it."""
 
 from __future__ import annotations
 
@@ -39,7 +40,12 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.ending import Stopwatch, end_run, has_results, remove_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
-from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
+from eureka_agent.search.resumption import (
+    check_resumable,
+    driver_scratch,
+    record_changes,
+    with_changes,
+)
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
@@ -64,17 +70,24 @@ class RewardRejectedError(EurekaError):
     def __init__(self, verdict: Verdict, origin: str) -> None:
         """`verdict`: the critic's; `origin`: where the reward is from."""
         first = next(finding for finding in verdict.findings if finding.severity == "error")
-        super().__init__(f"the critic rejects the reward in {origin!r}: {first.code} {first.message}", first.hint)
+        super().__init__(
+            f"the critic rejects the reward in {origin!r}: {first.code} {first.message}", first.hint
+        )
         self.verdict = verdict
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
-    """The settings of a run: what the person asked for, else what the task asks for, else the defaults.
+    """The settings of a run: what the person asked for, else what the task asks for, else the
+    defaults.
 
-    Environment and task are the ones that were found, so that a resumption from another folder finds them too. Raises SettingsError
-    for settings that do not go together.
+    Environment and task are the ones that were found, so that a resumption from another folder
+    finds them too. Raises SettingsError for settings that do not go together.
     """
-    task = {"env_steps": description.env_steps, "num_envs": description.num_envs, **description.training_overrides}
+    task = {
+        "env_steps": description.env_steps,
+        "num_envs": description.num_envs,
+        **description.training_overrides,
+    }
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
     check_training(settings)
@@ -88,8 +101,9 @@ async def start(
     observer: Observer,
     confirm: Confirm | None = None,
 ) -> Run:
-    """Start a new search and see it through. `values`: settings by name; `given`: a person's own reward in place of a search; `confirm`: asked
-    where a fitness is written for it. Raises RewardRejectedError before a run is made.
+    """Start a new search and see it through. `values`: settings by name; `given`: a person's own
+    reward in place of a search; `confirm`: asked where a fitness is written for it. Raises
+    RewardRejectedError before a run is made.
     """
     began = time.monotonic()
     asked = parse_settings(SearchSettings, values, "the settings")
@@ -113,27 +127,43 @@ async def start(
                     raise RewardRejectedError(verdict, given.origin)
             hardware = choose_hardware(asked.device, dry_runner.opened)
             settings = effective_settings(values, dry_runner.description)
-            hardware = await with_kernels(hardware, wall, settings, dry_runner.description, runs_folder(), scratch)
+            hardware = await with_kernels(
+                hardware, wall, settings, dry_runner.description, runs_folder(), scratch
+            )
             if models is not None:
                 await _measure(dry_runner, observer)
-            facts: dict[str, Any] = facts_of(models) if given is None else {GIVEN_FACT: given.source}
+            facts: dict[str, Any] = (
+                facts_of(models) if given is None else {GIVEN_FACT: given.source}
+            )
             facts |= {} if written is None else written.facts()
             if budget is not None:
                 planned = await plan_within(
-                    budget, settings, values, wall, dry_runner.description, hardware, scratch, began, fitness
+                    budget,
+                    settings,
+                    values,
+                    wall,
+                    dry_runner.description,
+                    hardware,
+                    scratch,
+                    began,
+                    fitness,
                 )
                 settings, seconds = planned.settings, time.monotonic() - began
-                facts |= {BUDGET_FACT: {"text": planned.text, "seconds_before": seconds}, "seconds": seconds}
+                facts |= {
+                    BUDGET_FACT: {"text": planned.text, "seconds_before": seconds},
+                    "seconds": seconds,
+                }
             run = create_run(settings, dry_runner.description, list(command), facts)
             await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=False)
     return run
 
 
 async def resume(folder: Path, observer: Observer, changes: Mapping[str, Any] | None = None) -> Run:
-    """Go on with a run from what is missing, with some settings changed. It is this user's run from then on: who calls this trusts what the
-    folder asks for.
+    """Go on with a run from what is missing, with some settings changed. It is this user's run from
+    then on: who calls this trusts what the folder asks for.
 
-    Raises EnvironmentLoadError where its environment has changed since, SettingsError where a setting has that its results depend on.
+    Raises EnvironmentLoadError where its environment has changed since, SettingsError where a
+    setting has that its results depend on.
     """
     run = open_run(folder)
     check_resumable(run)
@@ -148,11 +178,15 @@ async def resume(folder: Path, observer: Observer, changes: Mapping[str, Any] | 
             dry_runner = await _dry_runner(stack, wall, run.settings, scratch, run.written_fitness)
             if dry_runner.description.fingerprint != run.description.fingerprint:
                 raise EnvironmentLoadError(
-                    f"the environment {run.description.environment!r} has changed since the run {run.name!r} began{_changed(run.description, dry_runner.description)}",
-                    "its old and new attempts could not be compared: bring the old files back, or start a new search",
+                    f"the environment {run.description.environment!r} has changed since the run"
+                    f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
+                    "its old and new attempts could not be compared: bring the old files back, or"
+                    " start a new search",
                 )
             hardware = choose_hardware(run.settings.device, dry_runner.opened)
-            hardware = await with_kernels(hardware, wall, run.settings, run.description, folder.parent, scratch)
+            hardware = await with_kernels(
+                hardware, wall, run.settings, run.description, folder.parent, scratch
+            )
             await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=True)
     return run
 
@@ -161,7 +195,11 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
     """The files that are not as they were, in words; empty where nobody knows."""
     if not (before.files and now.files):
         return ""
-    names = sorted(name for name in {*before.files, *now.files} if before.files.get(name) != now.files.get(name))
+    names = sorted(
+        name
+        for name in {*before.files, *now.files}
+        if before.files.get(name) != now.files.get(name)
+    )
     shown = ", ".join(one_line(name, 100) for name in names[:5]) + (
         f" and {len(names) - 5} more" if len(names) > 5 else ""
     )
@@ -169,13 +207,19 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
 
 
 async def _measure(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
-    """Have it found out, once for a run, what models are told beside what the environment says of itself."""
+    """Have it found out, once for a run, what models are told beside what the environment says of
+    itself."""
     for with_scores in (True, False) if scores else (False,):
         try:
             await dry_runner.measure(scores=with_scores)
         except (WorkerDiedError, WorkerFaultError) as error:
             what = "what doing nothing scores" if with_scores else "where episodes start"
-            observer(Notice(text=f"models are not told {what}: {error.message.splitlines()[0]}", level="warning"))
+            observer(
+                Notice(
+                    text=f"models are not told {what}: {error.message.splitlines()[0]}",
+                    level="warning",
+                )
+            )
         else:
             return
 
@@ -197,9 +241,14 @@ def _given_again(run: Run) -> GivenDesigner | None:
 
 
 async def _written_fitness(
-    settings: SearchSettings, models: Models | None, dry_runner: DryRunner, confirm: Confirm | None, observer: Observer
+    settings: SearchSettings,
+    models: Models | None,
+    dry_runner: DryRunner,
+    confirm: Confirm | None,
+    observer: Observer,
 ) -> AcceptedFitness | None:
-    """What a model wrote and was accepted, in a search by a fitness of its own. The dry runner is closed then: it has the task's own metric."""
+    """What a model wrote and was accepted, in a search by a fitness of its own. The dry runner is
+    closed then: it has the task's own metric."""
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await _measure(dry_runner, observer, scores=False)
@@ -216,7 +265,9 @@ async def _dry_runner(
     fitness: WrittenFitness | None = None,
 ) -> DryRunner:
     folder = scratch / "dry-runs"
-    dry_runner = DryRunner(wall, settings.env, settings.task, folder, settings.dry_run_timeout, fitness=fitness)
+    dry_runner = DryRunner(
+        wall, settings.env, settings.task, folder, settings.dry_run_timeout, fitness=fitness
+    )
     stack.push_async_callback(dry_runner.close)
     await dry_runner.start()
     return dry_runner
@@ -239,7 +290,9 @@ async def _work(
             run.why_unsigned = run.sign()
         keep_in_run(run)
         designer = designer_name(models, given)
-        run.archive.set_facts({"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name})
+        run.archive.set_facts(
+            {"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name}
+        )
         stopwatch = observer = Stopwatch(run, observer)
         observer(
             RunStarted(
@@ -257,14 +310,20 @@ async def _work(
             )
         )
         if run.why_unsigned:
-            text = f"this run is not signed, so later commands take it for a stranger's and ask for --trust: {run.why_unsigned}"
+            text = (
+                "this run is not signed, so later commands take it for a stranger's and ask for"
+                f" --trust: {run.why_unsigned}"
+            )
             observer(Notice(text=text, level="warning", stays=True))
         for change in changes:
             observer(Notice(text=change))
         if not resumed and run.settings.budget is not None:
             observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"], stays=True))
         if resumed and run.archive.fact("versions") != versions():
-            text = "the run began with other versions of its packages: its scores may not be comparable (see report.md)"
+            text = (
+                "the run began with other versions of its packages: its scores may not be"
+                " comparable (see report.md)"
+            )
             observer(Notice(text=text, level="warning"))
         _note_devices(run, hardware, observer)
         notes = notes_on(models) if given is None else []
@@ -279,11 +338,17 @@ async def _work(
         try:
             async with AsyncExitStack() as workers:
                 limit = time_limit(run.settings)
-                deadline = None if limit is None else Deadline(run, limit, stopwatch.seconds, stopwatch)
-                time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else _never
+                deadline = (
+                    None if limit is None else Deadline(run, limit, stopwatch.seconds, stopwatch)
+                )
+                time_is_up = (
+                    deadline.is_up if deadline is not None and run.settings.max_time else _never
+                )
                 counsel = counsel_of(models, given, run, time_is_up, stopwatch)
                 try:
-                    await search(run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers)
+                    await search(
+                        run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers
+                    )
                 finally:
                     await counsel.leave(stopwatch)
             status = RunStatus.FINISHED
@@ -305,7 +370,8 @@ async def _work(
 
 
 def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
-    """Put into the hint what has become of the run. What a recording does not have it will not have later."""
+    """Put into the hint what has become of the run. What a recording does not have it will not have
+    later."""
     if isinstance(error, MissingReplyError):
         return
     then = (
@@ -317,14 +383,18 @@ def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
 
 
 def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
-    """Say what the run trains on and keep it. Where that is another kind of device than before, saved states are of no use."""
+    """Say what the run trains on and keep it. Where that is another kind of device than before,
+    saved states are of no use."""
     workers = plan_capacity(run.settings, hardware.places).workers
     observer(Notice(text=hardware.sentence(workers)))
     devices = " and ".join(hardware.names)
     earlier: list[str] = run.archive.fact(DEVICES_FACT, [])
     if earlier and earlier[-1].startswith("cuda") != devices.startswith("cuda"):
         SnapshotStore(run.folder).clear()
-        text = f"the run trained on {earlier[-1]} before: its scores may not be comparable, and trainings under way start over"
+        text = (
+            f"the run trained on {earlier[-1]} before: its scores may not be comparable, and"
+            " trainings under way start over"
+        )
         observer(Notice(text=text, level="warning"))
     if earlier[-1:] != [devices]:
         run.archive.set_fact(DEVICES_FACT, [*earlier, devices])

@@ -1,10 +1,13 @@
-"""Which of several models makes each proposal: by how well each has done so far, without ever giving one up.
+"""Which of several models makes each proposal: by how well each has done so far, without ever
+giving one up.
 
-Thompson sampling: for every proposal each model draws how often it may succeed, from what is known of it, and the highest draw has the proposal. Little
-known means wide draws, so a model is not judged by its first few replies.
+Thompson sampling: for every proposal each model draws how often it may succeed, from what is known
+of it, and the highest draw has the proposal. Little known means wide draws, so a model is not
+judged by its first few replies.
 
-An attempt has succeeded when it is in the better half of its own generation. Not of all attempts so far: generations get better whoever makes them, so the model that
-was asked more often of late would seem the better one, and be asked still more often.
+An attempt has succeeded when it is in the better half of its own generation. Not of all attempts so
+far: generations get better whoever makes them, so the model that was asked more often of late would
+seem the better one, and be asked still more often.
 """
 
 from __future__ import annotations
@@ -19,11 +22,17 @@ from eureka_agent.search.strategies.history import last_revisions
 
 
 def share(
-    models: Sequence[str], attempts: Sequence[Attempt], iteration: int, samples: Sequence[int], seed: int
+    models: Sequence[str],
+    attempts: Sequence[Attempt],
+    iteration: int,
+    samples: Sequence[int],
+    seed: int,
 ) -> list[str]:
-    """The model of each of these samples of a generation. `attempts`: all that is known where it is designed; `seed`: the run's.
+    """The model of each of these samples of a generation. `attempts`: all that is known where it is
+    designed; `seed`: the run's.
 
-    The first generation goes in turns. Where there are as many samples as models, each model has at least one.
+    The first generation goes in turns. Where there are as many samples as models, each model has at
+    least one.
     """
     if iteration == 0 or len(models) == 1:
         return [models[sample % len(models)] for sample in samples]
@@ -38,13 +47,18 @@ def share(
 
 
 def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, tuple[int, int]]:
-    """Successes and failures of each model. What came to no fitness is behind all that did; revisions count with what became of them."""
+    """Successes and failures of each model. What came to no fitness is behind all that did;
+    revisions count with what became of them."""
     places = {attempt.id: place for place, attempt in enumerate(ranked(attempts))}
-    theirs = [attempt for attempt in last_revisions(attempts) if attempt.proposal.designer in models]
+    theirs = [
+        attempt for attempt in last_revisions(attempts) if attempt.proposal.designer in models
+    ]
     counts = dict.fromkeys(models, (0, 0))
     for iteration in {attempt.iteration for attempt in theirs}:
         generation = [attempt for attempt in theirs if attempt.iteration == iteration]
-        trained = sorted((each for each in generation if each.id in places), key=lambda each: places[each.id])
+        trained = sorted(
+            (each for each in generation if each.id in places), key=lambda each: places[each.id]
+        )
         better_half = {attempt.id for attempt in trained[: (len(generation) + 1) // 2]}
         for attempt in generation:
             good, bad = counts[attempt.proposal.designer]
@@ -54,12 +68,16 @@ def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, t
 
 
 def _draws(counts: dict[str, tuple[int, int]], seed: int) -> dict[str, float]:
-    """Each model's rate of success, drawn from what is known of it: Beta(1 + successes, 1 + failures)."""
+    """Each model's rate of success, drawn from what is known of it: Beta(1 + successes, 1 +
+    failures)."""
     generator = random.Random(seed)
-    return {model: generator.betavariate(1 + good, 1 + bad) for model, (good, bad) in counts.items()}
+    return {
+        model: generator.betavariate(1 + good, 1 + bad) for model, (good, bad) in counts.items()
+    }
 
 
 def _give_one(model: str, chosen: list[str], draws: Sequence[dict[str, float]]) -> None:
-    """A place for a model that has none: of those whose model has several, where its own draw was highest."""
+    """A place for a model that has none: of those whose model has several, where its own draw was
+    highest."""
     places = [place for place, other in enumerate(chosen) if chosen.count(other) > 1]
     chosen[max(places, key=lambda place: draws[place][model])] = model

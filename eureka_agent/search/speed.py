@@ -1,4 +1,5 @@
-"""How fast this machine trains: a few seconds of the task's own trainings, in as many workers as the search will have."""
+"""How fast this machine trains: a few seconds of the task's own trainings, in as many workers as
+the search will have."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from eureka_agent.search.capacity import Capacity
 from eureka_agent.settings import SearchSettings, training_part
 
 MEASURED_SECONDS = 2.5
-"""Time over which the env steps of every training are counted, from its first ones on: starting and first calls are left out."""
+"""Time over which the env steps of every training are counted, from its first ones on: starting and
+first calls are left out."""
 _NEVER_ENDING_ENV_STEPS = 10**12
 
 
@@ -32,7 +34,8 @@ async def measure_speed(
     hardware: Hardware = CPU,
     fitness: WrittenFitness | None = None,
 ) -> Speed:
-    """Train the task's own reward beside itself, about as many times as a generation of eight has candidates, for a few seconds.
+    """Train the task's own reward beside itself, about as many times as a generation of eight has
+    candidates, for a few seconds.
 
     Raises EurekaError when the trainings cannot be started or do not last.
     """
@@ -53,25 +56,35 @@ async def measure_speed(
     )
     source = description.sparse_reward or description.human_reward or _any_reward(description)
     trainings = [
-        asyncio.create_task(pool.train(job, source, seed, trusted=True)) for seed, job in enumerate(watch.marks)
+        asyncio.create_task(pool.train(job, source, seed, trusted=True))
+        for seed, job in enumerate(watch.marks)
     ]
     done = asyncio.create_task(watch.done.wait())
     try:
         await asyncio.wait({done, *trainings}, return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
-            _raise_for(next(training for training in trainings if training.done()).result(), description.environment)
+            _raise_for(
+                next(training for training in trainings if training.done()).result(),
+                description.environment,
+            )
     finally:
         for task in (done, *trainings):
             task.cancel()
         await asyncio.gather(done, *trainings, return_exceptions=True)
         await pool.close()
-    return Speed(capacity.workers, watch.steps_per_second() / capacity.workers, watch.first_steps_at() - began)
+    return Speed(
+        capacity.workers,
+        watch.steps_per_second() / capacity.workers,
+        watch.first_steps_at() - began,
+    )
 
 
 def _raise_for(result: TrainingResult, environment: str) -> None:
     raise EurekaError(
-        f"the speed of trainings could not be measured: {result.failure_reason or 'a training ended at once'}",
-        f"`{command(shlex.join(['envs', '--check', environment]))}` looks for defects of an environment; a --budget in env steps needs no measurement",
+        "the speed of trainings could not be measured:"
+        f" {result.failure_reason or 'a training ended at once'}",
+        f"`{command(shlex.join(['envs', '--check', environment]))}` looks for defects of an"
+        " environment; a --budget in env steps needs no measurement",
     )
 
 
@@ -86,24 +99,35 @@ def _any_reward(description: TaskDescription) -> str:
 
 
 class _Watch:
-    """Notes when each training had made how many env steps, until all of them have been watched for long enough."""
+    """Notes when each training had made how many env steps, until all of them have been watched for
+    long enough."""
 
     def __init__(self, trainings: int) -> None:
-        self.marks: dict[str, list[tuple[float, int]]] = {f"speed@{number}": [] for number in range(trainings)}
+        self.marks: dict[str, list[tuple[float, int]]] = {
+            f"speed@{number}": [] for number in range(trainings)
+        }
         self.done = asyncio.Event()
 
     def __call__(self, job: str, points: Sequence[CurvePoint]) -> None:
         marks = self.marks[job]
-        if marks and points and points[-1].env_steps <= marks[-1][1]:  # started again, since its worker died
+        if (
+            marks and points and points[-1].env_steps <= marks[-1][1]
+        ):  # started again, since its worker died
             marks.clear()
         if points:
             marks.append((time.monotonic(), points[-1].env_steps))
-        if all(marks and marks[-1][0] - marks[0][0] >= MEASURED_SECONDS for marks in self.marks.values()):
+        if all(
+            marks and marks[-1][0] - marks[0][0] >= MEASURED_SECONDS
+            for marks in self.marks.values()
+        ):
             self.done.set()
 
     def steps_per_second(self) -> float:
         """Of all trainings together."""
-        return sum((marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]) for marks in self.marks.values())
+        return sum(
+            (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+            for marks in self.marks.values()
+        )
 
     def first_steps_at(self) -> float:
         """When the last of them to begin had begun, on the monotonic clock."""

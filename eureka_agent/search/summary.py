@@ -16,25 +16,33 @@ from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings
 
 DEVICES_FACT = "devices"
-"""Where the archive keeps what the trainings ran on, `"cpu"` or `"cuda:0 and cuda:1"`: one entry for each time that it changed."""
+"""Where the archive keeps what the trainings ran on, `"cpu"` or `"cuda:0 and cuda:1"`: one entry
+for each time that it changed."""
 BUDGET_FACT = "budget"
-"""Where the archive keeps what a budget came to: `text`, and `seconds_before` the first generation."""
+"""Where the archive keeps what a budget came to: `text`, and `seconds_before` the first
+generation."""
 STOPPED_FACT = "stopped_by_budget"
-"""Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was decided, and a `text`."""
+"""Where it keeps after how many `iterations` a budget ended the search, of which `budget` that was
+decided, and a `text`."""
 GATE_FACT = "gate_loosened"
-"""Where it keeps from which `iteration` and `sample` on the trajectory gate's findings are warnings, and a `text`."""
+"""Where it keeps from which `iteration` and `sample` on the trajectory gate's findings are
+warnings, and a `text`."""
 ENDED_EARLY_FACT = "ended_early"
-"""Where it keeps why the search ended before its last generation, in words; empty where it did not."""
+"""Where it keeps why the search ended before its last generation, in words; empty where it did
+not."""
 CHANGES_FACT = "settings_changes"
-"""Where it keeps which settings changed when the run was resumed: `time`, `name`, and the values `before` and `now`."""
+"""Where it keeps which settings changed when the run was resumed: `time`, `name`, and the values
+`before` and `now`."""
 NOT_AWAITED_FACT = "baselines_not_awaited"
-"""Where it keeps the limit in wall time that was reached before the baselines were there: from then on nothing is decided by them."""
+"""Where it keeps the limit in wall time that was reached before the baselines were there: from then
+on nothing is decided by them."""
 SPENT_FACT = "budget_for_models_spent"
 """Where it keeps that a request to a model was turned down, under which `limits`, and a `text`."""
 
 
 def best_attempt(run: Run) -> Attempt | None:
-    """The finalist with the highest mean over the final seeds; the best of the search where there was no final."""
+    """The finalist with the highest mean over the final seeds; the best of the search where there
+    was no final."""
     for score in score_table(run.archive.trainings()):
         if score.name not in BASELINES and score.mean is not None:
             return run.archive.attempt(score.name)
@@ -44,7 +52,11 @@ def best_attempt(run: Run) -> Attempt | None:
 
 def run_report(run: Run) -> RunReport:
     """Everything that a report of this run is made from."""
-    attempts, trainings, messages = run.archive.attempts(), run.archive.trainings(), run.archive.account()
+    attempts, trainings, messages = (
+        run.archive.attempts(),
+        run.archive.trainings(),
+        run.archive.account(),
+    )
     return RunReport(
         run_name=run.name,
         folder=run.folder,
@@ -75,8 +87,12 @@ def run_report(run: Run) -> RunReport:
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """Differences from what the settings said at first: settings changed by a person, a gate that was loosened, generations that are missing."""
-    changes = [f"when it was resumed, {change_text(change)}" for change in run.archive.fact(CHANGES_FACT, [])]
+    """Differences from what the settings said at first: settings changed by a person, a gate that
+    was loosened, generations that are missing."""
+    changes = [
+        f"when it was resumed, {change_text(change)}"
+        for change in run.archive.fact(CHANGES_FACT, [])
+    ]
     told = (run.archive.fact(GATE_FACT, {}).get("text"), run.archive.fact(ENDED_EARLY_FACT))
     return (*changes, *(text for text in told if text))
 
@@ -90,7 +106,9 @@ def budget_texts(run: Run) -> tuple[str, ...]:
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
     told, stopped = run.archive.fact(BUDGET_FACT), run.archive.fact(STOPPED_FACT)
     limit = time_limit(run.settings)
-    if stopped is not None and (limit is None or stopped["budget"] != limit.text):  # there is another one since
+    if stopped is not None and (
+        limit is None or stopped["budget"] != limit.text
+    ):  # there is another one since
         stopped = None
     spent = run.archive.fact(SPENT_FACT)
     if spent is not None and spent["limits"] != model_limits(run.settings):
@@ -99,14 +117,26 @@ def budget_texts(run: Run) -> tuple[str, ...]:
 
 
 def model_limits(settings: SearchSettings) -> dict[str, str]:
-    """The limits on what is spent on models, as the archive keeps them: to tell whether they were changed since."""
-    limits = {"max_cost": settings.max_cost, "max_tokens": settings.max_tokens, "max_time": settings.max_time}
+    """The limits on what is spent on models, as the archive keeps them: to tell whether they were
+    changed since."""
+    limits = {
+        "max_cost": settings.max_cost,
+        "max_tokens": settings.max_tokens,
+        "max_time": settings.max_time,
+    }
     return {name: str(value) for name, value in limits.items() if value is not None}
 
 
-def run_cost(attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]) -> RunCost:
-    """What the run has used: trainings, environment steps, tokens and money. Money is None where any request's is unknown."""
-    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)]
+def run_cost(
+    attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]
+) -> RunCost:
+    """What the run has used: trainings, environment steps, tokens and money. Money is None where
+    any request's is unknown."""
+    searched = [
+        attempt
+        for attempt in attempts
+        if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
+    ]
     paid = [training for training in trainings if not training.cached]
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]

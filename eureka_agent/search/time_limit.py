@@ -19,9 +19,13 @@ class TimeLimit:
 
 
 def time_limit(settings: SearchSettings) -> TimeLimit | None:
-    """The tighter of `--budget`, where that is a time, and `--max-time`. Raises SettingsError for one that cannot be read."""
+    """The tighter of `--budget`, where that is a time, and `--max-time`. Raises SettingsError for
+    one that cannot be read."""
     limits = []
-    if settings.budget is not None and (seconds := parse_budget(settings.budget).seconds) is not None:
+    if (
+        settings.budget is not None
+        and (seconds := parse_budget(settings.budget).seconds) is not None
+    ):
         limits.append(TimeLimit(settings.budget, seconds))
     if settings.max_time is not None:
         limits.append(TimeLimit(f"{settings.max_time} (--max-time)", _seconds(settings.max_time)))

@@ -75,7 +75,8 @@ class TrialRunner:
         observer: Observer,
         scoring_episodes: int,
     ) -> None:
-        """`evaluation_episodes` are what a fitness is the mean of, `scoring_episodes` what a choice between policies rests on."""
+        """`evaluation_episodes` are what a fitness is the mean of, `scoring_episodes` what a choice
+        between policies rests on."""
         self._pool = pool
         self._evaluator = evaluator
         self._snapshots = snapshots
@@ -85,8 +86,13 @@ class TrialRunner:
         self._scoring_episodes = scoring_episodes
 
     async def run(self, request: TrialRequest) -> Trial:
-        """Train and score one reward. What fails in training or scoring is part of the result; only a full disk and the like raise."""
-        self._observer(TrainingQueued(job=request.job, label=request.label, kind=request.kind, seed=request.seed))
+        """Train and score one reward. What fails in training or scoring is part of the result; only
+        a full disk and the like raise."""
+        self._observer(
+            TrainingQueued(
+                job=request.job, label=request.label, kind=request.kind, seed=request.seed
+            )
+        )
         result = await self._pool.train(
             request.job,
             request.source,
@@ -110,22 +116,33 @@ class TrialRunner:
         fitness = None if trial.outcome is None else trial.outcome.fitness
         self._observer(
             TrainingEnded(
-                job=request.job, label=request.label, kind=request.kind, fitness=fitness, failure=trial.failure
+                job=request.job,
+                label=request.label,
+                kind=request.kind,
+                fitness=fitness,
+                failure=trial.failure,
             )
         )
         return trial
 
-    async def _chosen(self, request: TrialRequest, outcome: Outcome, policies: Mapping[int, Path]) -> Outcome:
-        """The outcome with the checkpoint whose policy scores best without noise, from other start states than it will be valued on.
+    async def _chosen(
+        self, request: TrialRequest, outcome: Outcome, policies: Mapping[int, Path]
+    ) -> Outcome:
+        """The outcome with the checkpoint whose policy scores best without noise, from other start
+        states than it will be valued on.
 
-        The curve's best is a good part luck, and the episodes of an exploring policy say little of what it does without (benchmarks/LOG.md).
+        The curve's best is a good part luck, and the episodes of an exploring policy say little of
+        what it does without (benchmarks/LOG.md).
         """
         if len(policies) < 2:
             return outcome
         seed = derive_seed("selection", request.seed)
         checkpoints = sorted(policies)
         scores = await asyncio.gather(
-            *(self.score(policies[checkpoint], seed, self._scoring_episodes) for checkpoint in checkpoints)
+            *(
+                self.score(policies[checkpoint], seed, self._scoring_episodes)
+                for checkpoint in checkpoints
+            )
         )
         known = [
             (score.fitness_mean(), checkpoint)
@@ -139,14 +156,16 @@ class TrialRunner:
     async def score(
         self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
     ) -> Evaluation | None:
-        """Episodes of a policy on its way, acting without noise; None when it cannot be scored. `trajectories`: where the worst and the best go."""
+        """Episodes of a policy on its way, acting without noise; None when it cannot be scored.
+        `trajectories`: where the worst and the best go."""
         try:
             return await self._evaluator.evaluate(policy, seed, episodes, trajectories)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
     def settle(self, request: TrialRequest) -> None:
-        """What came of a trial is in the archive: the states that its training was saved at are needed no more."""
+        """What came of a trial is in the archive: the states that its training was saved at are
+        needed no more."""
         self._snapshots.drop(request.job)
 
     async def _score(self, request: TrialRequest, outcome: Outcome, trial: Trial) -> Trial:
@@ -157,7 +176,9 @@ class TrialRunner:
             )
         except (WorkerFaultError, WorkerDiedError, WorkerFileError) as error:
             return replace(trial, failure=f"its policy could not be scored: {error.message}")
-        return replace(trial, outcome=scored(outcome, evaluation, self._success_fitness), evaluation=evaluation)
+        return replace(
+            trial, outcome=scored(outcome, evaluation, self._success_fitness), evaluation=evaluation
+        )
 
 
 def drop_files(request: TrialRequest) -> None:
@@ -168,7 +189,8 @@ def drop_files(request: TrialRequest) -> None:
 
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
-    """The outcome with its evaluation's mean fitness, spread over episodes, success rate, and how the episodes ended."""
+    """The outcome with its evaluation's mean fitness, spread over episodes, success rate, and how
+    the episodes ended."""
     episodes = episode_statistics(evaluation, success_fitness)
     return outcome.model_copy(
         update={

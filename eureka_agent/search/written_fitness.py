@@ -1,4 +1,5 @@
-"""A search for a sentence that has no metric: a fitness is written, shown, accepted or not, and frozen in the run."""
+"""A search for a sentence that has no metric: a fitness is written, shown, accepted or not, and
+frozen in the run."""
 
 from __future__ import annotations
 
@@ -30,14 +31,16 @@ from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings
 
 DRAFTS_FOLDER = ".fitness"
-"""In the folder of all runs: what was asked and answered before there was a run, and each fitness that was shown."""
+"""In the folder of all runs: what was asked and answered before there was a run, and each fitness
+that was shown."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
 MESSAGES_FACT = "fitness_messages"
 """Where the archive keeps the keys of the requests that the fitness took."""
 
 Acceptance = Literal["accepted by a person at the start", "accepted by --yes at the start"]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
-"""Shows a fitness, with the critic's warnings and the folder that keeps it, and says how it was accepted; None: it was declined."""
+"""Shows a fitness, with the critic's warnings and the folder that keeps it, and says how it was
+accepted; None: it was declined."""
 
 
 class FitnessDeclinedError(EurekaError):
@@ -66,14 +69,17 @@ class AcceptedFitness:
         }
 
 
-def check_fitness_setting(settings: SearchSettings, given: GivenDesigner | None, confirm: Confirm | None) -> None:
+def check_fitness_setting(
+    settings: SearchSettings, given: GivenDesigner | None, confirm: Confirm | None
+) -> None:
     """Raise SettingsError where a fitness is to be written and cannot be."""
     if settings.fitness != "written":
         return
     if given is not None or settings.model == ("offline",):
         raise SettingsError(
             "--fitness written needs a language model that writes it, and none is asked here",
-            "name one with --model <provider>/<name>, or leave --fitness out: the task's own metric counts then",
+            "name one with --model <provider>/<name>, or leave --fitness out: the task's own metric"
+            " counts then",
         )
     if settings.sentence is None or not any(character.isalnum() for character in settings.sentence):
         raise SettingsError(
@@ -81,16 +87,24 @@ def check_fitness_setting(settings: SearchSettings, given: GivenDesigner | None,
             "such as: " + command('search "make the ant wave one leg" --env ant --fitness written'),
         )
     if confirm is None:
-        raise SettingsError("nobody is there to accept a written fitness", "give `start` a `confirm`")
+        raise SettingsError(
+            "nobody is there to accept a written fitness", "give `start` a `confirm`"
+        )
 
 
 async def accepted_fitness(
-    settings: SearchSettings, models: Models, dry_runner: DryRunner, runs: Path, confirm: Confirm, observer: Observer
+    settings: SearchSettings,
+    models: Models,
+    dry_runner: DryRunner,
+    runs: Path,
+    confirm: Confirm,
+    observer: Observer,
 ) -> AcceptedFitness:
-    """Have the first model write a fitness for the settings' sentence, and have that accepted. `runs`: the folder of all runs.
+    """Have the first model write a fitness for the settings' sentence, and have that accepted.
+    `runs`: the folder of all runs.
 
-    The replies are kept apart from any run, so whoever declines and asks again pays nothing. Raises FitnessDeclinedError, and what
-    `FitnessWriter.write` raises.
+    The replies are kept apart from any run, so whoever declines and asks again pays nothing. Raises
+    FitnessDeclinedError, and what `FitnessWriter.write` raises.
     """
     assert settings.sentence is not None  # see check_fitness_setting
     drafts = runs / DRAFTS_FOLDER
@@ -99,10 +113,17 @@ async def accepted_fitness(
     archive = Archive(drafts)
     store = _NotedStore(archive)
     model = models.designers[0]
-    desk = Desk(store, Budget(models.limits, models.prices), settings.concurrency, request_observer(observer))
+    desk = Desk(
+        store,
+        Budget(models.limits, models.prices),
+        settings.concurrency,
+        request_observer(observer),
+    )
     try:
         writer = FitnessWriter(
-            models.seat(model, desk), Critic(dry_runner.description, dry_runner).judge, sample=settings.seed
+            models.seat(model, desk),
+            Critic(dry_runner.description, dry_runner).judge,
+            sample=settings.seed,
         )
         observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
@@ -112,7 +133,9 @@ async def accepted_fitness(
         raise
     finally:
         if desk.under_way:  # after Ctrl-C
-            observer(Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without"))
+            observer(
+                Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without")
+            )
         with suppress(asyncio.CancelledError):
             await desk.finish()
         archive.close()
@@ -132,11 +155,15 @@ def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = 
     """The readable form of a fitness: its source, and everything else."""
     write_text(folder / FITNESS_SOURCE, fitness.source)
     words = fitness.model_dump(mode="json", exclude={"source"})
-    write_text(folder / FITNESS_WORDS, dump_json(words if accepted is None else {**words, "accepted": accepted}))
+    write_text(
+        folder / FITNESS_WORDS,
+        dump_json(words if accepted is None else {**words, "accepted": accepted}),
+    )
 
 
 def keep_in_run(run: Run) -> None:
-    """Write a written fitness into the run's folder, and what it took into the run's archive. Nothing is done twice, nor for another run."""
+    """Write a written fitness into the run's folder, and what it took into the run's archive.
+    Nothing is done twice, nor for another run."""
     fitness, archive = run.written_fitness, run.archive
     if fitness is None:
         return

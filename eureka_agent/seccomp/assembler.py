@@ -1,6 +1,8 @@
-"""Rules about system calls, assembled into the classic BPF program that the kernel runs before each one.
+"""Rules about system calls, assembled into the classic BPF program that the kernel runs before each
+one.
 
-A filter that is entered by another architecture's system calls would compare the wrong numbers, so that ends the process, whatever the rules say.
+A filter that is entered by another architecture's system calls would compare the wrong numbers, so
+that ends the process, whatever the rules say.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ _ERRNO = 0x00050000
 MOST_INSTRUCTIONS = 4096
 """What the kernel accepts in one program."""
 
-_LOAD_WORD, _AND, _JUMP, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
+_LOAD_WORD, _AND, _JUMP, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = (
+    0x20,
+    0x54,
+    0x05,
+    0x15,
+    0x35,
+    0x06,
+)
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _WORD = 0xFFFFFFFF
 _LONGEST_CONDITIONAL_JUMP = 255
@@ -37,7 +46,8 @@ def refuse(number: int = errno.EPERM) -> int:
 class Test:
     """`argument & mask == value`, on all 64 bits of the register.
 
-    The kernel may look at its lower half alone. A list of what is allowed then refuses some calls that it need not refuse, and lets none through.
+    The kernel may look at its lower half alone. A list of what is allowed then refuses some calls
+    that it need not refuse, and lets none through.
     """
 
     __test__ = False  # no class of tests, whatever pytest makes of the name
@@ -49,13 +59,20 @@ class Test:
 
     def __post_init__(self) -> None:
         """Refuses what no register can hold."""
-        if not 0 <= self.argument < 6 or not 0 <= self.value <= self.mask < 1 << 64 or self.value & ~self.mask:
-            raise ValueError(f"{self!r}: expected an argument of 0 to 5 and a value within its mask of 64 bits")
+        if (
+            not 0 <= self.argument < 6
+            or not 0 <= self.value <= self.mask < 1 << 64
+            or self.value & ~self.mask
+        ):
+            raise ValueError(
+                f"{self!r}: expected an argument of 0 to 5 and a value within its mask of 64 bits"
+            )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens to a system call whose arguments pass all tests. Several rules of one name: the first that fits holds."""
+    """What happens to a system call whose arguments pass all tests. Several rules of one name: the
+    first that fits holds."""
 
     name: str
     tests: tuple[Test, ...] = field(default=())
@@ -65,8 +82,9 @@ class Rule:
 def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) -> bytes:
     """The program: an array of `struct sock_filter`.
 
-    `default`: the action for a system call that no rule fits. Names that this architecture has not are left out. Raises ValueError for a name that no
-    architecture has, and for a program that the kernel would not take.
+    `default`: the action for a system call that no rule fits. Names that this architecture has not
+    are left out. Raises ValueError for a name that no architecture has, and for a program that the
+    kernel would not take.
     """
     by_number: dict[int, list[Rule]] = {}
     for rule in rules:
@@ -95,12 +113,15 @@ def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) ->
         program += body
     program.append(_instruction(_RETURN, default))
     if len(program) > MOST_INSTRUCTIONS:
-        raise ValueError(f"the filter has {len(program)} instructions, expected at most {MOST_INSTRUCTIONS}")
+        raise ValueError(
+            f"the filter has {len(program)} instructions, expected at most {MOST_INSTRUCTIONS}"
+        )
     return b"".join(program)
 
 
 def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
-    """What is run once the number fits: it always returns, as the number is no longer in the accumulator."""
+    """What is run once the number fits: it always returns, as the number is no longer in the
+    accumulator."""
     body: list[bytes] = []
     for rule in rules:
         halves = [half for test in rule.tests for half in _halves(test)]
@@ -118,9 +139,13 @@ def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
 
 
 def _halves(test: Test) -> list[tuple[int, int, int]]:
-    """Offset, mask and value of each 32-bit half that the test looks at; both architectures keep the lower half first."""
+    """Offset, mask and value of each 32-bit half that the test looks at; both architectures keep
+    the lower half first."""
     low = _ARGUMENTS_OFFSET + 8 * test.argument
-    halves = [(low, test.mask & _WORD, test.value & _WORD), (low + 4, test.mask >> 32, test.value >> 32)]
+    halves = [
+        (low, test.mask & _WORD, test.value & _WORD),
+        (low + 4, test.mask >> 32, test.value >> 32),
+    ]
     return [half for half in halves if half[1]]
 
 

@@ -1,4 +1,5 @@
-"""Putting a filter over this process. Where the kernel has none, that is said and nothing raises."""
+"""Putting a filter over this process. Where the kernel has none, that is said and nothing
+raises."""
 
 from __future__ import annotations
 
@@ -43,27 +44,40 @@ def available() -> bool:
 
 
 def apply(program: bytes) -> None:
-    """Filter every system call of this process, all its threads and all that it starts, for good: filters add up and are never taken off.
+    """Filter every system call of this process, all its threads and all that it starts, for good:
+    filters add up and are never taken off.
 
-    Takes away as well what set-user-id programs would give. Raises OSError where the kernel refuses the program, and where `available()` is false.
+    Takes away as well what set-user-id programs would give. Raises OSError where the kernel refuses
+    the program, and where `available()` is false.
     """
     architecture = current_architecture()
     if architecture is None:
         raise OSError(why_not())
-    if len(program) % INSTRUCTION_BYTES or not 0 < len(program) // INSTRUCTION_BYTES <= MOST_INSTRUCTIONS:
-        raise ValueError(f"{len(program)} bytes are no filter, expected 1 to {MOST_INSTRUCTIONS} instructions")
+    if (
+        len(program) % INSTRUCTION_BYTES
+        or not 0 < len(program) // INSTRUCTION_BYTES <= MOST_INSTRUCTIONS
+    ):
+        raise ValueError(
+            f"{len(program)} bytes are no filter, expected 1 to {MOST_INSTRUCTIONS} instructions"
+        )
     argument = _Program(len(program) // INSTRUCTION_BYTES, program)
     _call(architecture.numbers["prctl"], _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    thread = _call(architecture.numbers["seccomp"], _SET_MODE_FILTER, _ALL_THREADS, ctypes.addressof(argument))
+    thread = _call(
+        architecture.numbers["seccomp"], _SET_MODE_FILTER, _ALL_THREADS, ctypes.addressof(argument)
+    )
     if thread:
-        raise OSError(f"thread {thread} has a filter of its own, so that one for all threads cannot be set")
+        raise OSError(
+            f"thread {thread} has a filter of its own, so that one for all threads cannot be set"
+        )
 
 
 def _call(number: int, *arguments: int) -> int:
     """A system call by its number. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    result = int(libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(argument) for argument in arguments)))
+    result = int(
+        libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(argument) for argument in arguments))
+    )
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

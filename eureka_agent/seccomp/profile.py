@@ -1,6 +1,8 @@
-"""Docker's profiles of system calls, as far as this project's own uses the format, for walls without Docker.
+"""Docker's profiles of system calls, as far as this project's own uses the format, for walls
+without Docker.
 
-Stricter than Docker in one thing: what it does not understand is an error, and so is a name that no architecture has.
+Stricter than Docker in one thing: what it does not understand is an error, and so is a name that no
+architecture has.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def worker_profile() -> Path:
 
 
 def compile_profile(path: Path, architecture: Architecture) -> bytes:
-    """The filter that a profile stands for. Raises WallError for a file that is none, or says something unknown here."""
+    """The filter that a profile stands for. Raises WallError for a file that is none, or says
+    something unknown here."""
     try:
         profile = json.loads(path.read_text())
         _only(profile, _TOP)
@@ -35,7 +38,9 @@ def compile_profile(path: Path, architecture: Architecture) -> bytes:
         if any(entry.get("subArchitectures") for entry in profile["archMap"]):
             raise ValueError("subArchitectures are not known here")
         if architecture.docker_name not in names:
-            raise ValueError(f"nothing for {architecture.docker_name}, only for {', '.join(sorted(names))}")
+            raise ValueError(
+                f"nothing for {architecture.docker_name}, only for {', '.join(sorted(names))}"
+            )
         default = _action(profile["defaultAction"], profile.get("defaultErrnoRet"))
         rules = [rule for entry in profile["syscalls"] for rule in _rules(entry)]
         return assemble(rules, default, architecture)
@@ -45,7 +50,9 @@ def compile_profile(path: Path, architecture: Architecture) -> bytes:
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise WallError(f"not a profile of system calls: {str(path)!r}: {what}", "install the package again") from None
+        raise WallError(
+            f"not a profile of system calls: {str(path)!r}: {what}", "install the package again"
+        ) from None
 
 
 def _rules(entry: Mapping[str, Any]) -> list[Rule]:
@@ -61,7 +68,9 @@ def _test(each: Mapping[str, Any]) -> Test:
         return Test(each["index"], each["value"], _ALL_BITS)
     if each["op"] == "SCMP_CMP_MASKED_EQ":
         return Test(each["index"], each["valueTwo"], each["value"])
-    raise ValueError(f"op {each['op']!r} is not known here, expected SCMP_CMP_EQ or SCMP_CMP_MASKED_EQ")
+    raise ValueError(
+        f"op {each['op']!r} is not known here, expected SCMP_CMP_EQ or SCMP_CMP_MASKED_EQ"
+    )
 
 
 def _action(name: str, error_number: int | None) -> int:
@@ -71,7 +80,9 @@ def _action(name: str, error_number: int | None) -> int:
         return refuse(errno.EPERM if error_number is None else error_number)
     if name == "SCMP_ACT_KILL_PROCESS":
         return KILL_PROCESS
-    raise ValueError(f"action {name!r} is not known here, expected SCMP_ACT_ALLOW, _ERRNO or _KILL_PROCESS")
+    raise ValueError(
+        f"action {name!r} is not known here, expected SCMP_ACT_ALLOW, _ERRNO or _KILL_PROCESS"
+    )
 
 
 def _only(mapping: Mapping[str, Any], known: set[str]) -> None:

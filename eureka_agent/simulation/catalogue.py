@@ -1,4 +1,5 @@
-"""What the built-in environments are, read from their source text: no torch and no simulator is imported."""
+"""What the built-in environments are, read from their source text: no torch and no simulator is
+imported."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ def read_entry(folder: Path) -> CatalogueEntry:
     module = ast.parse((folder / ENVIRONMENT_FILE).read_bytes())
     files = task_files(folder)
     default = _assigned_string(module, "DEFAULT_TASK")
-    tasks = {name: _sentence(ast.parse(files[name].read_bytes())) for name in default_first(files, default)}
+    tasks = {
+        name: _sentence(ast.parse(files[name].read_bytes()))
+        for name in default_first(files, default)
+    }
     return CatalogueEntry(folder.name, _environment_doc(module), tasks)
 
 
@@ -80,7 +84,11 @@ def _assigned_string(module: ast.Module, name: str) -> str | None:
     for statement in module.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             for target in statement.targets:
-                if isinstance(target, ast.Name) and target.id == name and isinstance(statement.value.value, str):
+                if (
+                    isinstance(target, ast.Name)
+                    and target.id == name
+                    and isinstance(statement.value.value, str)
+                ):
                     return statement.value.value
     return None
 
@@ -88,6 +96,10 @@ def _assigned_string(module: ast.Module, name: str) -> str | None:
 def _sentence(module: ast.Module) -> str:
     """The `sentence=` of the file's `Task(...)`."""
     for node in ast.walk(module):
-        if isinstance(node, ast.keyword) and node.arg == "sentence" and isinstance(node.value, ast.Constant):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "sentence"
+            and isinstance(node.value, ast.Constant)
+        ):
             return str(node.value.value)
     return ""

@@ -1,4 +1,5 @@
-"""Does an environment keep the contract? Expected against actual, for whoever writes one; like Gymnasium's `check_env`."""
+"""Does an environment keep the contract? Expected against actual, for whoever writes one; like
+Gymnasium's `check_env`."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation import conformance_source as source
 from eureka_agent.simulation import conformance_states as states
 from eureka_agent.simulation import conformance_training as training
-from eureka_agent.simulation.conformance_checks import Nonconforming, NotApplicable, Note, Remark, Subject
+from eureka_agent.simulation.conformance_checks import (
+    Nonconforming,
+    NotApplicable,
+    Note,
+    Remark,
+    Subject,
+)
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.training.environment_faults import place_of_error
@@ -104,8 +111,9 @@ def check_environment(
 ) -> list[CheckResult]:
     """Results of all checks on an environment and one of its tasks (None: every one), in order.
 
-    Whatever is wrong with the environment becomes a failed result, never an exception; a check that does not end within `limit_s` seconds is one, and
-    the last. When it cannot be loaded or made, the checks after that are left out, and with an error those that train.
+    Whatever is wrong with the environment becomes a failed result, never an exception; a check that
+    does not end within `limit_s` seconds is one, and the last. When it cannot be loaded or made,
+    the checks after that are left out, and with an error those that train.
     """
     torch.set_num_threads(1)  # as workers do
     return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
@@ -114,7 +122,9 @@ def check_environment(
 class _Checking:
     """The checks of one environment, as they are made."""
 
-    def __init__(self, reference: str, limit_s: float, rollout_s: float, observer: Observer) -> None:
+    def __init__(
+        self, reference: str, limit_s: float, rollout_s: float, observer: Observer
+    ) -> None:
         self._reference = reference
         self._limit_s = limit_s
         self._rollout_s = rollout_s
@@ -126,11 +136,14 @@ class _Checking:
         self._stuck = False
         """A check did not end: so would others not."""
         self._raised: set[str] = set()
-        """Errors raised so far. They come from whatever steps the environment, and are told once."""
+        """Errors raised so far. They come from whatever steps the environment, and are told
+        once."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
         """All results, each as soon as it is there."""
-        yield from self._check("", "loads", "env.py and every task can be imported", partial(self._load, task))
+        yield from self._check(
+            "", "loads", "env.py and every task can be imported", partial(self._load, task)
+        )
         if self._loaded is None or self._failed:
             return
         known: list[object] = []
@@ -171,7 +184,9 @@ class _Checking:
             ("stable physics", partial(states.stable_physics, seen=seen)),
         )
 
-    def _run(self, task: str, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:
+    def _run(
+        self, task: str, chosen: Iterable[tuple[str, Check]], subject: Subject
+    ) -> Iterator[CheckResult]:
         for name, check in chosen:
             if self._stuck:
                 return
@@ -182,7 +197,12 @@ class _Checking:
             yield from self._check(task, name, expected, partial(check, subject), takes)
 
     def _check(
-        self, task: str, name: str, expected: str, check: Callable[[], Iterable[Finding] | None], takes: float = 0.0
+        self,
+        task: str,
+        name: str,
+        expected: str,
+        check: Callable[[], Iterable[Finding] | None],
+        takes: float = 0.0,
     ) -> Iterator[CheckResult]:
         self._observer.begins(task, name, takes)
         began = time.monotonic()
@@ -202,7 +222,9 @@ class _Checking:
             self._observer.ends(dated)
             yield dated
 
-    def _findings(self, name: str, expected: str, check: Callable[[], Iterable[Finding] | None]) -> list[CheckResult]:
+    def _findings(
+        self, name: str, expected: str, check: Callable[[], Iterable[Finding] | None]
+    ) -> list[CheckResult]:
         try:
             with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
@@ -212,17 +234,30 @@ class _Checking:
             return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
         except EurekaError as error:
             hint = error.hint.replace(
-                f"correct the file; `{command('envs --check PATH')}` tests all of it", "correct the file"
+                f"correct the file; `{command('envs --check PATH')}` tests all of it",
+                "correct the file",
             )
             return self._raising(name, expected, error.message, hint)
         except TimeLimitError as error:
             self._stuck = True
-            actual = f"{self._place(error) or place_of_error(error)}it did not end within {error.seconds:g} s"
+            actual = (
+                f"{self._place(error) or place_of_error(error)}it did not end within"
+                f" {error.seconds:g} s"
+            )
             return [
-                CheckResult(name, "error", expected, actual, "look for a loop that never ends, or raise --time-limit")
+                CheckResult(
+                    name,
+                    "error",
+                    expected,
+                    actual,
+                    "look for a loop that never ends, or raise --time-limit",
+                )
             ]
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (one check on someone's code: whatever it raises is the result)
-            return self._raising(name, expected, f"{self._place(error)}{describe_error(error)}", "correct this line")
+        # a check of somebody's code: whatever it raises is the result
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return self._raising(
+                name, expected, f"{self._place(error)}{describe_error(error)}", "correct this line"
+            )
         warnings = [
             CheckResult(name, "warning", each.expected, each.actual, each.hint)
             for each in found

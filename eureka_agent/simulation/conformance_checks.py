@@ -1,4 +1,5 @@
-"""The single checks of `eureka envs --check`: each takes what is checked and raises `Nonconforming` with expected against actual."""
+"""The single checks of `eureka envs --check`: each takes what is checked and raises `Nonconforming`
+with expected against actual."""
 
 from __future__ import annotations
 
@@ -79,31 +80,39 @@ class Subject:
         """Random steps of a fresh environment, closed afterwards."""
         environment = self.make()
         try:
-            return list(run(environment, random_actions(ROWS, environment.num_actions, count, seed=0)))
+            return list(
+                run(environment, random_actions(ROWS, environment.num_actions, count, seed=0))
+            )
         finally:
             environment.close()
 
     def sound_steps(self) -> list[RecordedStep]:
-        """Steps before the first one in which a value is no number, or huge: a reward is not to blame for what it makes of that."""
+        """Steps before the first one in which a value is no number, or huge: a reward is not to
+        blame for what it makes of that."""
         return list(
             takewhile(
-                lambda step: all(bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values()),
+                lambda step: all(
+                    bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values()
+                ),
                 self.steps(),
             )
         )
 
 
-# ── shapes and values ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── shapes and values ─────────────────────────────────────────────────────────────────────────────
 
 
 def observations_after_reset(subject: Subject) -> None:
     """The observations have their declared shape, in float32, and are finite."""
     environment = subject.make()
-    _check_tensor("obs_buf", environment.obs_buf, (ROWS, environment.num_observations), torch.float32)
+    _check_tensor(
+        "obs_buf", environment.obs_buf, (ROWS, environment.num_observations), torch.float32
+    )
 
 
 def variables_after_reset(subject: Subject) -> None:
-    """Every declared variable, and no other, can be read right after a reset: that is what `previous_…` starts from."""
+    """Every declared variable, and no other, can be read right after a reset: that is what
+    `previous_…` starts from."""
     environment = subject.make()
     _check_variables(environment, environment.read_variables())
 
@@ -113,17 +122,25 @@ def variables_after_step(subject: Subject) -> None:
     environment = subject.make()
     transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
     _check_variables(environment, transition.variables)
-    _check_tensor("observations", transition.observations, (ROWS, environment.num_observations), torch.float32)
+    _check_tensor(
+        "observations", transition.observations, (ROWS, environment.num_observations), torch.float32
+    )
 
 
 def termination(subject: Subject) -> None:
-    """Terminated, truncated and each cause are bool per row, no row is both, and every cause is declared."""
+    """Terminated, truncated and each cause are bool per row, no row is both, and every cause is
+    declared."""
     environment = subject.make()
     ended = environment.compute_termination()
-    for name, rows in (ended if isinstance(ended, dict) else {"compute_termination's result": ended}).items():
+    for name, rows in (
+        ended if isinstance(ended, dict) else {"compute_termination's result": ended}
+    ).items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
     transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
-    for name, rows in {"terminated": transition.terminated, "truncated": transition.truncated}.items():
+    for name, rows in {
+        "terminated": transition.terminated,
+        "truncated": transition.truncated,
+    }.items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
     undeclared = set(transition.causes) - set(environment.termination_causes)
     if undeclared:
@@ -131,16 +148,19 @@ def termination(subject: Subject) -> None:
 
 
 def time_limit(subject: Subject) -> None:
-    """An episode of max_episode_length steps ends, as truncated unless something ended it in the same step."""
+    """An episode of max_episode_length steps ends, as truncated unless something ended it in the
+    same step."""
     environment = subject.make()
     environment.progress_buf.fill_(environment.max_episode_length - 1)
     transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
     ended = transition.terminated ^ transition.truncated
     if not bool(ended.all()):
         raise Nonconforming(
-            f"all {ROWS} rows terminated or truncated (not both) after {environment.max_episode_length} steps",
+            f"all {ROWS} rows terminated or truncated (not both) after"
+            f" {environment.max_episode_length} steps",
             f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination tells of what happened alone",
+            "leave the time limit to the base class: compute_termination tells of what happened"
+            " alone",
         )
 
 
@@ -152,7 +172,8 @@ def finite_values(subject: Subject) -> None:
 
 
 def extreme_actions(subject: Subject) -> None:
-    """Nothing turns NaN, infinite or huge under the largest, the smallest, alternating and huge actions."""
+    """Nothing turns NaN, infinite or huge under the largest, the smallest, alternating and huge
+    actions."""
     environment = subject.make()
     signs = torch.tensor([1.0, -1.0]).repeat(EXTREME_STEPS // 2).view(-1, 1, 1)
     ones = torch.ones(EXTREME_STEPS, ROWS, environment.num_actions)
@@ -171,7 +192,11 @@ def value_ranges(subject: Subject) -> None:
     """No variable leaves its declared range by more than a tenth of it."""
     steps = subject.steps()
     variables = subject.loaded.environment_class.all_variables()
-    if any(bool((step.values[each.name].abs() > _most(each)).any()) for step in steps for each in variables):
+    if any(
+        bool((step.values[each.name].abs() > _most(each)).any())
+        for step in steps
+        for each in variables
+    ):
         return  # an explosion of the physics, which another check tells of, and no range is wrong
     for variable in variables:
         if variable.range is not None:
@@ -186,11 +211,12 @@ def value_ranges(subject: Subject) -> None:
                 )
 
 
-# ── resets and randomness ───────────────────────────────────────────────────────────────────────────────────────────
+# ── resets and randomness ─────────────────────────────────────────────────────────────────────────
 
 
 def reset_state(subject: Subject) -> None:
-    """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for stay as they are."""
+    """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for stay
+    as they are."""
     environment = subject.make()
     for actions in random_actions(ROWS, environment.num_actions, 5, seed=0):
         environment.advance(actions)
@@ -208,10 +234,16 @@ def reset_state(subject: Subject) -> None:
     ):
         if bool((value[asked] != 0).any()):
             raise Nonconforming(
-                f"{name} 0 in a row just reset", f"{value[asked].tolist()!r}", "call the base class's reset_rows"
+                f"{name} 0 in a row just reset",
+                f"{value[asked].tolist()!r}",
+                "call the base class's reset_rows",
             )
     others = [row for row in range(ROWS) if row not in asked.tolist()]
-    changed = [name for name, value in before.items() if not torch.equal(after[name][others], value[others])]
+    changed = [
+        name
+        for name, value in before.items()
+        if not torch.equal(after[name][others], value[others])
+    ]
     if not torch.equal(environment.progress_buf[others], progress[others]):
         changed.append("progress_buf")
     if changed:
@@ -226,7 +258,9 @@ def same_seed(subject: Subject) -> None:
     """Equal seeds give equal trajectories."""
     first, second = subject.steps(COMPARED_STEPS), subject.steps(COMPARED_STEPS)
     for index, (one, other) in enumerate(zip(first, second, strict=True)):
-        different = [name for name, value in one.values.items() if not torch.equal(value, other.values[name])]
+        different = [
+            name for name, value in one.values.items() if not torch.equal(value, other.values[name])
+        ]
         if different or not torch.equal(one.observations, other.observations):
             raise Nonconforming(
                 "two runs with seed 0 give the same values",
@@ -235,7 +269,7 @@ def same_seed(subject: Subject) -> None:
             )
 
 
-# ── fitness and baselines ───────────────────────────────────────────────────────────────────────────────────────────
+# ── fitness and baselines ─────────────────────────────────────────────────────────────────────────
 
 
 def fitness(subject: Subject) -> None:
@@ -246,7 +280,8 @@ def fitness(subject: Subject) -> None:
     if subject.task.fitness_reduction != "sum" and (value := constant_fitness(subject)) is not None:
         raise Nonconforming(
             "a fitness that depends on the state",
-            f"{value:.4g} in every step, and whatever its arguments are; with fitness_reduction {subject.task.fitness_reduction!r} every episode has it",
+            f"{value:.4g} in every step, and whatever its arguments are; with fitness_reduction"
+            f" {subject.task.fitness_reduction!r} every episode has it",
             "compute it from its arguments",
         )
 
@@ -269,19 +304,23 @@ def sparse_reward(subject: Subject) -> None:
             if value is not None:
                 raise Nonconforming(
                     "a fitness that depends on the state",
-                    f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward is not",
-                    "compute the fitness from its arguments: it decides, and the sparse reward is to be the same",
+                    f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward"
+                    " is not",
+                    "compute the fitness from its arguments: it decides, and the sparse reward is"
+                    " to be the same",
                 )
             worst = int((total - expected).abs().argmax())
             raise Nonconforming(
-                f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row {worst}",
+                f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index},"
+                f" row {worst}",
                 f"{float(total[worst]):.6g}",
                 "return the fitness's own value as the total",
             )
 
 
 def constant_fitness(subject: Subject) -> float | None:
-    """The fitness where it is the same for recorded values and for made-up ones, small and large; None where it is not."""
+    """The fitness where it is the same for recorded values and for made-up ones, small and large;
+    None where it is not."""
     fitness = subject.fitness()
     recorded = subject.sound_steps()
     if not recorded:
@@ -289,7 +328,10 @@ def constant_fitness(subject: Subject) -> float | None:
     generator = torch.Generator().manual_seed(10)
     shapes = {name: recorded[-1].values[name].shape[1:] for name in fitness.arguments}
     made_up = [
-        {name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator) for name, shape in shapes.items()}
+        {
+            name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator)
+            for name, shape in shapes.items()
+        }
         for scale in (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
     ]
     values = torch.cat([fitness(each) for each in (*made_up, *(step.values for step in recorded))])
@@ -304,7 +346,11 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
     found = subject.loaded.environment_class
     try:
         reward = RewardFunction.from_source(
-            source, found.all_variables(), True, constants=found.constants, quaternion_order=found.quaternion_order
+            source,
+            found.all_variables(),
+            True,
+            constants=found.constants,
+            quaternion_order=found.quaternion_order,
         )
         for step in subject.sound_steps():
             total, components = reward(step.values)
@@ -313,12 +359,14 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
     except (RewardLoadError, RewardContractError) as error:
         file = Path(getattr(subject.task, f"{kind}_reward")).name
         raise Nonconforming(
-            f"the {kind} reward loads and runs", f"{file}, {error.message}", error.hint or "correct this line"
+            f"the {kind} reward loads and runs",
+            f"{file}, {error.message}",
+            error.hint or "correct this line",
         ) from None
     return reward
 
 
-# ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:
@@ -329,24 +377,35 @@ def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None
             f"the {len(declared)} declared variables",
             "; ".join(
                 part
-                for part in (f"missing: {missing!r}" * bool(missing), f"not declared: {extra!r}" * bool(extra))
+                for part in (
+                    f"missing: {missing!r}" * bool(missing),
+                    f"not declared: {extra!r}" * bool(extra),
+                )
                 if part
             ),
             "compute_variables returns exactly the names in the class's `variables`",
         )
     for name, value in values.items():
-        _check_tensor(f"variable {name}", value, (environment.num_envs, *declared[name].shape), torch.float32)
+        _check_tensor(
+            f"variable {name}", value, (environment.num_envs, *declared[name].shape), torch.float32
+        )
 
 
 def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype | None) -> None:
     if not isinstance(value, Tensor):
-        raise Nonconforming(f"{name} is a tensor", f"{type(value).__name__}", "return torch tensors")
+        raise Nonconforming(
+            f"{name} is a tensor", f"{type(value).__name__}", "return torch tensors"
+        )
     if tuple(value.shape) != tuple(shape):
         raise Nonconforming(
-            f"{name} of shape {tuple(shape)!r}", f"{tuple(value.shape)!r}", "the batch is the first dimension"
+            f"{name} of shape {tuple(shape)!r}",
+            f"{tuple(value.shape)!r}",
+            "the batch is the first dimension",
         )
     if dtype is not None and value.dtype != dtype:
-        raise Nonconforming(f"{name} of type {dtype}", f"{value.dtype}", f"convert it with .to({dtype})")
+        raise Nonconforming(
+            f"{name} of type {dtype}", f"{value.dtype}", f"convert it with .to({dtype})"
+        )
     if not bool(torch.isfinite(value).all()):
         rows = int((~torch.isfinite(value)).reshape(len(value), -1).any(dim=1).sum())
         raise Nonconforming(
@@ -357,22 +416,31 @@ def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtyp
 
 
 def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
-    """With the step's own variables alone: what a `previous_` one is was looked at one step before."""
-    values = {name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)}
-    declared = {variable.name: variable for variable in subject.loaded.environment_class.all_variables()}
+    """With the step's own variables alone: what a `previous_` one is was looked at one step
+    before."""
+    values = {
+        name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)
+    }
+    declared = {
+        variable.name: variable for variable in subject.loaded.environment_class.all_variables()
+    }
     for name, value in {**values, OBSERVATIONS: step.observations}.items():
         most = _most(declared[name]) if name in declared else LARGEST_STATE
         odd = ~(value.abs() < most)
         if bool(odd.any()):
             first = odd.nonzero()[0].tolist()
             column = f", column {first[1]}," if len(first) > 1 else ""
-            place = place_of_value(subject.loaded.environment_class, name, first[1] if len(first) > 1 else 0)
+            place = place_of_value(
+                subject.loaded.environment_class, name, first[1] if len(first) > 1 else 0
+            )
             worst = float(value[tuple(first)])
             if math.isfinite(worst):
                 raise Nonconforming(
                     f"{name} below {most:.4g}",
-                    f"{place}{name}{column} is {worst:.4g} {when} (row {first[0]}): the physics explodes",
-                    "a smaller time step, smaller forces or gears, and more damping keep it stable; see what grows from step to step",
+                    f"{place}{name}{column} is {worst:.4g} {when} (row {first[0]}): the physics"
+                    " explodes",
+                    "a smaller time step, smaller forces or gears, and more damping keep it stable;"
+                    " see what grows from step to step",
                 )
             raise Nonconforming(
                 f"{name} finite",
@@ -383,7 +451,11 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
 
 def _most(variable: Variable) -> float:
     """Size from which on a variable's value is no longer physical."""
-    reach = max((abs(end) for end in variable.range), default=0.0) if variable.range is not None else 0.0
+    reach = (
+        max((abs(end) for end in variable.range), default=0.0)
+        if variable.range is not None
+        else 0.0
+    )
     return min(LARGEST_STATE, BEYOND_RANGE * reach) if reach else LARGEST_STATE
 
 

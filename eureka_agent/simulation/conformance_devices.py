@@ -1,4 +1,5 @@
-"""The checks of `eureka envs --check` on environments that say they run on a GPU, made without one."""
+"""The checks of `eureka envs --check` on environments that say they run on a GPU, made without
+one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _SHORT_EPISODE = 9
 
 
 def masked_resets(subject: Subject) -> None:
-    """On a GPU every row is reset in each step, and those whose episode goes on are put back where they were: nothing of them changes."""
+    """On a GPU every row is reset in each step, and those whose episode goes on are put back where
+    they were: nothing of them changes."""
     if not _says_gpu(subject) or not subject.loaded.environment_class.restorable:
         raise NotApplicable
     by_index, by_mask = subject.make(), subject.make()
@@ -36,20 +38,26 @@ def masked_resets(subject: Subject) -> None:
                 row = int((expected != found).reshape(ROWS, -1).any(dim=1).nonzero()[0])
                 raise Nonconforming(
                     f"{name} are the same whether a GPU's resets or the CPU's were made",
-                    f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step {index}",
-                    "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in the class",
+                    f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step"
+                    f" {index}",
+                    "add the tensors that hold the rest of the state to row_tensors, or set"
+                    " `restorable = False` in the class",
                 )
 
 
 def no_values(subject: Subject) -> None:
-    """On a GPU a step and its resets look at no value: they run on torch's `meta` device too, where tensors have none."""
+    """On a GPU a step and its resets look at no value: they run on torch's `meta` device too, where
+    tensors have none."""
     # what simulates MJCF needs a real device
     if not _says_gpu(subject) or issubclass(subject.loaded.environment_class, MujocoTask):
         raise NotApplicable
     environment = subject.loaded.make(subject.task, ROWS, "meta")
     for _ in range(2):
         transition = environment.advance(torch.zeros(ROWS, environment.num_actions, device="meta"))
-        for name, value in {"observations": transition.observations, **transition.variables}.items():
+        for name, value in {
+            "observations": transition.observations,
+            **transition.variables,
+        }.items():
             if value.device.type != "meta":
                 raise Nonconforming(
                     f"{name} are on the environment's device",

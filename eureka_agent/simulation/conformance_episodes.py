@@ -1,4 +1,5 @@
-"""The check of `eureka envs --check` that an episode begins anew: nothing of the one before is left in it."""
+"""The check of `eureka envs --check` that an episode begins anew: nothing of the one before is left
+in it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _HINT = "write `self.{name}[env_ids] = …` in reset_idx"
 
 
 def begun_anew(subject: Subject) -> None:
-    """An episode is the same after others as in a fresh instance, whatever the others left behind."""
+    """An episode is the same after others as in a fresh instance, whatever the others left
+    behind."""
     fresh, used = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     try:
         used.tell_rows_from_constants(subject.make(ROWS + 1))
@@ -29,12 +31,21 @@ def begun_anew(subject: Subject) -> None:
         after = {name: value.clone() for name, value in _own_tensors(used).items()}
         difference = _difference(expected, _episode(used))
         if difference is not None:
-            left = [name for name in written if name in starts and _differ(starts[name], after[name])]
-            raise _left_behind(left, difference, {name: (starts[name], after[name]) for name in left})
-        # what these episodes did not leave behind others may: a wrong value is put there in their place
+            left = [
+                name for name in written if name in starts and _differ(starts[name], after[name])
+            ]
+            raise _left_behind(
+                left, difference, {name: (starts[name], after[name]) for name in left}
+            )
+        # what these episodes did not leave behind others may: a wrong value is put there in their
+        # place
         if _after_spoiling(used, written, expected) is None:
             return
-        found = {name: each for name in written if (each := _after_spoiling(used, [name], expected)) is not None}
+        found = {
+            name: each
+            for name in written
+            if (each := _after_spoiling(used, [name], expected)) is not None
+        }
         if found:
             raise _left_behind(list(found), next(iter(found.values())), {})
     finally:
@@ -42,17 +53,25 @@ def begun_anew(subject: Subject) -> None:
         used.close()
 
 
-def _left_behind(names: list[str], difference: Difference, values: dict[str, tuple[Tensor, Tensor]]) -> Nonconforming:
+def _left_behind(
+    names: list[str], difference: Difference, values: dict[str, tuple[Tensor, Tensor]]
+) -> Nonconforming:
     shown = ", ".join(f"self.{name}" for name in names[:_SHOWN])
     told = []
     for name in names[:_SHOWN]:
         if name in values:
-            fresh, after = (value.flatten(1) if value.dim() > 1 else value.unsqueeze(1) for value in values[name])
+            fresh, after = (
+                value.flatten(1) if value.dim() > 1 else value.unsqueeze(1)
+                for value in values[name]
+            )
             row, column = (fresh != after).nonzero()[0].tolist()
             told.append(
-                f"self.{name} starts at {after[row, column]:.6g}, in a fresh instance at {fresh[row, column]:.6g}"
+                f"self.{name} starts at {after[row, column]:.6g}, in a fresh instance at"
+                f" {fresh[row, column]:.6g}"
             )
-    what = "; ".join(told) or (f"what an episode leaves in {shown} is there in the next" if names else "")
+    what = "; ".join(told) or (
+        f"what an episode leaves in {shown} is there in the next" if names else ""
+    )
     return Nonconforming(
         "an episode that does not depend on the one before",
         f"{what}{': ' if what else ''}{difference.text('fresh', 'after other episodes')}",
@@ -71,8 +90,13 @@ def _episode(environment: VecTask) -> list[RecordedStep]:
     """Start and steps of new episodes; the start as a step of its own."""
     _begin(environment)
     nowhere = torch.zeros(ROWS, dtype=torch.bool)
-    start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), nowhere, nowhere)
-    return [start, *run(environment, random_actions(ROWS, environment.num_actions, COMPARED_STEPS, seed=11))]
+    start = RecordedStep(
+        environment.obs_buf.clone(), copied_variables(environment), nowhere, nowhere
+    )
+    return [
+        start,
+        *run(environment, random_actions(ROWS, environment.num_actions, COMPARED_STEPS, seed=11)),
+    ]
 
 
 def _difference(expected: list[RecordedStep], found: list[RecordedStep]) -> Difference | None:
@@ -80,20 +104,29 @@ def _difference(expected: list[RecordedStep], found: list[RecordedStep]) -> Diff
         for row in range(ROWS):
             difference = first_difference(one, row, other, row)
             if difference is not None:
-                return difference.at("right after a reset" if index == 0 else f"in step {index} of the episode")
+                return difference.at(
+                    "right after a reset" if index == 0 else f"in step {index} of the episode"
+                )
     return None
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
     """The attributes that have a row for each environment."""
     rows = VecTask.row_tensors(environment)
-    return {name: value for name, value in rows.items() if name != "obs_buf" and not value.is_inference()}
+    return {
+        name: value
+        for name, value in rows.items()
+        if name != "obs_buf" and not value.is_inference()
+    }
 
 
 def _written_by_steps(environment: VecTask) -> list[str]:
-    """Names of the attributes that steps write, whether or not that changed their values. Leaves the environment in the midst of episodes."""
+    """Names of the attributes that steps write, whether or not that changed their values. Leaves
+    the environment in the midst of episodes."""
     before = {name: (value, value._version) for name, value in _own_tensors(environment).items()}
-    for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed=12)):
+    for _ in run(
+        environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed=12)
+    ):
         pass
     after = _own_tensors(environment)
     return [
@@ -103,8 +136,11 @@ def _written_by_steps(environment: VecTask) -> list[str]:
     ]
 
 
-def _after_spoiling(environment: VecTask, names: list[str], expected: list[RecordedStep]) -> Difference | None:
-    """Differences of new episodes from the expected ones after wrong values stood in these attributes."""
+def _after_spoiling(
+    environment: VecTask, names: list[str], expected: list[RecordedStep]
+) -> Difference | None:
+    """Differences of new episodes from the expected ones after wrong values stood in these
+    attributes."""
     for name in names:
         value = getattr(environment, name)
         try:

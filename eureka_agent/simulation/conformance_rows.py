@@ -1,4 +1,5 @@
-"""The checks of `eureka envs --check` on single rows: independent of their neighbours, and taken up again where they were."""
+"""The checks of `eureka envs --check` on single rows: independent of their neighbours, and taken up
+again where they were."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, NotApplicable, Subject
+from eureka_agent.simulation.conformance_checks import (
+    COMPARED_STEPS,
+    ROWS,
+    Nonconforming,
+    NotApplicable,
+    Subject,
+)
 from eureka_agent.simulation.rollouts import RecordedStep, random_actions, run
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.environment_faults import OBSERVATIONS
@@ -37,7 +44,8 @@ def row_independence(subject: Subject) -> None:
 
 
 def restored_rows(subject: Subject) -> None:
-    """Rows put into another instance with `load_row_state` go on there as they would have, also where other rows are reset beside them."""
+    """Rows put into another instance with `load_row_state` go on there as they would have, also
+    where other rows are reset beside them."""
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
         raise NotApplicable
@@ -45,7 +53,9 @@ def restored_rows(subject: Subject) -> None:
     for environment in (first, second):
         environment.tell_rows_from_constants(wider)
     for environment, seed in ((first, 4), (second, 5)):
-        for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed)):
+        for _ in run(
+            environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed)
+        ):
             pass
     taken, put = torch.tensor([1, 2, 3]), torch.tensor([4, 6, 7])
     second.load_row_state(put, first.row_state(taken))
@@ -54,9 +64,11 @@ def restored_rows(subject: Subject) -> None:
         changed = _first_column(OBSERVATIONS, first.obs_buf[row], second.obs_buf[place])
         if changed is not None:
             raise Nonconforming(
-                "observations of a row stay as they are after load_row_state, when other rows are reset",
+                "observations of a row stay as they are after load_row_state, when other rows are"
+                " reset",
                 changed.named(first).text("before", "after"),
-                "add the tensors that hold the rest of the state to row_tensors, and let reset_idx change the rows of env_ids alone",
+                "add the tensors that hold the rest of the state to row_tensors, and let reset_idx"
+                " change the rows of env_ids alone",
             )
     actions = random_actions(ROWS, first.num_actions, COMPARED_STEPS, seed=6)
     moved = actions.clone()
@@ -66,9 +78,13 @@ def restored_rows(subject: Subject) -> None:
             difference = first_difference(one, row, other, place)
             if difference:
                 raise Nonconforming(
-                    f"{difference.name} of a row goes on as it was after row_state and load_row_state",
-                    difference.named(first).at(f"{index + 1} steps later").text("where it was", "where it was loaded"),
-                    "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in the class",
+                    f"{difference.name} of a row goes on as it was after row_state and"
+                    " load_row_state",
+                    difference.named(first)
+                    .at(f"{index + 1} steps later")
+                    .text("where it was", "where it was loaded"),
+                    "add the tensors that hold the rest of the state to row_tensors, or set"
+                    " `restorable = False` in the class",
                 )
 
 
@@ -102,11 +118,17 @@ class Difference:
     def text(self, first: str, second: str) -> str:
         """Both values, each with its place in words."""
         column = "" if self.column is None else f", column {self.column}{self.channel},"
-        return f"{self.name}{column} is {self.one:.7g} {first} and {self.other:.7g} {second}{self.when}"
+        return (
+            f"{self.name}{column} is {self.one:.7g} {first} and {self.other:.7g}"
+            f" {second}{self.when}"
+        )
 
 
-def first_difference(one: RecordedStep, row: int, other: RecordedStep, place: int) -> Difference | None:
-    """The first number that differs between a row of one step and a row of another; variables before observations, which are made of them."""
+def first_difference(
+    one: RecordedStep, row: int, other: RecordedStep, place: int
+) -> Difference | None:
+    """The first number that differs between a row of one step and a row of another; variables
+    before observations, which are made of them."""
     pairs = [(name, value, other.values[name]) for name, value in one.values.items()]
     for name, mine, theirs in [*pairs, (OBSERVATIONS, one.observations, other.observations)]:
         found = _first_column(name, mine[row], theirs[place])
@@ -116,7 +138,9 @@ def first_difference(one: RecordedStep, row: int, other: RecordedStep, place: in
 
 
 def _first_column(name: str, one: Tensor, other: Tensor) -> Difference | None:
-    apart = ~torch.isclose(one.float(), other.float(), rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE, equal_nan=True)
+    apart = ~torch.isclose(
+        one.float(), other.float(), rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE, equal_nan=True
+    )
     if not bool(apart.any()):
         return None
     column = int(apart.flatten().nonzero()[0])

@@ -1,4 +1,5 @@
-"""The checks of `eureka envs --check` that read what was written: names that nobody calls, and baselines that are missing or not of torch."""
+"""The checks of `eureka envs --check` that read what was written: names that nobody calls, and
+baselines that are missing or not of torch."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from eureka_agent.simulation.hooks import misspelt
 
 
 def hooks(subject: Subject) -> None:
-    """Every method and class attribute that is named almost as one that a subclass may write has that name."""
+    """Every method and class attribute that is named almost as one that a subclass may write has
+    that name."""
     for place, text, meant in misspelt(subject.loaded.environment_class):
         raise Nonconforming(
             f"{meant}, as the base class calls it",
@@ -25,7 +27,10 @@ def hooks(subject: Subject) -> None:
 def baselines(subject: Subject) -> Iterator[Remark]:
     """There is an expert's and a sparse reward to compare with."""
     lost = {
-        "human": "reports compare with no reward of an expert's, and the search is measured against the sparse one alone",
+        "human": (
+            "reports compare with no reward of an expert's, and the search is measured against the"
+            " sparse one alone"
+        ),
         "sparse": "reports cannot say what training on the metric itself gives",
     }
     for kind, what in lost.items() if subject.loaded.folder is not None else ():
@@ -36,18 +41,35 @@ def baselines(subject: Subject) -> Iterator[Remark]:
 
 def numpy_in_rewards(subject: Subject) -> Iterator[Remark]:
     """Fitness and rewards compute with torch alone."""
-    sources = {kind: subject.loaded.reward_source(subject.task, _kind(kind)) for kind in ("human", "sparse")}
+    sources = {
+        kind: subject.loaded.reward_source(subject.task, _kind(kind))
+        for kind in ("human", "sparse")
+    }
     try:
         sources["fitness"] = textwrap.dedent(inspect.getsource(subject.task.fitness))
         module = inspect.getmodule(subject.task.fitness)
-        names = {name for name, value in vars(module).items() if inspect.ismodule(value)} if module else set()
-        numpy_names = {name for name in names if getattr(module, name).__name__.partition(".")[0] == "numpy"}
+        names = (
+            {name for name, value in vars(module).items() if inspect.ismodule(value)}
+            if module
+            else set()
+        )
+        numpy_names = {
+            name for name in names if getattr(module, name).__name__.partition(".")[0] == "numpy"
+        }
     except (OSError, TypeError):  # it has no source
         numpy_names = set()
     for kind, source in sources.items():
-        line = None if source is None else _line_of_numpy(source, numpy_names if kind == "fitness" else set())
+        line = (
+            None
+            if source is None
+            else _line_of_numpy(source, numpy_names if kind == "fitness" else set())
+        )
         if line is not None:
-            what = "the fitness" if kind == "fitness" else f"{getattr(subject.task, f'{kind}_reward')}, line {line},"
+            what = (
+                "the fitness"
+                if kind == "fitness"
+                else f"{getattr(subject.task, f'{kind}_reward')}, line {line},"
+            )
             yield Remark(
                 f"{kind} computed with torch alone",
                 f"{what} uses numpy, which leaves the device and fails on a GPU",

@@ -1,4 +1,5 @@
-"""The checks of `eureka envs --check` on where a state lies and what is seen of it: columns, attributes, whole episodes."""
+"""The checks of `eureka envs --check` on where a state lies and what is seen of it: columns,
+attributes, whole episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ import numpy
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, NotApplicable, Remark, Subject
+from eureka_agent.simulation.conformance_checks import (
+    ROWS,
+    Nonconforming,
+    NotApplicable,
+    Remark,
+    Subject,
+)
 from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
 from eureka_agent.simulation.rollouts import random_actions, run
 from eureka_agent.simulation.vec_task import Transition, VecTask
@@ -54,7 +61,8 @@ class Seen:
 
 
 def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
-    """Nothing turns NaN, infinite or huge in whole episodes of random actions, half of them held for a while."""
+    """Nothing turns NaN, infinite or huge in whole episodes of random actions, half of them held
+    for a while."""
     environment = subject.make()
     fitness = subject.fitness()
     steps = _EPISODES * environment.max_episode_length
@@ -76,10 +84,16 @@ def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
             actions[ROWS // 2 :] = held[ROWS // 2 :]
             transition = environment.advance(actions)
             values = {name: value.clone() for name, value in transition.variables.items()}
-            check_rows(type(environment), {**values, OBSERVATIONS: transition.observations}, when, environment.actions)
+            check_rows(
+                type(environment),
+                {**values, OBSERVATIONS: transition.observations},
+                when,
+                environment.actions,
+            )
             seen.add(transition)
             seen.add_values(
-                "fitness", fitness({**values, **{f"previous_{name}": each for name, each in before.items()}})
+                "fitness",
+                fitness({**values, **{f"previous_{name}": each for name, each in before.items()}}),
             )
             environment.reset_done()
             before = {name: value.clone() for name, value in environment.read_variables().items()}
@@ -113,7 +127,8 @@ def moving_columns(subject: Subject, seen: Seen) -> Iterator[Remark]:
         values = ", ".join(f"{float(low[column]):.4g}" for column in still[:8])
         yield Remark(
             "columns that change",
-            f"{_columns(still)} always {values} in {seen.steps:,} steps of random and trained actions",
+            f"{_columns(still)} always {values} in {seen.steps:,} steps of random and trained"
+            " actions",
             "a column that never changes teaches nothing: see whether it is computed",
         )
 
@@ -123,13 +138,16 @@ def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
     if seen.unstable:
         yield Remark(
             "no simulation that breaks",
-            f"{seen.unstable} in {seen.steps:,} steps of random and trained actions; the episodes end by {UNSTABLE_PHYSICS!r}",
-            "a smaller timestep, more armature or damping in the joints, and smaller forces keep the model stable",
+            f"{seen.unstable} in {seen.steps:,} steps of random and trained actions; the episodes"
+            f" end by {UNSTABLE_PHYSICS!r}",
+            "a smaller timestep, more armature or damping in the joints, and smaller forces keep"
+            " the model stable",
         )
 
 
 def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """Tensors with a row for each environment hold all that changes from step to step: a training is saved from them, and goes on from them."""
+    """Tensors with a row for each environment hold all that changes from step to step: a training
+    is saved from them, and goes on from them."""
     environment = subject.make()
     if not environment.restorable:
         raise NotApplicable
@@ -140,11 +158,14 @@ def state_in_tensors(subject: Subject) -> Iterator[Remark]:
     after = _attributes(environment)
     changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     if changed:
-        names = ", ".join(f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8])
+        names = ", ".join(
+            f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8]
+        )
         yield Remark(
             "nothing else changes while it is stepped",
             f"{names}: not saved with a row, nor given back to it",
-            "keep one tensor row for each environment, add it to row_tensors(), or write `restorable = False` in the class",
+            "keep one tensor row for each environment, add it to row_tensors(), or write"
+            " `restorable = False` in the class",
         )
 
 
@@ -162,13 +183,18 @@ def _attributes(environment: VecTask) -> dict[str, object]:
 
 
 def _comparable(value: object, depth: int = 4) -> object:
-    """A plain value that is equal where the content is; an object's identity where it holds anything else."""
+    """A plain value that is equal where the content is; an object's identity where it holds
+    anything else."""
     if isinstance(value, Tensor):
         # views of a row's state, such as named sensors, are that state
         rows = value._base is not None or value.is_inference()
         return "tensor" if rows else (tuple(value.shape), value.tolist())
     if isinstance(value, numpy.ndarray):
-        return (value.shape, value.tolist()) if value.base is None and value.dtype != object else "array"
+        return (
+            (value.shape, value.tolist())
+            if value.base is None and value.dtype != object
+            else "array"
+        )
     if depth and isinstance(value, (list, tuple, deque)):
         return [_comparable(each, depth - 1) for each in value]
     if depth and isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""The checks of `eureka envs --check` that train briefly: states that random actions never reach, what tells policies apart, and how long it takes."""
+"""The checks of `eureka envs --check` that train briefly: states that random actions never reach,
+what tells policies apart, and how long it takes."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class _FitnessAsReward:
 
 
 def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Note]:
-    """A short training runs, and nothing turns NaN, infinite or huge in the states that it reaches."""
+    """A short training runs, and nothing turns NaN, infinite or huge in the states that it
+    reaches."""
     settings, wanted = _settings(subject)
     kind, reward = _reward(subject)
     environments: list[VecTask] = []
@@ -66,15 +68,21 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
     iterations, env_steps, first_steps = 0, 0, 0
     failure = ""
     try:
-        while trainer.busy and (iterations < _LEAST_ITERATIONS or time.monotonic() - began < seconds):
+        while trainer.busy and (
+            iterations < _LEAST_ITERATIONS or time.monotonic() - began < seconds
+        ):
             for event in trainer.iterate():
                 if isinstance(event, MemberProgress):
                     env_steps = event.point.env_steps
-                    seen.trained_fitness = max(seen.trained_fitness, abs(event.point.fitness or 0.0))
+                    seen.trained_fitness = max(
+                        seen.trained_fitness, abs(event.point.fitness or 0.0)
+                    )
                 elif isinstance(event, MemberFailed):
                     failure = event.reason
             iterations += 1
-            if iterations == 1 and trainer.busy:  # the first one warms up; a training of one is timed whole
+            if (
+                iterations == 1 and trainer.busy
+            ):  # the first one warms up; a training of one is timed whole
                 measured, first_steps = time.monotonic(), env_steps
     finally:
         for environment in environments:
@@ -89,8 +97,8 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
     share = trainer.timers["physics"] / max(sum(trainer.timers.values()), 1e-9)
     yield Note(f"{env_steps:,} env steps, on the {kind}")
     yield Note(
-        f"{_rounded(rate)} env steps/s of one training on one core, of which the environment takes {share:.0%}: "
-        f"the task's {wanted:,} env steps take about {_duration(wanted / rate)}"
+        f"{_rounded(rate)} env steps/s of one training on one core, of which the environment takes"
+        f" {share:.0%}: the task's {wanted:,} env steps take about {_duration(wanted / rate)}"
     )
 
 
@@ -98,9 +106,14 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     """The fitness is not the same whatever happens."""
     if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
         return
-    value, where = float(seen.low["fitness"]), f"in all {seen.steps:,} steps of random and trained actions"
+    value, where = (
+        float(seen.low["fitness"]),
+        f"in all {seen.steps:,} steps of random and trained actions",
+    )
     lasts = value and seen.ended and subject.task.fitness_reduction == "sum"
-    if lasts or (not value and seen.trained_fitness):  # it is how long an episode lasts, or was reached
+    if lasts or (
+        not value and seen.trained_fitness
+    ):  # it is how long an episode lasts, or was reached
         return
     if constant_fitness(subject) is not None:
         raise Nonconforming(
@@ -111,7 +124,8 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     yield Remark(
         "a fitness that differs between policies",
         f"{value:.4g} {where}",
-        "where no chance policy ever earns any of it, scores cannot tell rewards apart: see whether it can be reached, or give it a slope",
+        "where no chance policy ever earns any of it, scores cannot tell rewards apart: see whether"
+        " it can be reached, or give it a slope",
     )
 
 
@@ -123,17 +137,25 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     model = load_model(cls)
     integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
     count = substeps(cls, model)
-    text = f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a control step of {cls.control_dt:g} s"
+    text = (
+        f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
+        f" control step of {cls.control_dt:g} s"
+    )
     faster = integrator != "IMPLICITFAST"
     more = (
-        'integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a stock walker ran '
-        "5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
+        'integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a'
+        " stock walker ran 5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
     )
     if count > _TOO_MANY_SUBSTEPS:
         longer = cls.control_dt / _MANY_SUBSTEPS
-        hint = f'timestep="{longer:.3g}" takes {_MANY_SUBSTEPS} physics steps, a training {count / _MANY_SUBSTEPS:.0f} times fewer'
+        hint = (
+            f'timestep="{longer:.3g}" takes {_MANY_SUBSTEPS} physics steps, a training'
+            f" {count / _MANY_SUBSTEPS:.0f} times fewer"
+        )
         yield Remark(
-            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step", text, f"{hint}; {more}" if faster else hint
+            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step",
+            text,
+            f"{hint}; {more}" if faster else hint,
         )
     else:
         slow = faster and (integrator == "RK4" or count > _MANY_SUBSTEPS)
@@ -141,7 +163,8 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     if model.narena >= _MUCH_MEMORY and _leaves_memory_open(cls):
         yield Remark(
             "a <size memory> in the MJCF",
-            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of which a worker has hundreds",
+            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of"
+            " which a worker has hundreds",
             'write <size memory="256K"/>, with room for the contacts that you expect',
         )
 
@@ -163,7 +186,8 @@ def episode(subject: Subject) -> Iterator[Remark | Note]:
     yield Remark(
         "max_episode_steps or a TimeLimit, and dt or metadata['render_fps'], tell of both",
         text,
-        "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or max_episode_length and control_dt in the class",
+        "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or"
+        " max_episode_length and control_dt in the class",
     )
 
 
@@ -172,7 +196,10 @@ def _settings(subject: Subject) -> tuple[TrainingSettings, int]:
     budget = subject.task.training
     values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
     settings = parse_settings(TrainingSettings, values, "the task's training budget")
-    return settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)}), budget.env_steps
+    return (
+        settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)}),
+        budget.env_steps,
+    )
 
 
 def _reward(subject: Subject) -> tuple[str, Reward]:
@@ -180,10 +207,16 @@ def _reward(subject: Subject) -> tuple[str, Reward]:
     found = subject.loaded.environment_class
     kinds = ("human", "sparse")
     for kind in kinds:
-        source = subject.loaded.reward_source(subject.task, "human" if kind == "human" else "sparse")
+        source = subject.loaded.reward_source(
+            subject.task, "human" if kind == "human" else "sparse"
+        )
         if source is not None:
             reward = RewardFunction.from_source(
-                source, found.all_variables(), True, constants=found.constants, quaternion_order=found.quaternion_order
+                source,
+                found.all_variables(),
+                True,
+                constants=found.constants,
+                quaternion_order=found.quaternion_order,
             )
             return f"{kind} reward", reward
     return "fitness itself", _FitnessAsReward(subject.fitness())

@@ -1,4 +1,5 @@
-"""Calls of a Gymnasium environment's `reset` and `step`, with what they return looked at: errors name the class, file and line of who wrote it."""
+"""Calls of a Gymnasium environment's `reset` and `step`, with what they return looked at: errors
+name the class, file and line of who wrote it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,18 @@ from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_spaces import flatten, number_name, wrong_part
-from eureka_agent.simulation.user_modules import LIBRARIES, describe_error, place_of_function, top_module
+from eureka_agent.simulation.user_modules import (
+    LIBRARIES,
+    describe_error,
+    place_of_function,
+    top_module,
+)
 
 Method = Literal["step", "reset"]
-_RETURNS = {"step": ("observation", "reward", "terminated", "truncated", "info"), "reset": ("observation", "info")}
+_RETURNS = {
+    "step": ("observation", "reward", "terminated", "truncated", "info"),
+    "reset": ("observation", "info"),
+}
 _FINITE_HINT = "guard divisions, roots and logarithms, and limit what the physics can reach"
 _GYMNASIUM = "gymnasium"
 _NO_PERSONS = (_GYMNASIUM, __name__.partition(".")[0])
@@ -42,7 +51,8 @@ def method_after(steps: int) -> Method:
 
 
 def reset(environment: gymnasium.Env, seed: int) -> Result:
-    """A start state. Raises EnvironmentLoadError for a result of another form, and whatever the environment raises."""
+    """A start state. Raises EnvironmentLoadError for a result of another form, and whatever the
+    environment raises."""
     try:
         given = environment.reset(seed=seed)
     except Exception as error:
@@ -53,7 +63,8 @@ def reset(environment: gymnasium.Env, seed: int) -> Result:
 
 
 def step(environment: gymnasium.Env, action: Any) -> Result:
-    """A step. Raises EnvironmentLoadError for a result of another form, and whatever the environment raises."""
+    """A step. Raises EnvironmentLoadError for a result of another form, and whatever the
+    environment raises."""
     try:
         given = environment.step(action)
     except Exception as error:
@@ -63,17 +74,24 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
     try:
         number = float(reward)
     except (TypeError, ValueError):
-        raise _wrong(environment, "step", f"gave the reward {_kind(reward)}, expected a number") from None
+        raise _wrong(
+            environment, "step", f"gave the reward {_kind(reward)}, expected a number"
+        ) from None
     ends = []
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(value, bool | int | numpy.bool_) and getattr(value, "size", 0) != 1:
-            raise _wrong(environment, "step", f"gave {_kind(value)} as {name}, expected True or False")
+            raise _wrong(
+                environment, "step", f"gave {_kind(value)} as {name}, expected True or False"
+            )
         ends.append(bool(value))
     return Result(observation, number, ends[0], ends[1], info)
 
 
-def vector(environment: gymnasium.Env, method: Method, observation: Any, size: int) -> NDArray[numpy.float32]:
-    """An observation as the policy gets it. Shape: (size,). Raises EnvironmentLoadError for one that does not fit the observation space."""
+def vector(
+    environment: gymnasium.Env, method: Method, observation: Any, size: int
+) -> NDArray[numpy.float32]:
+    """An observation as the policy gets it. Shape: (size,). Raises EnvironmentLoadError for one
+    that does not fit the observation space."""
     space = environment.observation_space
     try:
         flat = flatten(space, observation)
@@ -87,7 +105,8 @@ def vector(environment: gymnasium.Env, method: Method, observation: Any, size: i
         environment,
         method,
         f"gave an observation that is not in its observation_space: {what}",
-        "return what observation_space declares, or correct that; `gymnasium.utils.env_checker.check_env` finds more of this kind",
+        "return what observation_space declares, or correct that;"
+        " `gymnasium.utils.env_checker.check_env` finds more of this kind",
     )
 
 
@@ -96,13 +115,21 @@ def number(environment: gymnasium.Env, method: Method, info: Mapping[str, Any], 
     try:
         return float(info.get(key, 0.0))
     except (TypeError, ValueError):
-        what = f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the first step"
-        raise _wrong(environment, method, what, "give a number always, or leave the entry out") from None
+        what = (
+            f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the first"
+            " step"
+        )
+        raise _wrong(
+            environment, method, what, "give a number always, or leave the entry out"
+        ) from None
 
 
 def is_sound(flat: NDArray[numpy.float32], result: Result, numbers: Mapping[str, float]) -> bool:
-    """False where the observation, the reward or one of `numbers`, of the info, is NaN or infinite."""
-    return bool(numpy.isfinite(flat).all()) and all(map(math.isfinite, (result.reward, *numbers.values())))
+    """False where the observation, the reward or one of `numbers`, of the info, is NaN or
+    infinite."""
+    return bool(numpy.isfinite(flat).all()) and all(
+        map(math.isfinite, (result.reward, *numbers.values()))
+    )
 
 
 def unsound(
@@ -113,27 +140,40 @@ def unsound(
     steps: int,
     action: Sequence[float] | None = None,
 ) -> EnvironmentLoadError:
-    """The error for the first number that is NaN or infinite: the environment's fault, where the actions were numbers.
+    """The error for the first number that is NaN or infinite: the environment's fault, where the
+    actions were numbers.
 
-    `steps`: of the episode; 0 right after a reset. `action`: the one that led there, as the policy gave it, in [-1, 1].
+    `steps`: of the episode; 0 right after a reset. `action`: the one that led there, as the policy
+    gave it, in [-1, 1].
     """
     broken = [
-        (f"observation, {number_name(environment.observation_space, int(index))}", float(flat[index]))
+        (
+            f"observation, {number_name(environment.observation_space, int(index))}",
+            float(flat[index]),
+        )
         for index in numpy.flatnonzero(~numpy.isfinite(flat))[:1]
     ]
-    broken += [("reward", result.reward), *((f"number info[{key!r}]", value) for key, value in numbers.items())]
+    broken += [
+        ("reward", result.reward),
+        *((f"number info[{key!r}]", value) for key, value in numbers.items()),
+    ]
     what, value = next(each for each in broken if not math.isfinite(each[1]))
     method = method_after(steps)
     layer = _layers_of_persons(environment)[-1]
-    shown = "" if action is None else f" under the action {[round(each, 3) for each in action][:_SHOWN_ACTIONS]!r}"
+    shown = (
+        ""
+        if action is None
+        else f" under the action {[round(each, 3) for each in action][:_SHOWN_ACTIONS]!r}"
+    )
     when = f"in step {steps} of an episode{shown}" if steps else "right after a reset"
     return EnvironmentLoadError(
-        f"{_place(layer, method)}the {what} is {value:.4g} {when}, given by {type(layer).__name__}.{method}",
+        f"{_place(layer, method)}the {what} is {value:.4g} {when}, given by"
+        f" {type(layer).__name__}.{method}",
         f"{_FINITE_HINT}: no reward, no fitness and no policy can use such a state",
     )
 
 
-# ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── whose it is ───────────────────────────────────────────────────────────────────────────────────
 
 
 def layers(environment: gymnasium.Env) -> Iterator[gymnasium.Env]:
@@ -151,7 +191,8 @@ def _layers_of_persons(environment: gymnasium.Env) -> Sequence[gymnasium.Env]:
 
 
 def _place(layer: gymnasium.Env, method: Method) -> str:
-    """`"<file>, line <n>: "` of a layer's method, of the one that a wrapper has in its place, or of its class."""
+    """`"<file>, line <n>: "` of a layer's method, of the one that a wrapper has in its place, or of
+    its class."""
     for name in (method, "observation", "reward", "action"):
         owner = next((each for each in type(layer).__mro__ if name in vars(each)), None)
         if owner is not None and callable(vars(owner)[name]) and top_module(owner) != _GYMNASIUM:
@@ -160,7 +201,8 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
 
 
 def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exception) -> None:
-    """Raise the EnvironmentLoadError where one of Gymnasium's own wrappers cannot take what the layer within gave; else nothing."""
+    """Raise the EnvironmentLoadError where one of Gymnasium's own wrappers cannot take what the
+    layer within gave; else nothing."""
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if owner != _GYMNASIUM:
@@ -169,28 +211,38 @@ def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exceptio
             return  # a person's own line raised
         wrapper = frame.f_locals.get("self")
         if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
-            what = f"returned what Gymnasium's {type(wrapper).__name__} cannot take: {describe_error(error)}"
+            what = (
+                f"returned what Gymnasium's {type(wrapper).__name__} cannot take:"
+                f" {describe_error(error)}"
+            )
             raise _wrong(wrapper.env, method, what) from None
 
 
 def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[Any]:
-    """The values that were returned, as many as there should be, the last of them a dictionary. Raises EnvironmentLoadError."""
+    """The values that were returned, as many as there should be, the last of them a dictionary.
+    Raises EnvironmentLoadError."""
     names = _RETURNS[method]
     if not isinstance(given, tuple | list) or len(given) != len(names):
         count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)
-        raise _wrong(environment, method, f"returned {count}, expected {len(names)}: {', '.join(names)}")
+        raise _wrong(
+            environment, method, f"returned {count}, expected {len(names)}: {', '.join(names)}"
+        )
     if not isinstance(given[-1], Mapping):
         raise _wrong(environment, method, f"gave {_kind(given[-1])} as info, expected a dictionary")
     return given
 
 
-def _wrong(environment: gymnasium.Env, method: Method, what: str, hint: str = "") -> EnvironmentLoadError:
+def _wrong(
+    environment: gymnasium.Env, method: Method, what: str, hint: str = ""
+) -> EnvironmentLoadError:
     """The error for what the outermost layer of a person's gave."""
     layer = _layers_of_persons(environment)[0]
     names = _RETURNS[method]
     return EnvironmentLoadError(
         f"{_place(layer, method)}{type(layer).__name__}.{method} {what}",
-        hint or f"end {method} with `return {', '.join(names)}`" + ("; an empty info is {}" if "info" in what else ""),
+        hint
+        or f"end {method} with `return {', '.join(names)}`"
+        + ("; an empty info is {}" if "info" in what else ""),
     )
 
 

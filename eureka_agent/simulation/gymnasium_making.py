@@ -1,4 +1,5 @@
-"""Making one copy of a Gymnasium environment, by its id or by a person's function, with errors that say whose fault it is."""
+"""Making one copy of a Gymnasium environment, by its id or by a person's function, with errors that
+say whose fault it is."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 _IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
 """Makers of images, which import packages that nobody needs to install for a refusal."""
-_LIST_HINT = 'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+_LIST_HINT = (
+    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+)
 
 
 def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
@@ -33,16 +36,24 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
     _check_maker(task, arguments)
     _refuse_known_images(task)
     try:
-        with third_party_code(task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)):
+        with third_party_code(
+            task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)
+        ):
             environment = task.make_environment(**arguments)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", missing_module_hint()) from None
+        raise EnvironmentLoadError(
+            f"Gymnasium cannot make {label}: {error}", missing_module_hint()
+        ) from None
     except gymnasium.error.Error as error:
         raise _unregistered(task) or EnvironmentLoadError(
             f"Gymnasium cannot make {label}: {error}", _LIST_HINT
         ) from None
     except ImportError as error:
-        hint = f"install it: {install_extra('gymnasium')}" if error.name == "imageio" else missing_module_hint()
+        hint = (
+            f"install it: {install_extra('gymnasium')}"
+            if error.name == "imageio"
+            else missing_module_hint()
+        )
         raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
     if (unregistered := _unregistered(task)) is not None:
         raise unregistered  # `make` takes a name without its version, too
@@ -55,7 +66,8 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
-    """Raises EnvironmentLoadError where a person's `make` or `make_environment` does not take the arguments."""
+    """Raises EnvironmentLoadError where a person's `make` or `make_environment` does not take the
+    arguments."""
     maker = task.make_environment
     if is_by_id(task):
         return
@@ -68,15 +80,20 @@ def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> Non
     except TypeError as error:
         is_method = next(iter(signature.parameters), "") == "self"
         raise EnvironmentLoadError(
-            f"{place_of_function(maker)}{maker.__name__} cannot be called with the options {arguments!r}: {error}",
-            "write @staticmethod above it, and no `self`: it makes an environment before there is any"
-            if is_method
-            else "a task's `options` are its arguments; give the others a default",
+            f"{place_of_function(maker)}{maker.__name__} cannot be called with the options"
+            f" {arguments!r}: {error}",
+            (
+                "write @staticmethod above it, and no `self`: it makes an environment before there"
+                " is any"
+                if is_method
+                else "a task's `options` are its arguments; give the others a default"
+            ),
         ) from None
 
 
 def _refuse_known_images(task: type[GymnasiumTask]) -> None:
-    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its dependencies are asked for."""
+    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its
+    dependencies are asked for."""
     registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
     if not is_by_id(task) or registered is None:
         return

@@ -1,4 +1,5 @@
-"""Reading a Gymnasium environment for designers: words, numbers in `info`, and how its episodes end."""
+"""Reading a Gymnasium environment for designers: words, numbers in `info`, and how its episodes
+end."""
 
 from __future__ import annotations
 
@@ -22,21 +23,27 @@ from eureka_agent.training.time_limit import call_limit
 
 _SEED = 0
 _STEPS = 250
-"""Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest environments."""
+"""Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest
+environments."""
 _EPISODES = 10
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
 DECLARED = "as env.py says"
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
-"""Episodes that are cut short after the same number of steps, from which that is taken for their length."""
+"""Episodes that are cut short after the same number of steps, from which that is taken for their
+length."""
 _HEALTHY = {
     "z": "height of the body {}",
     "angle": "angle of the body {} rad",
     "state": "a further entry of the state {}",
 }
-"""Ranges of Gymnasium's MuJoCo environments, `_healthy_<name>_range`, outside which an episode ends."""
-_THRESHOLDS = {"x_threshold": "position beyond ±{:.3g}", "theta_threshold_radians": "angle beyond ±{:.3g} rad"}
+"""Ranges of Gymnasium's MuJoCo environments, `_healthy_<name>_range`, outside which an episode
+ends."""
+_THRESHOLDS = {
+    "x_threshold": "position beyond ±{:.3g}",
+    "theta_threshold_radians": "angle beyond ±{:.3g} rad",
+}
 """Attributes of Gymnasium's classic environments, likewise."""
 _SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
 
@@ -50,11 +57,13 @@ class Tried:
     ends_doc: str
     """Meaning of `terminated`: the sign of the environment's own reward at ends."""
     truncated_after: int | None
-    """Steps after which it cut short every episode that it cut short; None where it was too few of them, or several numbers."""
+    """Steps after which it cut short every episode that it cut short; None where it was too few of
+    them, or several numbers."""
 
 
 def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
-    """A few episodes of random actions. `size`: numbers of an observation. Raises EnvironmentLoadError for what breaks the interface, or is NaN."""
+    """A few episodes of random actions. `size`: numbers of an observation. Raises
+    EnvironmentLoadError for what breaks the interface, or is NaN."""
     environment.action_space.seed(_SEED)
     begun = _begin(environment, _SEED, size)
     info = dict(begun.info)
@@ -94,23 +103,29 @@ def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
     if not at_ends:
         return f"{ENDS}; random actions ended no episode within {_STEPS} steps"
     return (
-        f"{ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of {len(at_ends)} ends, "
-        f"{_signs(elsewhere)} of {len(elsewhere)} other steps"
+        f"{ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of"
+        f" {len(at_ends)} ends, {_signs(elsewhere)} of {len(elsewhere)} other steps"
     )
 
 
 def _signs(rewards: Sequence[float]) -> str:
     return (
-        f"positive at {sum(reward > 0 for reward in rewards)} and negative at {sum(reward < 0 for reward in rewards)}"
+        f"positive at {sum(reward > 0 for reward in rewards)} and negative at"
+        f" {sum(reward < 0 for reward in rewards)}"
     )
 
 
 def termination_conditions(physics: Any) -> dict[str, str]:
-    """Termination conditions that the environment's attributes tell; the rest is in its docstring."""
+    """Termination conditions that the environment's attributes tell; the rest is in its
+    docstring."""
     parts = []
     if getattr(physics, "_terminate_when_unhealthy", False):
         ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
-        parts += [_HEALTHY[name].format(_outside(*ends)) for name, ends in ranges.items() if ends is not None]
+        parts += [
+            _HEALTHY[name].format(_outside(*ends))
+            for name, ends in ranges.items()
+            if ends is not None
+        ]
     for name, words in _THRESHOLDS.items():
         if isinstance(value := getattr(physics, name, None), float):
             parts.append(words.format(value))
@@ -118,9 +133,12 @@ def termination_conditions(physics: Any) -> dict[str, str]:
 
 
 def episode_length(
-    environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None, truncated_after: int | None
+    environment: gymnasium.Env,
+    registered: gymnasium.envs.registration.EnvSpec | None,
+    truncated_after: int | None,
 ) -> tuple[int, str]:
-    """Steps of an episode, and where the number is from: the shortest limit that is declared, else `truncated_after`, else a guess."""
+    """Steps of an episode, and where the number is from: the shortest limit that is declared, else
+    `truncated_after`, else a guess."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
@@ -132,22 +150,34 @@ def episode_length(
     if declared:
         return min(declared, key=lambda each: each[0])
     if truncated_after is not None:
-        return truncated_after, f"as it truncated every one of the first episodes after {truncated_after} steps"
-    return _DEFAULT_EPISODE_LENGTH, (
-        f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it (set MAX_EPISODE_LENGTH in env.py)"
+        return (
+            truncated_after,
+            f"as it truncated every one of the first episodes after {truncated_after} steps",
+        )
+    return (
+        _DEFAULT_EPISODE_LENGTH,
+        (
+            f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it (set MAX_EPISODE_LENGTH"
+            " in env.py)"
+        ),
     )
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:
-    """Seconds of a step, and where the number is from: the simulator's `dt`, else the frames per second, else a guess."""
+    """Seconds of a step, and where the number is from: the simulator's `dt`, else the frames per
+    second, else a guess."""
     seconds: Any = getattr(environment.unwrapped, "dt", None)
     if is_finite(seconds) and seconds > 0:
         return float(seconds), "from its attribute dt"
     rate: Any = (environment.metadata or {}).get("render_fps")
     if is_finite(rate) and rate > 0:
         return 1.0 / rate, 'from metadata["render_fps"]'
-    return _DEFAULT_SECONDS, (
-        f"guessed: {_DEFAULT_SECONDS:g} s, as nothing names it (set CONTROL_DT in env.py, in seconds)"
+    return (
+        _DEFAULT_SECONDS,
+        (
+            f"guessed: {_DEFAULT_SECONDS:g} s, as nothing names it (set CONTROL_DT in env.py, in"
+            " seconds)"
+        ),
     )
 
 
@@ -195,12 +225,25 @@ def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
 
 def observation_variable(size: int, space: spaces.Space) -> Variable:
     doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
-    return Variable("observation", (size,), "?", "?", doc, limits(space) if isinstance(space, spaces.Box) else None)
+    return Variable(
+        "observation",
+        (size,),
+        "?",
+        "?",
+        doc,
+        limits(space) if isinstance(space, spaces.Box) else None,
+    )
 
 
 def description(physics: Any, gymnasium_id: str) -> str:
-    """First paragraph of the environment's own docstring, and its sections on what is observed, done and reached; not the one on rewards."""
-    text = re.sub(r"^```\{figure\}.*?^```\n", "", inspect.getdoc(type(physics)) or "", flags=re.DOTALL | re.MULTILINE)
+    """First paragraph of the environment's own docstring, and its sections on what is observed,
+    done and reached; not the one on rewards."""
+    text = re.sub(
+        r"^```\{figure\}.*?^```\n",
+        "",
+        inspect.getdoc(type(physics)) or "",
+        flags=re.DOTALL | re.MULTILINE,
+    )
     paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
     sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]

@@ -16,8 +16,8 @@ from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 
 _WRAP_HINT = (
-    "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that {}; "
-    "see docs/your-own-environment.md"
+    "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that"
+    " {}; see docs/your-own-environment.md"
 )
 _IMAGE_DIMENSIONS = 3
 _MOST_NAMED = 4096
@@ -36,7 +36,8 @@ class Entry:
 
 
 def check_observations(label: str, space: spaces.Space) -> None:
-    """Raises EnvironmentLoadError for observations that a policy of perceptron layers cannot take."""
+    """Raises EnvironmentLoadError for observations that a policy of perceptron layers cannot
+    take."""
     for path, leaf in _leaves(space):
         what = (
             f"the entry {'.'.join(map(str, path))!r} of the observation of {label}"
@@ -45,7 +46,8 @@ def check_observations(label: str, space: spaces.Space) -> None:
         )
         if isinstance(leaf, spaces.Tuple) and path:
             raise EnvironmentLoadError(
-                f"{what} is a {leaf}, whose parts have no names", _WRAP_HINT.format("makes a Dict of it")
+                f"{what} is a {leaf}, whose parts have no names",
+                _WRAP_HINT.format("makes a Dict of it"),
             )
         if isinstance(leaf, spaces.Box) and _is_image(leaf):
             raise image_error(what, f" of shape {leaf.shape!r}")
@@ -57,18 +59,22 @@ def check_observations(label: str, space: spaces.Space) -> None:
 
 
 def image_error(what: str, shape: str) -> EnvironmentLoadError:
-    """The error for an observation that is an image. `shape`: in words, empty where it is not known."""
+    """The error for an observation that is an image. `shape`: in words, empty where it is not
+    known."""
     return EnvironmentLoadError(
         f"{what} is an image{shape}, expected a vector: policies here have no convolutions",
         _WRAP_HINT.format("gives the simulator's state or other numbers in place of the image"),
     )
 
 
-def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]) -> tuple[Entry, ...]:
+def named_entries(
+    label: str, space: spaces.Space, described: Sequence[Variable]
+) -> tuple[Entry, ...]:
     """The entries of a Dict space as variables, nested keys joined by `_`; none for another space.
 
-    A variable of `described` stands for the entry of its name, with the unit, frame and doc that it has. Raises EnvironmentLoadError
-    where two entries would have the same name, or a description fits none.
+    A variable of `described` stands for the entry of its name, with the unit, frame and doc that it
+    has. Raises EnvironmentLoadError where two entries would have the same name, or a description
+    fits none.
     """
     words = {variable.name: variable for variable in described}
     entries: dict[str, Entry] = {}
@@ -84,7 +90,8 @@ def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]
         given = words.pop(found.name, None)
         if given is not None and given.shape != found.shape:
             raise EnvironmentLoadError(
-                f"the variable {given.name!r} has the shape {given.shape!r}, but the entry of {label} has {found.shape!r}",
+                f"the variable {given.name!r} has the shape {given.shape!r}, but the entry of"
+                f" {label} has {found.shape!r}",
                 "correct the Variable's shape",
             )
         variable = found if given is None else replace(given, range=given.range or found.range)
@@ -94,14 +101,21 @@ def named_entries(label: str, space: spaces.Space, described: Sequence[Variable]
         name = next(iter(words))
         raise EnvironmentLoadError(
             f"the variable {name!r} describes no entry of the observation of {label}",
-            did_you_mean(name, entries)
-            if entries
-            else "entries have names in a Dict space; name parts of a vector with named_observations",
+            (
+                did_you_mean(name, entries)
+                if entries
+                else (
+                    "entries have names in a Dict space; name parts of a vector with"
+                    " named_observations"
+                )
+            ),
         )
     return tuple(entries.values())
 
 
-def entry_values(entries: Sequence[Entry], observation: Mapping[Any, Any]) -> NDArray[numpy.float32]:
+def entry_values(
+    entries: Sequence[Entry], observation: Mapping[Any, Any]
+) -> NDArray[numpy.float32]:
     """The values of all entries in a row, in the order of `Entry.columns`."""
     values = []
     for entry in entries:
@@ -120,7 +134,8 @@ def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
 
 
 def wrong_part(space: spaces.Space, observation: Any) -> str:
-    """The first entry that is not there, or has another number of values than its space, in words; empty where there is none."""
+    """The first entry that is not there, or has another number of values than its space, in words;
+    empty where there is none."""
     for path, leaf in _leaves(space):
         value, name = observation, f"the entry {'.'.join(map(str, path))!r} " if path else "it "
         for key in path:
@@ -128,9 +143,9 @@ def wrong_part(space: spaces.Space, observation: Any) -> str:
                 return f"{name}is not there"
             value = value[key]
         shape = numpy.shape(value)
-        if isinstance(leaf, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) and numpy.prod(shape) != numpy.prod(
-            leaf.shape
-        ):
+        if isinstance(leaf, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) and numpy.prod(
+            shape
+        ) != numpy.prod(leaf.shape):
             return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
     return ""
 
@@ -141,7 +156,9 @@ def number_name(space: spaces.Space, index: int) -> str:
     for path, leaf in _leaves(space):
         size = spaces.flatdim(leaf)
         if path and index < start + size:
-            return f"entry {'.'.join(map(str, path))!r}" + (f", index {index - start}" if size > 1 else "")
+            return f"entry {'.'.join(map(str, path))!r}" + (
+                f", index {index - start}" if size > 1 else ""
+            )
         start += size
     return f"index {index}"
 
@@ -162,7 +179,8 @@ def limits(space: spaces.Space) -> tuple[float, float] | None:
 def observation_channels(
     space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
-    """The numbers of `flatten` in their order; none where neither keys nor `parts` (of the vector) name any.
+    """The numbers of `flatten` in their order; none where neither keys nor `parts` (of the vector)
+    name any.
 
     `entries`: variables that describe entries of a Dict.
     """
@@ -183,20 +201,26 @@ def observation_channels(
         elif isinstance(leaf, spaces.MultiDiscrete):
             sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
             numbers = tuple(
-                f"{place}_is_{first + index}" for place, (n, first) in enumerate(sizes) for index in range(n)
+                f"{place}_is_{first + index}"
+                for place, (n, first) in enumerate(sizes)
+                for index in range(n)
             )
             doc = f"{doc}; 1 at each value, else 0"
         else:
             numbers = (
                 ()
                 if leaf.shape == ()
-                else tuple(",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ())))
+                else tuple(
+                    ",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ()))
+                )
             )
         channels.append(Channel(name, numbers, unit, frame, doc))
     return tuple(channels)
 
 
-def _vector_channels(size: int, parts: Sequence[tuple[Variable, int | slice]]) -> tuple[Channel, ...]:
+def _vector_channels(
+    size: int, parts: Sequence[tuple[Variable, int | slice]]
+) -> tuple[Channel, ...]:
     """A channel for each number of a vector, some of which are parts of variables."""
     columns = [Channel(f"observation[{index}]", unit="?", frame="?") for index in range(size)]
     for variable, place in parts:
@@ -223,7 +247,9 @@ def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
     return tuple(channels)
 
 
-def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
+def _leaves(
+    space: spaces.Space, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
     """Spaces that are no Dict, with their keys, in the order in which Gymnasium flattens them."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
@@ -233,16 +259,25 @@ def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[t
 
 
 def _is_image(space: spaces.Box) -> bool:
-    return len(space.shape) >= _IMAGE_DIMENSIONS or (len(space.shape) == 2 and space.dtype == numpy.uint8)
+    return len(space.shape) >= _IMAGE_DIMENSIONS or (
+        len(space.shape) == 2 and space.dtype == numpy.uint8
+    )
 
 
 def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:
-    """The entry as a variable: a Discrete one is its number, not what the policy gets, a 1 among zeros."""
+    """The entry as a variable: a Discrete one is its number, not what the policy gets, a 1 among
+    zeros."""
     doc = f"entry {'.'.join(map(str, path))!r} of Gymnasium's observation"
     whole = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
     shape = () if isinstance(space, spaces.Discrete) else tuple(space.shape or ())
-    unit = "1" if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary) else "?"
-    return Variable(_name(path), shape, unit, "?", f"{doc}, a whole number" if whole else doc, limits(space))
+    unit = (
+        "1"
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
+        else "?"
+    )
+    return Variable(
+        _name(path), shape, unit, "?", f"{doc}, a whole number" if whole else doc, limits(space)
+    )
 
 
 def _name(path: tuple[Any, ...]) -> str:

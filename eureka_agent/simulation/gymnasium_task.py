@@ -1,4 +1,5 @@
-"""Any Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder that makes it or names its observation."""
+"""Any Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder that makes it or names
+its observation."""
 
 from __future__ import annotations
 
@@ -66,21 +67,25 @@ _SEED_BITS = 24
 class GymnasiumTask(VecTask):
     """`num_envs` copies of one Gymnasium environment, stepped one after the other in this process.
 
-    A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step are then read from the
-    environment. Actions are Box actions rescaled from [-1, 1], or for Discrete ones the index of the largest entry. What reward
-    functions may read: the entries of a Dict observation by their keys, else the whole `observation` and its named parts
-    (`named_observations`), and the numbers in the environment's `info`. The environment's own reward is the private variable
-    `native_reward`.
+    A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step
+    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or for
+    Discrete ones the index of the largest entry. What reward functions may read: the entries of a
+    Dict observation by their keys, else the whole `observation` and its named parts
+    (`named_observations`), and the numbers in the environment's `info`. The environment's own
+    reward is the private variable `native_reward`.
     """
 
     gymnasium_id: ClassVar[str] = ""
-    """As `gymnasium.make` takes it: `Hopper-v5`, or `module:Id` where a module has to be imported first."""
+    """As `gymnasium.make` takes it: `Hopper-v5`, or `module:Id` where a module has to be imported
+    first."""
     gymnasium_options: ClassVar[Mapping[str, Any]] = {}
     """Keyword arguments of `make_environment`; a task's `options` come on top of them."""
     named_observations: ClassVar[tuple[tuple[Variable, int | slice], ...]] = ()
-    """Variables that are parts of the observation's vector: an entry for a scalar, a slice for a vector."""
+    """Variables that are parts of the observation's vector: an entry for a scalar, a slice for a
+    vector."""
     described_entries: ClassVar[tuple[Variable, ...]] = ()
-    """Unit, frame and doc for entries of a Dict observation: variables with the entries' names and shapes."""
+    """Unit, frame and doc for entries of a Dict observation: variables with the entries' names and
+    shapes."""
     info_keys: ClassVar[tuple[str, ...]] = ()
     """Numbers in `info` that are variables; found by itself."""
     random_numbers = "self.np_random, after super().reset(seed=seed)"
@@ -96,16 +101,22 @@ class GymnasiumTask(VecTask):
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
-        """One copy of the environment, by default the registered one without its time limit, which the base class keeps."""
-        return gymnasium.make(cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options)
+        """One copy of the environment, by default the registered one without its time limit, which
+        the base class keeps."""
+        return gymnasium.make(
+            cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options
+        )
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Read what the class needs from one copy of the environment. Raises EnvironmentLoadError."""
+        """Read what the class needs from one copy of the environment. Raises
+        EnvironmentLoadError."""
         super().__init_subclass__(**arguments)
         if {"gymnasium_id", "make_environment"} & set(vars(cls)):
             _probe(cls)
 
-    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any) -> None:
+    def __init__(
+        self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any
+    ) -> None:
         super().__init__(num_envs, device, seed)
         self.environments = [make_copy(type(self), options) for _ in range(num_envs)]
         self._check_sizes(self.environments[0], options)
@@ -116,10 +127,14 @@ class GymnasiumTask(VecTask):
         elif isinstance(space, spaces.Box):
             bounded = numpy.isfinite(space.low) & numpy.isfinite(space.high)
             self._action_shape, self._action_type = space.shape, space.dtype
-            self._action_middle = numpy.where(bounded, (space.low + space.high) / 2, 0.0).reshape(-1)
+            self._action_middle = numpy.where(bounded, (space.low + space.high) / 2, 0.0).reshape(
+                -1
+            )
             self._action_scale = numpy.where(bounded, (space.high - space.low) / 2, 1.0).reshape(-1)
         self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
-        self._entry_values = numpy.zeros((num_envs, max((e.columns.stop for e in self._entries), default=0)), "float32")
+        self._entry_values = numpy.zeros(
+            (num_envs, max((e.columns.stop for e in self._entries), default=0)), "float32"
+        )
         self._infos = numpy.zeros((num_envs, len(self.info_keys)), dtype=numpy.float32)
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated = numpy.zeros(num_envs, dtype=bool)
@@ -137,8 +152,9 @@ class GymnasiumTask(VecTask):
         )
         if found != (self.num_observations, self.num_actions):
             raise EnvironmentLoadError(
-                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and {found[1]} actions, "
-                f"expected {self.num_observations} and {self.num_actions} as without them",
+                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
+                f" {found[1]} actions, expected {self.num_observations} and {self.num_actions} as"
+                " without them",
                 "write what changes an environment's sizes into a folder of its own",
             )
 
@@ -152,7 +168,11 @@ class GymnasiumTask(VecTask):
         """With `terminated` as Gymnasium has it: an end, whichever."""
         found = super().all_variables()
         return tuple(
-            replace(each, doc=cls._ends_doc) if each.name == "terminated" and not cls.success_causes else each
+            (
+                replace(each, doc=cls._ends_doc)
+                if each.name == "terminated" and not cls.success_causes
+                else each
+            )
             for each in found
         )
 
@@ -165,7 +185,9 @@ class GymnasiumTask(VecTask):
             return native_reward
 
         task = Task(
-            sentence=f"solve {words(name)}: earn as much of the environment's own reward as possible",
+            sentence=(
+                f"solve {words(name)}: earn as much of the environment's own reward as possible"
+            ),
             fitness=fitness,
             fitness_doc=f"return of an episode: the sum of the rewards that {name} itself gives",
             success_fitness=None if cls._spec is None else cls._spec.reward_threshold,
@@ -179,10 +201,14 @@ class GymnasiumTask(VecTask):
             self._next_actions = (actions.argmax(dim=-1) + self._first_action).tolist()
         else:
             scaled = self._action_middle + self._action_scale * actions.cpu().numpy()
-            self._next_actions = list(scaled.astype(self._action_type).reshape(-1, *self._action_shape))
+            self._next_actions = list(
+                scaled.astype(self._action_type).reshape(-1, *self._action_shape)
+            )
 
     def simulate(self) -> None:
-        skipped = [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
+        skipped = (
+            [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
+        )
         progress = self.progress_buf.tolist()
         with third_party_code(self._package, "in a step"):
             for row in range(self.active_rows):
@@ -195,16 +221,20 @@ class GymnasiumTask(VecTask):
                 self._store(row, result, progress[row] + 1)
 
     def _spoil(self, row: int) -> None:
-        """The state after an action that is NaN is NaN as well, as physics would have it: whose policy gave it is told from that."""
+        """The state after an action that is NaN is NaN as well, as physics would have it: whose
+        policy gave it is told from that."""
         for values in (self._observations, self._entry_values, self._infos, self._rewards):
             values[row] = numpy.nan
         self._terminated[row] = self._truncated[row] = False
 
     def _store(self, row: int, result: calls.Result, steps: int) -> None:
-        """Take in what a row's environment gave; `steps` of its episode were made. Raises EnvironmentLoadError for what no state can be."""
+        """Take in what a row's environment gave; `steps` of its episode were made. Raises
+        EnvironmentLoadError for what no state can be."""
         environment, method = self.environments[row], calls.method_after(steps)
         flat = calls.vector(environment, method, result.observation, self.num_observations)
-        numbers = {key: calls.number(environment, method, result.info, key) for key in self.info_keys}
+        numbers = {
+            key: calls.number(environment, method, result.info, key) for key in self.info_keys
+        }
         if not calls.is_sound(flat, result, numbers):
             action = self.actions[row].tolist() if steps else None
             raise calls.unsound(environment, flat, result, numbers, steps, action)
@@ -224,11 +254,16 @@ class GymnasiumTask(VecTask):
         return {
             **({} if self._entries else {"observation": self.obs_buf}),
             **{
-                entry.variable.name: entries[:, entry.columns].reshape(self.num_envs, *entry.variable.shape)
+                entry.variable.name: (
+                    entries[:, entry.columns].reshape(self.num_envs, *entry.variable.shape)
+                )
                 for entry in self._entries
             },
             NATIVE_REWARD.name: torch.from_numpy(self._rewards).to(self.device),
-            **{variable.name: self.obs_buf[:, entries] for variable, entries in self.named_observations},
+            **{
+                variable.name: self.obs_buf[:, entries]
+                for variable, entries in self.named_observations
+            },
             **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
         }
 
@@ -236,7 +271,8 @@ class GymnasiumTask(VecTask):
         return {"terminated": torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
-        """The time limit of the environment's specification, or a truncation of the environment's own."""
+        """The time limit of the environment's specification, or a truncation of the environment's
+        own."""
         return super().compute_truncation() | torch.from_numpy(self._truncated).to(self.device)
 
     def reset_idx(self, env_ids: Tensor) -> None:
@@ -263,27 +299,34 @@ def made_class(
     doc: str | None,
     sizes: Mapping[str, Any] | None = None,
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. `sizes`: its `max_episode_length` and `control_dt`, where they are given.
+    """The class behind a function that makes the environment. `sizes`: its `max_episode_length` and
+    `control_dt`, where they are given.
 
     Raises EnvironmentLoadError, and whatever `make` raises as that.
     """
-    own = {"make_environment": staticmethod(make), "described_entries": tuple(described), "__doc__": doc}
+    own = {
+        "make_environment": staticmethod(make),
+        "described_entries": tuple(described),
+        "__doc__": doc,
+    }
     return type(name, (GymnasiumTask,), {**own, **(sizes or {})})
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
-    """SHA-256 over the id, Gymnasium's version, and the source of a class that is imported by its module's name."""
+    """SHA-256 over the id, Gymnasium's version, and the source of a class that is imported by its
+    module's name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:
         digest.update(f"\0{task._source}".encode())
     return digest.hexdigest()
 
 
-# ── reading an environment ──────────────────────────────────────────────────────────────────────────────────────────
+# ── reading an environment ────────────────────────────────────────────────────────────────────────
 
 
 def _probe(task: type[GymnasiumTask]) -> None:
-    """Fill in the class's attributes, those that it does not set itself, from one copy of the environment."""
+    """Fill in the class's attributes, those that it does not set itself, from one copy of the
+    environment."""
     environment = make_copy(task, {})
     physics: Any = environment.unwrapped
     task._package = top_module(type(physics))
@@ -304,7 +347,9 @@ def _probe(task: type[GymnasiumTask]) -> None:
     task._spec = registered
     task._ends_doc = tried.ends_doc
     task.num_observations = spaces.flatdim(environment.observation_space)
-    task.num_actions = int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions)
+    task.num_actions = (
+        int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions)
+    )
     length, length_from = episode_length(environment, registered, tried.truncated_after)
     seconds, seconds_from = time_step(environment)
     if "max_episode_length" in own:
@@ -313,32 +358,56 @@ def _probe(task: type[GymnasiumTask]) -> None:
         seconds, seconds_from = own["control_dt"], DECLARED
     task.max_episode_length, task.control_dt = length, seconds
     task.episode_source = f"length {length_from}; time step {seconds_from}"
-    named = [variable for variable, _ in task.named_observations] + [entry.variable for entry in task._entries]
-    taken = {"actions", "terminated", "observation", NATIVE_REWARD.name, *(variable.name for variable in named)}
+    named = [variable for variable, _ in task.named_observations] + [
+        entry.variable for entry in task._entries
+    ]
+    taken = {
+        "actions",
+        "terminated",
+        "observation",
+        NATIVE_REWARD.name,
+        *(variable.name for variable in named),
+    }
     task.info_keys = numeric_keys(tried.info, taken)
-    whole = () if task._entries else (observation_variable(task.num_observations, environment.observation_space),)
+    whole = (
+        ()
+        if task._entries
+        else (observation_variable(task.num_observations, environment.observation_space),)
+    )
     task.variables = (
         *whole,
         *named,
-        *(Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step") for key in task.info_keys),
+        *(
+            Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
+            for key in task.info_keys
+        ),
         NATIVE_REWARD,
     )
     if "observation_channels" not in own:
-        task.observation_channels = observation_channels(environment.observation_space, named, task.named_observations)
+        task.observation_channels = observation_channels(
+            environment.observation_space, named, task.named_observations
+        )
     if "action_channels" not in own:
         task.action_channels = action_channels(actions)
     if "termination_conditions" not in own:
         found = termination_conditions(physics)
-        task.termination_conditions = {cause: found[cause] for cause in task.termination_causes if cause in found}
+        task.termination_conditions = {
+            cause: found[cause] for cause in task.termination_causes if cause in found
+        }
     if "masses_and_sizes" not in own:
         task.masses_and_sizes = masses_and_sizes(physics)
     if own.get("__doc__") is None:
-        task.__doc__ = description(physics, registered.id if registered is not None else task.__name__)
+        task.__doc__ = description(
+            physics, registered.id if registered is not None else task.__name__
+        )
     task._source = source(physics)
 
 
-def _registered(task: type[GymnasiumTask], environment: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec | None:
-    """The specification with the time limit and the threshold of success, which `_make` may have left out."""
+def _registered(
+    task: type[GymnasiumTask], environment: gymnasium.Env
+) -> gymnasium.envs.registration.EnvSpec | None:
+    """The specification with the time limit and the threshold of success, which `_make` may have
+    left out."""
     if is_by_id(task):
         return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
     return environment.spec
@@ -349,6 +418,7 @@ def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None
     if not isinstance(actions, spaces.Box | spaces.Discrete):
         raise EnvironmentLoadError(
             f"{task.label()} has the action space {actions}, expected Box or Discrete",
-            "write a folder whose env.py has `def make()`, which returns the environment with its actions wrapped",
+            "write a folder whose env.py has `def make()`, which returns the environment with its"
+            " actions wrapped",
         )
     check_observations(task.label(), environment.observation_space)

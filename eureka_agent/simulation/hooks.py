@@ -31,10 +31,16 @@ _SIMILAR = 0.84
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
-    """Methods and class attributes named almost as one that a subclass may write: `"<file>, line <n>: "`, the fault, and the name that is meant."""
+    """Methods and class attributes named almost as one that a subclass may write: `"<file>, line
+    <n>: "`, the fault, and the name that is meant."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
-    written = {name: value for each in reversed(own) for name, value in vars(each).items() if name[0] != "_"}
+    written = {
+        name: value
+        for each in reversed(own)
+        for name, value in vars(each).items()
+        if name[0] != "_"
+    }
     read = {name for each in own for name in _read_names(each)}
     for is_method in (True, False):
         known = {name for base in bases for name in _to_be_written(base, is_method)}
@@ -46,7 +52,10 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
                 place = place_of_function(value) if is_method else ""
                 yield (
                     place,
-                    f"{cls.__name__} has {name!r}, which overrides nothing and which nothing reads; the base class calls {close[0]!r}",
+                    (
+                        f"{cls.__name__} has {name!r}, which overrides nothing and which nothing"
+                        f" reads; the base class calls {close[0]!r}"
+                    ),
                     close[0],
                 )
 
@@ -61,7 +70,9 @@ def _to_be_written(base: type, is_method: bool) -> set[str]:
 def _read_names(cls: type) -> set[str]:
     """Names that its methods read as an attribute of anything."""
     return {
-        node.attr for node in ast.walk(_tree(cls)) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        node.attr
+        for node in ast.walk(_tree(cls))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
 
 

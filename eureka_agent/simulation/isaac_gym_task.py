@@ -14,7 +14,12 @@ from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.task import Variable
 
 NATIVE_REWARD = Variable(
-    "native_reward", (), "1", "-", "the task's own rew_buf of this step; 0 right after a reset", private=True
+    "native_reward",
+    (),
+    "1",
+    "-",
+    "the task's own rew_buf of this step; 0 right after a reset",
+    private=True,
 )
 
 _CONFIGURED = {
@@ -26,24 +31,31 @@ _CONFIGURED = {
 
 
 class IsaacGymTask(VecTask):
-    """Takes the place of IsaacGymEnvs' `VecTask` as base of a task class, whose body stays as it is.
+    """Takes the place of IsaacGymEnvs' `VecTask` as base of a task class, whose body stays as it
+    is.
 
-    The task keeps its constructor (`cfg, rl_device, sim_device, graphics_device_id, headless, …`), `pre_physics_step`,
-    `post_physics_step`, `reset_idx`, `compute_observations` and `compute_reward`. What is added to it: `config` (the content of its
-    YAML file), `variables` with `compute_variables`, `simulate` where Isaac Gym's own simulator is not used, and as class attributes
-    those of `num_observations`, `num_actions` and `max_episode_length` that it sets in its constructor.
+    The task keeps its constructor (`cfg, rl_device, sim_device, graphics_device_id, headless, …`),
+    `pre_physics_step`, `post_physics_step`, `reset_idx`, `compute_observations` and
+    `compute_reward`. What is added to it: `config` (the content of its YAML file), `variables` with
+    `compute_variables`, `simulate` where Isaac Gym's own simulator is not used, and as class
+    attributes those of `num_observations`, `num_actions` and `max_episode_length` that it sets in
+    its constructor.
 
-    `advance` clears `reset_buf` before the step, so that the task resets no row by itself and the state in which an episode ended
-    can be read. A row that the task flags in its last step (`progress_buf >= max_episode_length - 1`) counts as timed out, any
-    other as terminated. The task's random numbers come from torch's global generator: it is seeded from a row's own stream
-    while that row is reset, one row after the other; numbers drawn elsewhere are not reproducible per row. The task's own reward is
-    the private variable `native_reward`.
+    `advance` clears `reset_buf` before the step, so that the task resets no row by itself and the
+    state in which an episode ended can be read. A row that the task flags in its last step
+    (`progress_buf >= max_episode_length - 1`) counts as timed out, any other as terminated. The
+    task's random numbers come from torch's global generator: it is seeded from a row's own stream
+    while that row is reset, one row after the other; numbers drawn elsewhere are not reproducible
+    per row. The task's own reward is the private variable `native_reward`.
     """
 
     quaternion_order = "xyzw"
-    restorable = False  # its simulator is its own; a task whose state is all in torch tensors may set True
+    restorable = (
+        False  # its simulator is its own; a task whose state is all in torch tensors may set True
+    )
     config: ClassVar[Mapping[str, Any]]
-    """The task's settings with the sections `env` and `sim`. A `Task`'s options replace entries of `env`."""
+    """The task's settings with the sections `env` and `sim`. A `Task`'s options replace entries of
+    `env`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Take from `config` what the class does not say itself."""
@@ -66,7 +78,8 @@ class IsaacGymTask(VecTask):
         *unused: Any,
         **unused_by_name: Any,
     ) -> None:
-        """As IsaacGymEnvs calls it; what else a task passes on (`virtual_screen_capture`, `force_render`) is not needed here."""
+        """As IsaacGymEnvs calls it; what else a task passes on (`virtual_screen_capture`,
+        `force_render`) is not needed here."""
         self.cfg = config
         section = config["env"]
         self.num_observations = self.num_obs = section["numObservations"]
@@ -85,8 +98,11 @@ class IsaacGymTask(VecTask):
         self.timeout_buf = torch.zeros(self.num_envs, dtype=torch.long, device=self.device)
 
     @classmethod
-    def create(cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]) -> VecTask:
-        """Make the task as IsaacGymEnvs does, from its configuration. Raises EnvironmentLoadError."""
+    def create(
+        cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
+    ) -> VecTask:
+        """Make the task as IsaacGymEnvs does, from its configuration. Raises
+        EnvironmentLoadError."""
         config = deepcopy(dict(cls.config))
         config["env"] = {**config["env"], **options, "numEnvs": num_envs}
         config["seed"] = seed
@@ -95,7 +111,8 @@ class IsaacGymTask(VecTask):
             declared, actual = getattr(cls, attribute), getattr(environment, attribute)
             if declared != actual:
                 raise EnvironmentLoadError(
-                    f"{cls.__name__} sets {attribute} to {actual!r} when it is made, but its class says {declared!r}",
+                    f"{cls.__name__} sets {attribute} to {actual!r} when it is made, but its class"
+                    f" says {declared!r}",
                     f"write `{attribute} = {actual!r}` in the class",
                 )
         return environment
@@ -105,7 +122,8 @@ class IsaacGymTask(VecTask):
         return (*super().all_variables(), NATIVE_REWARD)
 
     def post_physics_step(self) -> None:
-        """What the task does after the physics: count `progress_buf`, fill `obs_buf`, `rew_buf` and `reset_buf`."""
+        """What the task does after the physics: count `progress_buf`, fill `obs_buf`, `rew_buf` and
+        `reset_buf`."""
         raise NotImplementedError(f"{type(self).__name__} defines no post_physics_step")
 
     def advance(self, actions: Tensor) -> Transition:
@@ -120,7 +138,9 @@ class IsaacGymTask(VecTask):
         self.terminated_buf = done & ~truncated
         self.timeout_buf = truncated.long()
         causes = {self.termination_causes[0]: self.terminated_buf}
-        return Transition(self.obs_buf, self.read_variables(), self.terminated_buf, truncated, causes)
+        return Transition(
+            self.obs_buf, self.read_variables(), self.terminated_buf, truncated, causes
+        )
 
     def read_variables(self) -> Mapping[str, Tensor]:
         return {**super().read_variables(), NATIVE_REWARD.name: self.rew_buf}

@@ -37,7 +37,12 @@ from eureka_agent.simulation.catalogue import (
     task_files,
 )
 from eureka_agent.simulation.hooks import misspelt
-from eureka_agent.simulation.user_modules import import_file, import_folder, place_of_function, user_code
+from eureka_agent.simulation.user_modules import (
+    import_file,
+    import_folder,
+    place_of_function,
+    user_code,
+)
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
@@ -65,9 +70,11 @@ class LoadedEnvironment:
     fingerprint: str
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
-    """Sources of the baselines of the environment's own task, by kind, where it has no files of them."""
+    """Sources of the baselines of the environment's own task, by kind, where it has no files of
+    them."""
     written: WrittenFitness | None = None
-    """What stands in place of the tasks' own metric: see `eureka_agent.training.written_fitness`."""
+    """What stands in place of the tasks' own metric: see
+    `eureka_agent.training.written_fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
         """A task and its name; None is the default task. Raises EnvironmentLoadError."""
@@ -79,15 +86,19 @@ class LoadedEnvironment:
             )
         return name, self.tasks[name]
 
-    def make(self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> VecTask:
-        """`num_envs` copies of the environment for `task`, freshly reset. Raises EnvironmentLoadError."""
+    def make(
+        self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0
+    ) -> VecTask:
+        """`num_envs` copies of the environment for `task`, freshly reset. Raises
+        EnvironmentLoadError."""
         with user_code(self.folder, f"making {self.environment_class.__name__}"):
             environment = self.environment_class.create(num_envs, device, seed, task.options)
             environment.reset()
         return environment
 
     def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
-        """Source of a baseline reward; None where the environment has none. Raises EnvironmentLoadError.
+        """Source of a baseline reward; None where the environment has none. Raises
+        EnvironmentLoadError.
 
         With a written fitness that is the sparse one, and the expert's reward is for another task.
         """
@@ -103,12 +114,14 @@ class LoadedEnvironment:
         if relative == Task.__dataclass_fields__[attribute].default:
             return self.generated_rewards.get(kind)
         raise EnvironmentLoadError(
-            f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}", "correct the path"
+            f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}",
+            "correct the path",
         )
 
 
 def load_environment(reference: str) -> LoadedEnvironment:
-    """The environment that `reference` names: a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
+    """The environment that `reference` names: a built-in name, a folder or `gymnasium:<id>`. Raises
+    EnvironmentLoadError."""
     if reference.startswith(GYMNASIUM_PREFIX):
         return _load_gymnasium(reference)
     folder = find_folder(reference)
@@ -125,17 +138,26 @@ def load_environment(reference: str) -> LoadedEnvironment:
     tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
     return LoadedEnvironment(
-        reference, folder.name, folder, environment_class, tasks, _fingerprint(_folder_files(folder)), rewards
+        reference,
+        folder.name,
+        folder,
+        environment_class,
+        tasks,
+        _fingerprint(_folder_files(folder)),
+        rewards,
     )
 
 
 def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
-    """All that anyone outside the worker knows of the environment and one of its tasks. Raises EnvironmentLoadError."""
+    """All that anyone outside the worker knows of the environment and one of its tasks. Raises
+    EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
     bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
     files = _files_that_count(loaded, name)
-    overrides = parse_settings(TrainingSettings, task.training.overrides, f"the training budget of task {name!r}")
+    overrides = parse_settings(
+        TrainingSettings, task.training.overrides, f"the training budget of task {name!r}"
+    )
     return TaskDescription(
         environment=loaded.reference,
         task=name,
@@ -147,9 +169,13 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         fitness_reduction=task.fitness_reduction,
         success_fitness=_reachable(task.success_fitness),
         variables=tuple(
-            VariableSpec.model_validate(variable, from_attributes=True) for variable in cls.all_variables()
+            VariableSpec.model_validate(variable, from_attributes=True)
+            for variable in cls.all_variables()
         ),
-        constants=tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in cls.constants),
+        constants=tuple(
+            ConstantSpec.model_validate(constant, from_attributes=True)
+            for constant in cls.constants
+        ),
         quaternion_order=cls.quaternion_order,
         observation_channels=_channel_specs(cls.observation_channels),
         action_channels=_channel_specs(cls.channels_of_action()),
@@ -167,9 +193,11 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
         fingerprint=_task_fingerprint(loaded, files),
-        files={name: _fingerprint({name: path})[:16] for name, path in files.items()}
-        if len(files) <= MOST_FILES
-        else {},
+        files=(
+            {name: _fingerprint({name: path})[:16] for name, path in files.items()}
+            if len(files) <= MOST_FILES
+            else {}
+        ),
         remarks=tuple(f"{place}{text}"[:MOST_CHARACTERS] for place, text, _ in misspelt(cls)),
         restorable=loaded.environment_class.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
@@ -182,7 +210,9 @@ def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:
 
 def _reachable(success_fitness: float | None) -> float | None:
     """Infinite is a way to say that no episode counts as solved, as None is."""
-    return success_fitness if success_fitness is not None and math.isfinite(success_fitness) else None
+    return (
+        success_fitness if success_fitness is not None and math.isfinite(success_fitness) else None
+    )
 
 
 def _read_source(path: Path) -> str:
@@ -194,12 +224,16 @@ def _read_source(path: Path) -> str:
         ) from None
 
 
-# ── folders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── folders ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def find_folder(reference: str) -> Path:
-    """Folder of a built-in environment or of a person's own. Raises EnvironmentLoadError where there is none."""
-    built_in = {path.parent.name: path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")}
+    """Folder of a built-in environment or of a person's own. Raises EnvironmentLoadError where
+    there is none."""
+    built_in = {
+        path.parent.name: path.parent
+        for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
+    }
     if reference in built_in:
         return built_in[reference]
     folder = Path(os.path.expanduser(reference))
@@ -212,7 +246,8 @@ def find_folder(reference: str) -> Path:
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
-            f"name a built-in one, a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>; {did_you_mean(reference, built_in)}",
+            f"name a built-in one, a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>;"
+            f" {did_you_mean(reference, built_in)}",
         )
     if not folder.is_dir():
         raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")
@@ -226,12 +261,15 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         if isinstance(chosen, type) and issubclass(chosen, VecTask):
             return chosen
         raise EnvironmentLoadError(
-            f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask", "set it to the class"
+            f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask",
+            "set it to the class",
         )
     own = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, VecTask) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, VecTask)
+        and value.__module__ == module.__name__
     ]
     if len(own) == 1:
         return own[0]
@@ -240,25 +278,43 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         from eureka_agent.simulation.gymnasium_task import made_class
 
         doc = inspect.getdoc(make) or module.__doc__
-        sizes = {field: getattr(module, name) for name, field in _SIZES_OF_MADE.items() if hasattr(module, name)}
+        sizes = {
+            field: getattr(module, name)
+            for name, field in _SIZES_OF_MADE.items()
+            if hasattr(module, name)
+        }
         return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",
-        "write `ENVIRONMENT = <class>` below them"
-        if own
-        else "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()` for Gymnasium's",
+        (
+            "write `ENVIRONMENT = <class>` below them"
+            if own
+            else (
+                "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def"
+                " make()` for Gymnasium's"
+            )
+        ),
     )
 
 
 def _misspelt(cls: type[VecTask], missing: Sequence[str]) -> str:
-    """A hint on methods of the class that are named almost as those that are missing; empty where there is none."""
-    own = {name: value for each in cls.__mro__ for name, value in vars(each).items() if inspect.isfunction(value)}
+    """A hint on methods of the class that are named almost as those that are missing; empty where
+    there is none."""
+    own = {
+        name: value
+        for each in cls.__mro__
+        for name, value in vars(each).items()
+        if inspect.isfunction(value)
+    }
     others = [name for name in own if not hasattr(VecTask, name)]
     for name in missing:
         close = difflib.get_close_matches(name, others, n=1, cutoff=0.75)
         if close:
-            return f"{place_of_function(own[close[0]])}is {close[0]!r} meant for it? rename it to {name!r}"
+            return (
+                f"{place_of_function(own[close[0]])}is {close[0]!r} meant for it? rename it to"
+                f" {name!r}"
+            )
     return ""
 
 
@@ -280,9 +336,12 @@ def _check_class(cls: type[VecTask]) -> None:
             )
     for name in _NAMES:
         value = getattr(cls, name)
-        if not isinstance(value, tuple | list) or not all(isinstance(entry, str) for entry in value):
+        if not isinstance(value, tuple | list) or not all(
+            isinstance(entry, str) for entry in value
+        ):
             raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} is {value!r}, expected a tuple of names", f"with one name too: `{name} = (…,)`"
+                f"{cls.__name__}.{name} is {value!r}, expected a tuple of names",
+                f"with one name too: `{name} = (…,)`",
             )
     if not cls.termination_causes:
         raise EnvironmentLoadError(
@@ -292,45 +351,55 @@ def _check_class(cls: type[VecTask]) -> None:
     for cause in cls.success_causes:
         if cause not in cls.termination_causes:
             raise EnvironmentLoadError(
-                f"{cls.__name__}.success_causes has {cause!r}, which is none of its termination_causes {cls.termination_causes!r}",
+                f"{cls.__name__}.success_causes has {cause!r}, which is none of its"
+                f" termination_causes {cls.termination_causes!r}",
                 f"name it in both; {did_you_mean(cause, cls.termination_causes)}",
             )
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
         if not isinstance(variable, Variable):
             raise EnvironmentLoadError(
-                f"{cls.__name__}.variables holds {variable!r}, expected Variable(…)", "see eureka_agent.task.Variable"
+                f"{cls.__name__}.variables holds {variable!r}, expected Variable(…)",
+                "see eureka_agent.task.Variable",
             )
         if variable.name in seen:
             raise EnvironmentLoadError(
                 f"{cls.__name__} has two variables named {variable.name!r}",
-                "rename one; `actions` and `terminated` always exist, and `succeeded` with success_causes",
+                "rename one; `actions` and `terminated` always exist, and `succeeded` with"
+                " success_causes",
             )
         if not isinstance(variable.shape, tuple) or not all(
             isinstance(size, int) and size > 0 for size in variable.shape
         ):
             raise EnvironmentLoadError(
-                f"the shape of variable {variable.name!r} is {variable.shape!r}, expected a tuple of sizes without the batch",
+                f"the shape of variable {variable.name!r} is {variable.shape!r}, expected a tuple"
+                " of sizes without the batch",
                 "() is a scalar, (3,) a vector of three",
             )
         seen.add(variable.name)
     for constant in cls.constants:
         if not isinstance(constant, Constant):
             raise EnvironmentLoadError(
-                f"{cls.__name__}.constants holds {constant!r}, expected Constant(…)", "see eureka_agent.task.Constant"
+                f"{cls.__name__}.constants holds {constant!r}, expected Constant(…)",
+                "see eureka_agent.task.Constant",
             )
         if constant.name in seen:
             raise EnvironmentLoadError(
-                f"the constant {constant.name!r} of {cls.__name__} has the name of another constant or a variable",
+                f"the constant {constant.name!r} of {cls.__name__} has the name of another constant"
+                " or a variable",
                 "rename it",
             )
         seen.add(constant.name)
-    for name, size in (("observation_channels", cls.num_observations), ("action_channels", cls.num_actions)):
+    for name, size in (
+        ("observation_channels", cls.num_observations),
+        ("action_channels", cls.num_actions),
+    ):
         _check_channels(cls, name, size)
     _check_words(cls)
     if cls.quaternion_order not in get_args(QuaternionOrder):
         raise EnvironmentLoadError(
-            f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or 'xyzw'",
+            f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or"
+            " 'xyzw'",
             "'xyzw', Isaac Gym's, has the real part last",
         )
 
@@ -341,7 +410,8 @@ def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
     for channel in channels:
         if not isinstance(channel, Channel):
             raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} holds {channel!r}, expected Channel(…)", "see eureka_agent.task.Channel"
+                f"{cls.__name__}.{name} holds {channel!r}, expected Channel(…)",
+                "see eureka_agent.task.Channel",
             )
     declared = sum(channel.size for channel in channels)
     if channels and declared != size:
@@ -351,25 +421,33 @@ def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
         )
 
 
-def _tasks_of_file(module: ModuleType, cls: type[VecTask]) -> tuple[dict[str, Task], dict[str, str]]:
-    """The `task` of a Gymnasium environment's env.py, else the environment's own one with its baselines."""
+def _tasks_of_file(
+    module: ModuleType, cls: type[VecTask]
+) -> tuple[dict[str, Task], dict[str, str]]:
+    """The `task` of a Gymnasium environment's env.py, else the environment's own one with its
+    baselines."""
     tasks, rewards = cls.own_tasks()
     task = getattr(module, "task", None)
     return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
 
 
 def _check_words(cls: type[VecTask]) -> None:
-    """Raises EnvironmentLoadError for what the class says of endings, masses and sizes in another form than designers are told it."""
+    """Raises EnvironmentLoadError for what the class says of endings, masses and sizes in another
+    form than designers are told it."""
     conditions, sizes = cls.termination_conditions, cls.masses_and_sizes
-    if not isinstance(conditions, Mapping) or not all(isinstance(words, str) for words in conditions.values()):
+    if not isinstance(conditions, Mapping) or not all(
+        isinstance(words, str) for words in conditions.values()
+    ):
         raise EnvironmentLoadError(
-            f"{cls.__name__}.termination_conditions is {conditions!r}, expected a dictionary of texts by cause",
+            f"{cls.__name__}.termination_conditions is {conditions!r}, expected a dictionary of"
+            " texts by cause",
             'such as {"fell": "torso_height below 0.3 m"}',
         )
     for cause in conditions:
         if cause not in cls.termination_causes:
             raise EnvironmentLoadError(
-                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its termination_causes",
+                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its"
+                " termination_causes",
                 did_you_mean(str(cause), cls.termination_causes),
             )
     if not isinstance(sizes, tuple) or not all(isinstance(part, str) for part in sizes):
@@ -383,17 +461,21 @@ def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Ta
     files = task_files(folder)
     if not files:
         raise EnvironmentLoadError(
-            f"there is no task in {str(folder / 'tasks')!r}", "add tasks/<name>.py with `task = Task(…)`"
+            f"there is no task in {str(folder / 'tasks')!r}",
+            "add tasks/<name>.py with `task = Task(…)`",
         )
     if default is not None and default not in files:
-        raise EnvironmentLoadError(f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(default, files))
+        raise EnvironmentLoadError(
+            f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(default, files)
+        )
     tasks = {}
     for name in default_first(files, default):
         module = import_file(package, folder, files[name])
         task = getattr(module, "task", None)
         if not isinstance(task, Task):
             raise EnvironmentLoadError(
-                f"{str(files[name])!r} defines task = {task!r}, expected a Task", "write `task = Task(sentence=…, …)`"
+                f"{str(files[name])!r} defines task = {task!r}, expected a Task",
+                "write `task = Task(sentence=…, …)`",
             )
         tasks[name] = task
     return tasks
@@ -404,27 +486,42 @@ def _folder_files(folder: Path) -> dict[str, Path]:
     found = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if path.is_file() and "__pycache__" not in parts and not any(part.startswith(".") for part in parts):
+        if (
+            path.is_file()
+            and "__pycache__" not in parts
+            and not any(part.startswith(".") for part in parts)
+        ):
             found["/".join(parts)] = path
     return found
 
 
 def _files_that_count(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
-    """Files of the folder that results of the task `name` may depend on: without other tasks that nothing of it imports, and their rewards."""
+    """Files of the folder that results of the task `name` may depend on: without other tasks that
+    nothing of it imports, and their rewards."""
     if loaded.folder is None:
         return {}
     files, task = _folder_files(loaded.folder), loaded.tasks[name]
     own = {task.human_reward, task.sparse_reward}
     rewards = {str(PurePosixPath(reward).parent) for reward in own}
     tasks = {f"tasks/{path.name}": path.stem for path in (loaded.folder / "tasks").glob("*.py")}
-    code = [path for key, path in files.items() if path.suffix == ".py" and (key not in tasks or tasks[key] == name)]
-    imports = [line for path in code for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))]
+    code = [
+        path
+        for key, path in files.items()
+        if path.suffix == ".py" and (key not in tasks or tasks[key] == name)
+    ]
+    imports = [
+        line
+        for path in code
+        for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))
+    ]
     needed = {name, "__init__", *(word for line in imports for word in re.findall(r"\w+", line))}
     return {
         key: path
         for key, path in files.items()
         if tasks.get(key, name) in needed
-        and not (path.suffix == ".py" and str(PurePosixPath(key).parent) in rewards and key not in own)
+        and not (
+            path.suffix == ".py" and str(PurePosixPath(key).parent) in rewards and key not in own
+        )
     }
 
 
@@ -446,7 +543,7 @@ def _task_fingerprint(loaded: LoadedEnvironment, files: Mapping[str, Path]) -> s
     return f"{_fingerprint(files)}{plus}{written}"
 
 
-# ── gymnasium:<id> ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── gymnasium:<id> ────────────────────────────────────────────────────────────────────────────────
 
 
 def _load_gymnasium(reference: str) -> LoadedEnvironment:

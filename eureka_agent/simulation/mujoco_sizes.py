@@ -12,11 +12,15 @@ _MOST_GEOMS = 3
 
 
 def masses_and_sizes(model: mujoco.MjModel) -> tuple[str, ...]:
-    """The total mass, then every moving body's mass in kg and geoms in m. Bodies that are alike share an entry."""
+    """The total mass, then every moving body's mass in kg and geoms in m. Bodies that are alike
+    share an entry."""
     names: dict[str, list[str]] = {}
     for body in range(1, model.nbody):
         names.setdefault(_body(model, body), []).append(model.body(body).name or f"body {body}")
-    lines = [f"{', '.join(alike)}: {text}{' each' if len(alike) > 1 else ''}" for text, alike in names.items()]
+    lines = [
+        f"{', '.join(alike)}: {text}{' each' if len(alike) > 1 else ''}"
+        for text, alike in names.items()
+    ]
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} further kinds of bodies"]
     return (f"{model.body_mass[1:].sum():.3g} kg in all", *lines)

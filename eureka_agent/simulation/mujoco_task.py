@@ -1,4 +1,5 @@
-"""MuJoCo environments: one MJCF, all rows in one simulator, `mujoco.batch.Batch` on the CPU and `mujoco_warp` on a GPU."""
+"""MuJoCo environments: one MJCF, all rows in one simulator, `mujoco.batch.Batch` on the CPU and
+`mujoco_warp` on a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
-"""Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by itself."""
+"""Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by
+itself."""
 _UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMAXVAL:g}"
 
 
@@ -28,38 +30,48 @@ class _Sensors(dict[str, Tensor]):
     def __missing__(self, name: str) -> Tensor:
         raise EnvironmentLoadError(
             f"the MJCF has no <sensor> named {name!r}; it has: {', '.join(sorted(self)) or 'none'}",
-            did_you_mean(name, self) if self else f'add it to the MJCF\'s <sensor>, with name="{name}"',
+            (
+                did_you_mean(name, self)
+                if self
+                else f'add it to the MJCF\'s <sensor>, with name="{name}"'
+            ),
         )
 
 
 class MujocoTask(VecTask):
-    """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in float32.
+    """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in
+    float32.
 
-    A subclass names `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes `compute_observations`,
-    `compute_variables` and `compute_failures`; there it reads the float32 copies `joint_positions` (qpos), `joint_velocities`
-    (qvel) and `sensors`, which are current after every step and reset. Everything that it wants to read beside qpos and qvel
-    should be a `<sensor>` of the MJCF. Position and velocity sensors describe the state reached; force and touch sensors
-    the last physics step towards it.
+    A subclass names `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes
+    `compute_observations`, `compute_variables` and `compute_failures`; there it reads the float32
+    copies `joint_positions` (qpos), `joint_velocities` (qvel) and `sensors`, which are current
+    after every step and reset. Everything that it wants to read beside qpos and qvel should be a
+    `<sensor>` of the MJCF. Position and velocity sensors describe the state reached; force and
+    touch sensors the last physics step towards it.
     """
 
     gpu_modules = ("mujoco_warp", "warp")
     model_file: ClassVar[str]
     """MJCF, a path relative to the file that defines the class."""
     position_noise: ClassVar[float] = 0.0
-    """Episodes start at qpos0 plus uniform noise of up to this, per hinge or slide coordinate (rad or m)."""
+    """Episodes start at qpos0 plus uniform noise of up to this, per hinge or slide coordinate (rad
+    or m)."""
     velocity_noise: ClassVar[float] = 0.0
     """Episodes start with Gaussian velocities of this standard deviation (rad/s or m/s)."""
     simulator: ClassVar[Literal["warp"] | None] = None
-    """With `"warp"` the CPU is simulated on as a GPU is, only slower: for tests of what runs there."""
+    """With `"warp"` the CPU is simulated on as a GPU is, only slower: for tests of what runs
+    there."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match the class."""
+        """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match
+        the class."""
         self.model = load_model(type(self))
         for name in ("position_noise", "velocity_noise"):
             spread = getattr(self, name)
             if not is_finite(spread) or spread < 0.0:
                 raise EnvironmentLoadError(
-                    f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on", "0 is no noise"
+                    f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on",
+                    "0 is no noise",
                 )
         super().__init__(num_envs, device, seed)
         self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
@@ -80,7 +92,8 @@ class MujocoTask(VecTask):
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
-        """`action_channels`, else the actuators of the MJCF with their control ranges. Raises EnvironmentLoadError."""
+        """`action_channels`, else the actuators of the MJCF with their control ranges. Raises
+        EnvironmentLoadError."""
         if cls.action_channels:
             return cls.action_channels
         model = load_model(cls)
@@ -89,7 +102,9 @@ class MujocoTask(VecTask):
             low, high = map(float, model.actuator_ctrlrange[index])
             limits = (low, high) if model.actuator_ctrllimited[index] and low < high else None
             name = model.actuator(index).name or f"actuator_{index}"
-            channels.append(Channel(name, unit="?", doc="control of this actuator of the MJCF", range=limits))
+            channels.append(
+                Channel(name, unit="?", doc="control of this actuator of the MJCF", range=limits)
+            )
         return tuple(channels)
 
     def _make_physics(self) -> Physics:
@@ -98,7 +113,8 @@ class MujocoTask(VecTask):
             return BatchPhysics(self.model, self.num_envs, self.frame_skip)
         if kind not in ("cpu", "cuda"):
             raise EnvironmentLoadError(
-                f"{type(self).__name__} was asked for on {str(self.device)!r}, but MuJoCo simulates on a CPU or on CUDA",
+                f"{type(self).__name__} was asked for on {str(self.device)!r}, but MuJoCo simulates"
+                " on a CPU or on CUDA",
                 "use --device cpu or --device cuda",
             )
         # imported only where it is needed: it is no part of a plain installation
@@ -107,7 +123,8 @@ class MujocoTask(VecTask):
         return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, self.model_file)
 
     def _name_sensors(self) -> dict[str, Tensor]:
-        """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else (num_envs, entries)."""
+        """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else
+        (num_envs, entries)."""
         views = _Sensors()
         for index in range(self.model.nsensor):
             start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
@@ -124,7 +141,8 @@ class MujocoTask(VecTask):
         self._refresh(slice(None))
 
     def _refresh(self, rows: Tensor | slice) -> None:
-        """Copies of what the simulator has. Its sensors of a row that was loaded are of who was there before, until its next step: so of these rows alone."""
+        """Copies of what the simulator has. Its sensors of a row that was loaded are of who was
+        there before, until its next step: so of these rows alone."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         self._sensor_values[rows] = self.physics.sensordata[rows].to(self._sensor_values)
@@ -158,10 +176,13 @@ class MujocoTask(VecTask):
         """With the simulator's sensors, which are no part of its state, put back as well."""
         before = self.physics.sensordata.clone()
         super().reset_masked(mask)
-        self.physics.sensordata.copy_(torch.where(mask.unsqueeze(-1), self.physics.sensordata, before))
+        self.physics.sensordata.copy_(
+            torch.where(mask.unsqueeze(-1), self.physics.sensordata, before)
+        )
 
     def place(self, env_ids: Tensor) -> None:
-        """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos` and `qvel`."""
+        """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos`
+        and `qvel`."""
         velocities = self.model.nv if self.velocity_noise else 0
         positions = sum(self._noisy_positions.values()) if self.position_noise else 0
         # drawn at once: the rows are few, and what counts is the number of operations
@@ -172,7 +193,9 @@ class MujocoTask(VecTask):
             for first, part in zip(self._noisy_positions, drawn, strict=True):
                 self.qpos.narrow(1, first, part.shape[1]).index_add_(0, env_ids, part)
         if velocities:
-            self.qvel.index_copy_(0, env_ids, gaussian(numbers[:, positions:], self.velocity_noise).to(self.qvel))
+            self.qvel.index_copy_(
+                0, env_ids, gaussian(numbers[:, positions:], self.velocity_noise).to(self.qvel)
+            )
 
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
@@ -181,10 +204,13 @@ def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
-        raise EnvironmentLoadError(f"MuJoCo cannot load {str(path)!r}: {error}", "correct the MJCF") from None
+        raise EnvironmentLoadError(
+            f"MuJoCo cannot load {str(path)!r}: {error}", "correct the MJCF"
+        ) from None
     if model.nu != task.num_actions:
         raise EnvironmentLoadError(
-            f"{task.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu} actuators",
+            f"{task.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu}"
+            " actuators",
             f"set num_actions = {model.nu}",
         )
     return model
@@ -200,18 +226,21 @@ def model_path(task: type[MujocoTask]) -> Path:
     path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():
         raise EnvironmentLoadError(
-            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}", "put the MJCF there"
+            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}",
+            "put the MJCF there",
         )
     return path
 
 
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
-    """Physics steps in one control step. Raises EnvironmentLoadError when `control_dt` is no multiple of the MJCF's timestep."""
+    """Physics steps in one control step. Raises EnvironmentLoadError when `control_dt` is no
+    multiple of the MJCF's timestep."""
     timestep = float(model.opt.timestep)
     count = round(task.control_dt / timestep)
     if count < 1 or abs(count * timestep - task.control_dt) > 1e-9:
         raise EnvironmentLoadError(
-            f"{task.__name__}.control_dt is {task.control_dt!r} s, which is no multiple of the MJCF's timestep {timestep!r} s",
+            f"{task.__name__}.control_dt is {task.control_dt!r} s, which is no multiple of the"
+            f" MJCF's timestep {timestep!r} s",
             f"set control_dt = {max(count, 1) * timestep:.10g}, or change <option timestep>",
         )
     return count
@@ -221,7 +250,9 @@ def _single_coordinates(model: mujoco.MjModel) -> list[int]:
     """Columns of qpos that belong to hinge and slide joints, to which noise can be added."""
     single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
     return [
-        int(address) for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True) if int(kind) in single
+        int(address)
+        for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True)
+        if int(kind) in single
     ]
 
 

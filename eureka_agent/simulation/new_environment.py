@@ -1,4 +1,5 @@
-"""A folder for an environment of one's own, from the templates that lie beside the built-in ones. No torch is imported here."""
+"""A folder for an environment of one's own, from the templates that lie beside the built-in ones.
+No torch is imported here."""
 
 from __future__ import annotations
 
@@ -14,22 +15,32 @@ _TEMPLATES = "_templates"
 
 def kinds() -> tuple[str, ...]:
     """Names of the templates."""
-    return tuple(sorted(path.name for path in (resource_folder("envs") / _TEMPLATES).iterdir() if path.is_dir()))
+    return tuple(
+        sorted(
+            path.name for path in (resource_folder("envs") / _TEMPLATES).iterdir() if path.is_dir()
+        )
+    )
 
 
 def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
-    """Write the template of one of `kinds()` to a folder that is empty or not there, and return its files.
+    """Write the template of one of `kinds()` to a folder that is empty or not there, and return its
+    files.
 
     Raises EnvironmentLoadError where the folder holds anything, or cannot be written.
     """
     template = resource_folder("envs") / _TEMPLATES / kind
-    sources = [path for path in sorted(template.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    sources = [
+        path
+        for path in sorted(template.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise EnvironmentLoadError(
-                f"the folder {str(folder)!r} is not empty, so nothing was written to it", "name a new folder"
+                f"the folder {str(folder)!r} is not empty, so nothing was written to it",
+                "name a new folder",
             )
         try:
             for source in sources:

@@ -1,4 +1,5 @@
-"""What a MujocoTask asks of a simulator of its model, and the one on the CPU: `mujoco.batch.Batch`."""
+"""What a MujocoTask asks of a simulator of its model, and the one on the CPU:
+`mujoco.batch.Batch`."""
 
 from __future__ import annotations
 
@@ -13,17 +14,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 STATE_FIELDS = (
-    *("qpos", "qvel", "act", "ctrl", "qacc_warmstart", "time", "mocap_pos", "mocap_quat", "userdata", "eq_active"),
+    *(
+        "qpos",
+        "qvel",
+        "act",
+        "ctrl",
+        "qacc_warmstart",
+        "time",
+        "mocap_pos",
+        "mocap_quat",
+        "userdata",
+        "eq_active",
+    ),
     *("qfrc_applied", "xfrc_applied", "plugin_state", "history", "plastic"),
 )
 """What MuJoCo's next step depends on (mjtState's integration state)."""
-_INSTABILITIES = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+_INSTABILITIES = slice(
+    int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
+)
 _AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
 
 class Physics(ABC):
-    """`num_envs` simulations of one model. Its tensors are live views, the simulations in their first dimension."""
+    """`num_envs` simulations of one model. Its tensors are live views, the simulations in their
+    first dimension."""
 
     qpos: Tensor
     """Shape: (num_envs, nq)."""
@@ -32,13 +47,16 @@ class Physics(ABC):
     ctrl: Tensor
     """Shape: (num_envs, nu)."""
     sensordata: Tensor
-    """Shape: (num_envs, nsensordata). Position and velocity sensors are of the state reached, the others of the last step towards it."""
+    """Shape: (num_envs, nsensordata). Position and velocity sensors are of the state reached, the
+    others of the last step towards it."""
 
     @abstractmethod
     def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
-        """Advance at least the leading `rows` but those `skipped` (bool) by one control step, and bring `sensordata` up to date.
+        """Advance at least the leading `rows` but those `skipped` (bool) by one control step, and
+        bring `sensordata` up to date.
 
-        Returns where the state became NaN or huge, bool, shape (num_envs,): there the simulation was started anew.
+        Returns where the state became NaN or huge, bool, shape (num_envs,): there the simulation
+        was started anew.
         """
 
     @abstractmethod
@@ -47,11 +65,13 @@ class Physics(ABC):
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
-        """Bring all sensors of the rows `env_ids` up to date with what was written into qpos and qvel."""
+        """Bring all sensors of the rows `env_ids` up to date with what was written into qpos and
+        qvel."""
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
-        """Live views of all that the next step depends on, by MuJoCo's names. Those without entries are left out."""
+        """Live views of all that the next step depends on, by MuJoCo's names. Those without entries
+        are left out."""
 
 
 class BatchPhysics(Physics):
@@ -59,13 +79,15 @@ class BatchPhysics(Physics):
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int) -> None:
         """`substeps`: physics steps in a control step."""
-        # MuJoCo would print a line and write MUJOCO_LOG.TXT into the working folder; the counters are read instead
+        # MuJoCo would print a line and write MUJOCO_LOG.TXT into the working folder; the counters
+        # are read instead
         mujoco.set_mju_user_warning(_ignore)
         self._num_envs = num_envs
         self._substeps = substeps
         self._batch = Batch(model, num_envs, nthread=1, persistent=True)
         self._start = self._batch.state[0].copy()
-        # rows that only MuJoCo itself can reset: a plugin may keep something of its own, and instabilities are counted until then
+        # rows that only MuJoCo itself can reset: a plugin may keep something of its own, and
+        # instabilities are counted until then
         self._has_plugins = model.nplugin > 0
         self._needs_reset = np.full(num_envs, self._has_plugins)
         self.qpos = self._view("qpos")

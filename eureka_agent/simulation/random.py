@@ -1,4 +1,5 @@
-"""Random numbers that belong to an environment's row: the same whatever slot it is in and whoever its neighbours are."""
+"""Random numbers that belong to an environment's row: the same whatever slot it is in and whoever
+its neighbours are."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators": SplitMix64's increment and mixer, here
-# used as a hash of (seed, counter), so that a row's n-th number depends on nothing but its seed and n.
+# Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators": SplitMix64's increment
+# and mixer, here used as a hash of (seed, counter), so that a row's n-th number depends on nothing
+# but its seed and n.
 _INCREMENT = -0x61C8864680B583EB
 _MIX_1 = -0x40A7B892E31B1A47
 _MIX_2 = -0x6B2FB644ECCEEE15
@@ -30,7 +32,8 @@ def _hash(value: Tensor) -> Tensor:
 
 
 def _hash_on_cpu(bits: NDArray[numpy.uint64]) -> NDArray[numpy.uint64]:
-    """The same in numpy, whose unsigned integers need fewer operations, each of them a fraction of torch's on a few rows."""
+    """The same in numpy, whose unsigned integers need fewer operations, each of them a fraction of
+    torch's on a few rows."""
     bits = (bits ^ (bits >> _SHIFTS[0])) * _UNSIGNED_MIXERS[0]
     bits = (bits ^ (bits >> _SHIFTS[1])) * _UNSIGNED_MIXERS[1]
     return bits ^ (bits >> _SHIFTS[2])
@@ -50,15 +53,21 @@ class RowRandom:
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._on_cpu = self._seeds.device.type == "cpu"
         if self._on_cpu:
-            self._unsigned = [values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds)]
+            self._unsigned = [
+                values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds)
+            ]
         self.reseed(
-            torch.arange(num_envs, device=device), torch.full((num_envs,), seed, dtype=torch.int64, device=device)
+            torch.arange(num_envs, device=device),
+            torch.full((num_envs,), seed, dtype=torch.int64, device=device),
         )
 
     def reseed(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Start the rows `env_ids` (int64, any length) anew. Rows with equal seeds differ by their place in the call."""
+        """Start the rows `env_ids` (int64, any length) anew. Rows with equal seeds differ by their
+        place in the call."""
         place = torch.arange(len(env_ids), dtype=torch.int64, device=self._seeds.device)
-        self._seeds[env_ids] = _hash(_hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT)
+        self._seeds[env_ids] = _hash(
+            _hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT
+        )
         self._counters[env_ids] = 0
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
@@ -79,13 +88,19 @@ class RowRandom:
         self._counters.copy_(counters)
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids), count)`, float32."""
-        mantissas = self._mantissas_on_cpu(env_ids, count) if self._on_cpu else self._mantissas(env_ids, count)
+        """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids),
+        count)`, float32."""
+        mantissas = (
+            self._mantissas_on_cpu(env_ids, count)
+            if self._on_cpu
+            else self._mantissas(env_ids, count)
+        )
         unit = mantissas.to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
         return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
 
     def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
-        """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`, float32."""
+        """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`,
+        float32."""
         return gaussian(self.uniform(env_ids, count), std)
 
     def _mantissas(self, env_ids: Tensor, count: int) -> Tensor:
@@ -98,18 +113,22 @@ class RowRandom:
         return _shift_right(_hash(numbers), 64 - _MANTISSA_BITS)
 
     def _mantissas_on_cpu(self, env_ids: Tensor, count: int) -> Tensor:
-        """The same in numpy: an environment resets a row or two at most of its steps, and then only the number of operations counts."""
+        """The same in numpy: an environment resets a row or two at most of its steps, and then only
+        the number of operations counts."""
         ids = env_ids.numpy()
         counters, seeds = self._unsigned
         used = counters[ids]
         counters[ids] = used + numpy.uint64(count)
-        numbers = (used[:, None] + numpy.arange(1, count + 1, dtype=numpy.uint64)) * _UNSIGNED_INCREMENT
+        numbers = (
+            used[:, None] + numpy.arange(1, count + 1, dtype=numpy.uint64)
+        ) * _UNSIGNED_INCREMENT
         bits = _hash_on_cpu(numbers + seeds[ids][:, None]) >> _SURPLUS_BITS
         return torch.from_numpy(bits.view(numpy.int64))
 
 
 def gaussian(uniform: Tensor, std: float = 1.0) -> Tensor:
-    """Gaussian numbers of mean 0 from those that `uniform` drew in [0, 1), by the inverse of their distribution. Same shape.
+    """Gaussian numbers of mean 0 from those that `uniform` drew in [0, 1), by the inverse of their
+    distribution. Same shape.
 
     A number stands for the middle of its step of 2⁻²⁴, so that 0 is not minus infinity.
     """

@@ -1,4 +1,5 @@
-"""Random-action steps of an environment, copied into plain tensors: what the conformance checks look at."""
+"""Random-action steps of an environment, copied into plain tensors: what the conformance checks
+look at."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class RecordedStep:
 
 
 def random_actions(num_envs: int, num_actions: int, steps: int, seed: int) -> Tensor:
-    """Gaussian actions, of which about a third is beyond the bounds. Shape: (steps, num_envs, num_actions)."""
+    """Gaussian actions, of which about a third is beyond the bounds. Shape: (steps, num_envs,
+    num_actions)."""
     return torch.randn(steps, num_envs, num_actions, generator=torch.Generator().manual_seed(seed))
 
 
@@ -34,7 +36,8 @@ def copied_variables(environment: VecTask) -> dict[str, Tensor]:
 
 
 def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
-    """Step through `actions`, shape (steps, num_envs, num_actions); rows that end are reset after their step is recorded."""
+    """Step through `actions`, shape (steps, num_envs, num_actions); rows that end are reset after
+    their step is recorded."""
     previous = copied_variables(environment)
     for step_actions in actions:
         transition = environment.advance(step_actions.to(environment.device))

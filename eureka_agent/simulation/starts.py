@@ -8,7 +8,13 @@ from collections.abc import Mapping
 
 import torch
 
-from eureka_agent.records import MOST_CHARACTERS, MOST_COLUMNS, MOST_MEASURED, ColumnRange, Measurements
+from eureka_agent.records import (
+    MOST_CHARACTERS,
+    MOST_COLUMNS,
+    MOST_MEASURED,
+    ColumnRange,
+    Measurements,
+)
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import user_code
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
@@ -16,14 +22,16 @@ from eureka_agent.task import Task
 
 ROWS = 8
 RESETS = 32
-"""Of all rows: `ROWS * RESETS` start states are looked at, of an environment that is slow to reset fewer."""
+"""Of all rows: `ROWS * RESETS` start states are looked at, of an environment that is slow to reset
+fewer."""
 RESET_SECONDS = 5.0
 _ALWAYS_ZERO = ("actions", "terminated", SUCCEEDED)
 _SEED = 0
 
 
 def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
-    """Start ranges, termination conditions, masses and sizes of a task's environment. Raises EnvironmentLoadError."""
+    """Start ranges, termination conditions, masses and sizes of a task's environment. Raises
+    EnvironmentLoadError."""
     environment = loaded.make(task, ROWS, seed=_SEED)
     try:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
@@ -32,14 +40,17 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
                 starts=starts,
                 resets=resets,
                 termination_conditions=_bounded(environment.termination_conditions),
-                masses_and_sizes=tuple(each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]),
+                masses_and_sizes=tuple(
+                    each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]
+                ),
             )
     finally:
         environment.close()
 
 
 def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
-    """Lowest and highest value and smallest magnitude of every variable right after resets, in its unit; and the number of resets.
+    """Lowest and highest value and smallest magnitude of every variable right after resets, in its
+    unit; and the number of resets.
 
     Variables that are not finite then are left out.
     """
@@ -52,13 +63,21 @@ def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...
         for name, value in environment.read_variables().items():
             if name not in _ALWAYS_ZERO:
                 seen.setdefault(name, []).append(value.detach().to("cpu", torch.float32, copy=True))
-    ranges = {name: _columns(torch.cat(values)) for name, values in list(seen.items())[:MOST_MEASURED]}
-    finite = {name: each for name, each in ranges.items() if all(math.isfinite(end) for ends in each for end in ends)}
+    ranges = {
+        name: _columns(torch.cat(values)) for name, values in list(seen.items())[:MOST_MEASURED]
+    }
+    finite = {
+        name: each
+        for name, each in ranges.items()
+        if all(math.isfinite(end) for ends in each for end in ends)
+    }
     return finite, count * environment.num_envs
 
 
 def _columns(values: torch.Tensor) -> tuple[ColumnRange, ...]:
-    if values.dim() != 2 or values.shape[1] > MOST_COLUMNS:  # of a matrix no single index names an entry
+    if (
+        values.dim() != 2 or values.shape[1] > MOST_COLUMNS
+    ):  # of a matrix no single index names an entry
         values = values.reshape(-1, 1)
     ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
     return tuple(zip(*(each.tolist() for each in ends), strict=True))

@@ -1,4 +1,5 @@
-"""Importing the Python files of an environment folder, with errors that name file and line in place of a traceback."""
+"""Importing the Python files of an environment folder, with errors that name file and line in place
+of a traceback."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder` importable as a package of its own, loaded anew at each call, and return that package's name.
+    """Make `folder` importable as a package of its own, loaded anew at each call, and return that
+    package's name.
 
     Its files can import each other relatively (`from ..env import CONTROL_DT` in a task).
     """
@@ -38,7 +40,8 @@ def import_folder(folder: Path) -> str:
 
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
-    """Import one file of a folder that `import_folder` prepared. Raises EnvironmentLoadError naming file and line."""
+    """Import one file of a folder that `import_folder` prepared. Raises EnvironmentLoadError naming
+    file and line."""
     _check_encoding(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
@@ -46,7 +49,8 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
 
 
 def _check_encoding(path: Path) -> None:
-    """Raise EnvironmentLoadError for a file that is no text in the encoding that it names, or UTF-8: of such a file Python names neither path nor cause."""
+    """Raise EnvironmentLoadError for a file that is no text in the encoding that it names, or
+    UTF-8: of such a file Python names neither path nor cause."""
     try:
         content = path.read_bytes()
     except OSError:  # the import says so
@@ -65,22 +69,29 @@ def _check_encoding(path: Path) -> None:
 
 @contextmanager
 def user_code(folder: Path | None, doing: str) -> Iterator[None]:
-    """Turn whatever a user's file raises into an EnvironmentLoadError that names the file and line at fault."""
+    """Turn whatever a user's file raises into an EnvironmentLoadError that names the file and line
+    at fault."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a user's file raises is the user's to read)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
             told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
-            raise EnvironmentLoadError(f"{'' if told else place}{error.message}", error.hint) from None
+            raise EnvironmentLoadError(
+                f"{'' if told else place}{error.message}", error.hint
+            ) from None
         if isinstance(error, ModuleNotFoundError):
             hint = missing_module_hint()
         else:
             check = (
-                "" if folder is None else f"; `{command(shlex.join(['envs', '--check', str(folder)]))}` tests all of it"
+                ""
+                if folder is None
+                else f"; `{command(shlex.join(['envs', '--check', str(folder)]))}` tests all of it"
             )
             hint = f"correct the file{check}"
-        raise EnvironmentLoadError(f"{place}{describe_error(error)} (while {doing})", hint) from None
+        raise EnvironmentLoadError(
+            f"{place}{describe_error(error)} (while {doing})", hint
+        ) from None
 
 
 def missing_module_hint() -> str:
@@ -93,8 +104,11 @@ def missing_module_hint() -> str:
 
 
 @contextmanager
-def third_party_code(package: str, when: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn what an environment of a third party raises into an EnvironmentLoadError with its own last line and whose it is.
+def third_party_code(
+    package: str, when: str, passing: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Turn what an environment of a third party raises into an EnvironmentLoadError with its own
+    last line and whose it is.
 
     `package`: top-level module of the environment; `passing`: exceptions that are left as they are.
     """
@@ -107,7 +121,8 @@ def third_party_code(package: str, when: str, passing: tuple[type[Exception], ..
         is_own = owner.startswith(_PREFIX)
         if is_own:
             raise EnvironmentLoadError(
-                f"{place}: {describe_error(error)} (the environment's own code failed {when})", "mend this line"
+                f"{place}: {describe_error(error)} (the environment's own code failed {when})",
+                "mend this line",
             ) from None
         raise EnvironmentLoadError(
             f"the package {owner!r} failed {when}: {place}: {describe_error(error)}",
@@ -116,13 +131,18 @@ def third_party_code(package: str, when: str, passing: tuple[type[Exception], ..
 
 
 def _owner(error: BaseException, package: str) -> tuple[str, str]:
-    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of the person's folder or of `package`, else of who is
-    no mere library."""
+    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of the
+    person's folder or of `package`, else of who is no mere library."""
     frames = [
-        (str(frame.f_globals.get("__name__", "")).partition(".")[0], f"{frame.f_code.co_filename}, line {line}")
+        (
+            str(frame.f_globals.get("__name__", "")).partition(".")[0],
+            f"{frame.f_code.co_filename}, line {line}",
+        )
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    calls = [index for index, (owner, _) in enumerate(frames) if owner == __name__.partition(".")[0]]
+    calls = [
+        index for index, (owner, _) in enumerate(frames) if owner == __name__.partition(".")[0]
+    ]
     behind = frames[calls[-1] + 1 :] if calls else frames
     named = {package} - LIBRARIES
     of_package = [frame for frame in behind if frame[0] in named or frame[0].startswith(_PREFIX)]
@@ -145,7 +165,9 @@ def error_place(error: BaseException, folder: Path | None) -> str:
     if folder is None:
         return ""
     frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(folder)
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
@@ -156,7 +178,8 @@ def top_module(cls: type) -> str:
 
 
 def place_of_function(function: Callable[..., object]) -> str:
-    """`"<file>, line <n>: "` where a function or a class is defined; empty where it has no source."""
+    """`"<file>, line <n>: "` where a function or a class is defined; empty where it has no
+    source."""
     try:
         return f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}: "
     except (OSError, TypeError):

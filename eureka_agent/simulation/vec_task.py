@@ -1,7 +1,8 @@
 """VecTask: the Isaac Gym contract in torch, with named variables in place of a reward.
 
-A subclass simulates `num_envs` copies of one environment in tensors whose first dimension is the batch. It writes
-`pre_physics_step`, `simulate`, `compute_observations`, `compute_variables`, `compute_termination` and `reset_idx`, and knows nothing of rewards.
+A subclass simulates `num_envs` copies of one environment in tensors whose first dimension is the
+batch. It writes `pre_physics_step`, `simulate`, `compute_observations`, `compute_variables`,
+`compute_termination` and `reset_idx`, and knows nothing of rewards.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ SUCCEEDED = "succeeded"
 
 
 def padded(rows: int, multiple: int) -> int:
-    """Rows that are taken up by so many in use: the next ones begin at a multiple of `VecTask.row_multiple`."""
+    """Rows that are taken up by so many in use: the next ones begin at a multiple of
+    `VecTask.row_multiple`."""
     return -(-rows // multiple) * multiple
 
 
@@ -38,11 +40,16 @@ def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLo
     declared = tuple(cls.termination_causes)
     unknown = next(str(cause) for cause in causes if cause not in declared)
     # the program's own compute_termination has no line that anyone could mend: then it is the class
-    hooks = {"compute_termination": cls.compute_termination, "compute_failures": getattr(cls, "compute_failures", None)}
+    hooks = {
+        "compute_termination": cls.compute_termination,
+        "compute_failures": getattr(cls, "compute_failures", None),
+    }
     own = {
         name: hook
         for name, hook in hooks.items()
-        if hook is not None and hook.__module__.partition(".")[0] != _PACKAGE and repr(unknown)[1:-1] in _source(hook)
+        if hook is not None
+        and hook.__module__.partition(".")[0] != _PACKAGE
+        and repr(unknown)[1:-1] in _source(hook)
     }
     name, place = next(iter(own.items()), (cls.__name__, cls))
     what = f"{name} gave the cause {unknown!r}" if own else f"{name} ends episodes by {unknown!r}"
@@ -67,7 +74,8 @@ def _any(rows: Sequence[Tensor]) -> Tensor:
 
 
 class Variables(Mapping[str, Tensor]):
-    """Variables by name. A value that is given as a function is computed when it is read for the first time."""
+    """Variables by name. A value that is given as a function is computed when it is read for the
+    first time."""
 
     def __init__(self, values: Mapping[str, Tensor | Callable[[], Tensor]]) -> None:
         self._values = dict(values)
@@ -87,31 +95,39 @@ class Variables(Mapping[str, Tensor]):
 
 @dataclass
 class Transition:
-    """What one control step gave, read before any row is reset. Tensors are live views: copy what must outlast a reset."""
+    """What one control step gave, read before any row is reset. Tensors are live views: copy what
+    must outlast a reset."""
 
     observations: Tensor
-    """Shape: (num_envs, num_observations). Of the state reached, also where the episode ended there."""
+    """Shape: (num_envs, num_observations). Of the state reached, also where the episode ended
+    there."""
     variables: Mapping[str, Tensor]
-    """Shape: (num_envs, *variable.shape), float32. Of the state reached, and the action that led to it."""
+    """Shape: (num_envs, *variable.shape), float32. Of the state reached, and the action that led to
+    it."""
     terminated: Tensor
     """Shape: (num_envs,), bool. The episode ended by what happened in it."""
     truncated: Tensor
-    """Shape: (num_envs,), bool. The episode ended by its length alone; the state's value still counts."""
+    """Shape: (num_envs,), bool. The episode ended by its length alone; the state's value still
+    counts."""
     causes: Mapping[str, Tensor]
     """Shape of each: (num_envs,), bool. The termination causes by name."""
 
 
 class VecTask(ABC):
-    """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and out."""
+    """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and
+    out."""
 
     variables: ClassVar[tuple[Variable, ...]] = ()
-    """Variables that a reward may read, beside `actions` and `terminated`, which every environment has, and `succeeded`, which one with `success_causes` has."""
+    """Variables that a reward may read, beside `actions` and `terminated`, which every environment
+    has, and `succeeded`, which one with `success_causes` has."""
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
-    """Order in its variables that are quaternions, which the helper functions of rewards work on; `"xyzw"` is Isaac's."""
+    """Order in its variables that are quaternions, which the helper functions of rewards work on;
+    `"xyzw"` is Isaac's."""
     observation_channels: ClassVar[tuple[Channel, ...]] = ()
-    """Names and units of the observation's numbers, all of them in their order: `eureka export` writes them beside the policy."""
+    """Names and units of the observation's numbers, all of them in their order: `eureka export`
+    writes them beside the policy."""
     action_channels: ClassVar[tuple[Channel, ...]] = ()
     """The same of the action's."""
     num_observations: int
@@ -121,7 +137,8 @@ class VecTask(ABC):
     control_dt: float
     """Seconds between two control steps."""
     episode_source: ClassVar[str] = ""
-    """Origin of these two, where they were read from a simulator or guessed; empty where the class says them."""
+    """Origin of these two, where they were read from a simulator or guessed; empty where the class
+    says them."""
     random_numbers: ClassVar[str] = "self.random, which is seeded per row"
     """Source of its random numbers, in the words of a hint."""
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
@@ -129,21 +146,28 @@ class VecTask(ABC):
     success_causes: ClassVar[tuple[str, ...]] = ()
     """The `termination_causes` that are successes; the others are failures."""
     termination_conditions: Mapping[str, str] = {}
-    """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below 0.3 m"}`. An instance may have its own."""
+    """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below
+    0.3 m"}`. An instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()
-    """Masses, lengths and the like with their units, a part each: `"pole 0.1 kg, 1 m long"`. An instance may have its own."""
+    """Masses, lengths and the like with their units, a part each: `"pole 0.1 kg, 1 m long"`. An
+    instance may have its own."""
     restorable: ClassVar[bool] = True
-    """Whether `row_state` holds all that a row's future depends on. Where it does not, a training that was interrupted starts over."""
+    """Whether `row_state` holds all that a row's future depends on. Where it does not, a training
+    that was interrupted starts over."""
     row_multiple: ClassVar[int] = 32
-    """Rows whose place is a multiple of this apart come out the same to the bit. Torch takes twice a SIMD register of floats at a time, 32 where
-    the registers are the widest, and rounds what is left over differently. 1 where no tensor operation calculates."""
+    """Rows whose place is a multiple of this apart come out the same to the bit. Torch takes twice
+    a SIMD register of floats at a time, 32 where the registers are the widest, and rounds what is
+    left over differently. 1 where no tensor operation calculates."""
     device_types: ClassVar[tuple[str, ...]] = ("cpu",)
-    """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where there is one."""
+    """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where
+    there is one."""
     gpu_modules: ClassVar[tuple[str, ...]] = ()
-    """Python modules without which it does not run on a GPU, beside those that it needs anywhere."""
+    """Python modules without which it does not run on a GPU, beside those that it needs
+    anywhere."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes its own state tensors."""
+        """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes
+        its own state tensors."""
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
@@ -156,23 +180,27 @@ class VecTask(ABC):
         if self.success_causes:
             self.succeeded_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         self.resets_by_mask = self.device.type != "cpu" and self.restorable
-        """Whether `reset_done` leaves it to the device which rows those are, in place of asking it. Costs more than an answer does on a CPU."""
+        """Whether `reset_done` leaves it to the device which rows those are, in place of asking it.
+        Costs more than an answer does on a CPU."""
         self.active_rows = num_envs
-        """Rows from this one on are in nobody's use; a simulator may leave them as they are. The trainer sets it."""
+        """Rows from this one on are in nobody's use; a simulator may leave them as they are. The
+        trainer sets it."""
         self.skipped_rows: Tensor | None = None
-        """Further rows that are in nobody's use, bool, shape (num_envs,). An evaluation sets it, where episodes are over."""
+        """Further rows that are in nobody's use, bool, shape (num_envs,). An evaluation sets it,
+        where episodes are over."""
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
         """Tensor attributes that have as many entries as there are rows by chance."""
 
-    # ── what a subclass writes ──────────────────────────────────────────────────────────────────────────────────────
+    # ── what a subclass writes ────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Turn actions into forces or targets. Shape: (num_envs, num_actions), already clipped to [-1, 1]."""
+        """Turn actions into forces or targets. Shape: (num_envs, num_actions), already clipped to
+        [-1, 1]."""
 
-    def simulate(self) -> None:  # noqa: B027  (optional: a task may step its physics in pre_physics_step)
-        """Advance the physics by `control_dt`."""
+    def simulate(self) -> None:  # noqa: B027
+        """Advance the physics by `control_dt`. A task may do it in `pre_physics_step` instead."""
 
     @abstractmethod
     def compute_observations(self) -> None:
@@ -180,40 +208,50 @@ class VecTask(ABC):
 
     @abstractmethod
     def compute_variables(self) -> Mapping[str, Tensor | Callable[[], Tensor]]:
-        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs, *variable.shape), float32.
+        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs,
+        *variable.shape), float32.
 
-        In place of a tensor there may be a function without arguments that gives it: a training calls it only for what its rewards read.
+        In place of a tensor there may be a function without arguments that gives it: a training
+        calls it only for what its rewards read.
         """
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
-        """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by cause."""
+        """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by
+        cause."""
         return torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
 
     def compute_truncation(self) -> Tensor:
-        """Rows whose episode is cut short for another reason than what happened in it, bool, shape (num_envs,)."""
+        """Rows whose episode is cut short for another reason than what happened in it, bool, shape
+        (num_envs,)."""
         return self.progress_buf >= self.max_episode_length
 
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Set the rows `env_ids` (int64) to a start state; random numbers come from `self.random.uniform(env_ids, count)`."""
+        """Set the rows `env_ids` (int64) to a start state; random numbers come from
+        `self.random.uniform(env_ids, count)`."""
 
-    # ── what the trainer and Isaac Gym's users call ─────────────────────────────────────────────────────────────────
+    # ── what the trainer and Isaac Gym's users call ───────────────────────────────────────────────
 
     @classmethod
-    def create(cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]) -> VecTask:
-        """An instance for a task with these `options`: keyword arguments of the constructor. Raises EnvironmentLoadError."""
+    def create(
+        cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
+    ) -> VecTask:
+        """An instance for a task with these `options`: keyword arguments of the constructor. Raises
+        EnvironmentLoadError."""
         try:
             inspect.signature(cls).bind(num_envs, device, seed, **options)
         except TypeError as error:
             raise EnvironmentLoadError(
                 f"{cls.__name__} cannot be made with the task's options {dict(options)!r}: {error}",
-                "`options` of a Task are keyword arguments of the environment's __init__, after num_envs, device and seed",
+                "`options` of a Task are keyword arguments of the environment's __init__, after"
+                " num_envs, device and seed",
             ) from None
         return cls(num_envs, device, seed, **options)
 
     @classmethod
     def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
-        """Tasks of an environment that comes without a folder of them, and sources of their baselines by kind."""
+        """Tasks of an environment that comes without a folder of them, and sources of their
+        baselines by kind."""
         return {}, {}
 
     @classmethod
@@ -243,8 +281,13 @@ class VecTask(ABC):
         if not cls.success_causes:
             return (actions, terminated, *cls.variables)
         good = " or ".join(cls.success_causes)
-        bad = " or ".join(cause for cause in cls.termination_causes if cause not in cls.success_causes)
-        failure = f"1 where the episode ends here by failure ({bad or 'none can'}), else 0 (an end by {good} is a success, a time-out neither)"
+        bad = " or ".join(
+            cause for cause in cls.termination_causes if cause not in cls.success_causes
+        )
+        failure = (
+            f"1 where the episode ends here by failure ({bad or 'none can'}), else 0 (an end by"
+            f" {good} is a success, a time-out neither)"
+        )
         success = f"1 where the episode ends here by success ({good}), else 0"
         return (
             actions,
@@ -254,7 +297,8 @@ class VecTask(ABC):
         )
 
     def advance(self, actions: Tensor) -> Transition:
-        """One control step of all rows, without resetting any. `actions`: shape (num_envs, num_actions), clipped here."""
+        """One control step of all rows, without resetting any. `actions`: shape (num_envs,
+        num_actions), clipped here."""
         self.actions = actions.clamp(-1.0, 1.0)
         self.pre_physics_step(self.actions)
         self.simulate()
@@ -273,7 +317,8 @@ class VecTask(ABC):
         return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
 
     def read_variables(self) -> Mapping[str, Tensor]:
-        """All variables of the current state, with those that every environment has. Live views, to be read before the next step or reset."""
+        """All variables of the current state, with those that every environment has. Live views, to
+        be read before the next step or reset."""
         ends: dict[str, Callable[[], Tensor]] = {"terminated": self.terminated_buf.float}
         if self.success_causes:
             ends = {
@@ -283,11 +328,14 @@ class VecTask(ABC):
         return Variables({"actions": self.actions, **ends, **self.compute_variables()})
 
     def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Note the rows that end by success alone, and return the causes with the failures first: a row that has both has failed."""
+        """Note the rows that end by success alone, and return the causes with the failures first: a
+        row that has both has failed."""
         failures = {name: rows for name, rows in causes.items() if name not in self.success_causes}
         successes = {name: rows for name, rows in causes.items() if name in self.success_causes}
         nowhere = torch.zeros_like(next(iter(causes.values())), dtype=torch.bool)
-        self.succeeded_buf = _any([nowhere, *successes.values()]) & ~_any([nowhere, *failures.values()])
+        self.succeeded_buf = _any([nowhere, *successes.values()]) & ~_any(
+            [nowhere, *failures.values()]
+        )
         return {**failures, **successes}
 
     def reset_done(self) -> Tensor:
@@ -310,7 +358,8 @@ class VecTask(ABC):
         self.compute_observations()
 
     def reset_masked(self, mask: Tensor) -> None:
-        """What `reset_rows` is for the rows in `mask` (bool, shape (num_envs,)), to the bit, without a look at which they are.
+        """What `reset_rows` is for the rows in `mask` (bool, shape (num_envs,)), to the bit,
+        without a look at which they are.
 
         Every row is reset, and those that are not in the mask are put back where they were.
         """
@@ -323,30 +372,43 @@ class VecTask(ABC):
         self.random.set_counters(torch.where(mask, self.random.counters(), streams))
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`: int64, shape (len(env_ids),)."""
+        """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`:
+        int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """Copies of all that the future of the rows `env_ids` (int64) depends on, first dimension `len(env_ids)`.
+        """Copies of all that the future of the rows `env_ids` (int64) depends on, first dimension
+        `len(env_ids)`.
 
-        These are the rows of `row_tensors`, and their random streams. To be called between two steps, after `reset_done`.
+        These are the rows of `row_tensors`, and their random streams. To be called between two
+        steps, after `reset_done`.
         """
         state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
-        return {**state, **{f"random.{name}": value for name, value in self.random.row_state(env_ids).items()}}
+        return {
+            **state,
+            **{f"random.{name}": value for name, value in self.random.row_state(env_ids).items()},
+        }
 
     def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Put rows where `row_state` took them from, here or in another instance, whatever their places: they go on bit for bit."""
+        """Put rows where `row_state` took them from, here or in another instance, whatever their
+        places: they go on bit for bit."""
         for name, value in self.row_tensors().items():
             value[env_ids] = state[name].to(value)
         self.random.load_row_state(
             env_ids,
-            {name.removeprefix("random."): value for name, value in state.items() if name.startswith("random.")},
+            {
+                name.removeprefix("random."): value
+                for name, value in state.items()
+                if name.startswith("random.")
+            },
         )
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """The live tensors that make up the state, the environments in their first dimension: those attributes that have one row each.
+        """The live tensors that make up the state, the environments in their first dimension: those
+        attributes that have one row each.
 
-        A subclass with state elsewhere, or with another layout, adds it here (as views), or sets `restorable = False`.
+        A subclass with state elsewhere, or with another layout, adds it here (as views), or sets
+        `restorable = False`.
         """
         return {
             name: value
@@ -359,12 +421,20 @@ class VecTask(ABC):
         }
 
     def tell_rows_from_constants(self, other: VecTask) -> None:
-        """Look at an instance with another number of rows: what has the same length in both has no rows.
+        """Look at an instance with another number of rows: what has the same length in both has no
+        rows.
 
-        To be called before `row_state` is: eight joints have eight gains, also where there happen to be eight environments.
+        To be called before `row_state` is: eight joints have eight gains, also where there happen
+        to be eight environments.
         """
-        lengths = {name: len(value) for name, value in vars(other).items() if isinstance(value, Tensor) and value.dim()}
-        self._constants = frozenset(name for name, length in lengths.items() if length != other.num_envs)
+        lengths = {
+            name: len(value)
+            for name, value in vars(other).items()
+            if isinstance(value, Tensor) and value.dim()
+        }
+        self._constants = frozenset(
+            name for name, length in lengths.items() if length != other.num_envs
+        )
 
     def reset(self) -> dict[str, Tensor]:
         """Start a new episode in every row. Isaac Gym's `reset`."""
@@ -372,11 +442,14 @@ class VecTask(ABC):
         return {"obs": self.obs_buf}
 
     def step(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor, dict[str, Any]]:
-        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros: rewards come from outside), `reset_buf`, `extras`."""
+        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros: rewards come from
+        outside), `reset_buf`, `extras`."""
         transition = self.advance(actions)
         done = self.reset_buf.clone()
         self.extras["time_outs"] = transition.truncated.clone()
-        self.extras["variables"] = {name: value.clone() for name, value in transition.variables.items()}
+        self.extras["variables"] = {
+            name: value.clone() for name, value in transition.variables.items()
+        }
         self.reset_done()
         return {"obs": self.obs_buf}, self.rew_buf, done, self.extras
 

@@ -1,6 +1,8 @@
-"""MuJoCo on a GPU: `mujoco_warp`, from the same MJCF as on the CPU. Nothing here waits for the device.
+"""MuJoCo on a GPU: `mujoco_warp`, from the same MJCF as on the CPU. Nothing here waits for the
+device.
 
-It runs on warp's CPU device as well, several times slower than `mujoco.batch.Batch`: that is how it is tested without a GPU.
+It runs on warp's CPU device as well, several times slower than `mujoco.batch.Batch`: that is how it
+is tested without a GPU.
 """
 
 from __future__ import annotations
@@ -42,12 +44,15 @@ _CONTACTS = {
 class WarpPhysics(Physics):
     """In float32. All rows advance at once: a launch takes as long for a few of them.
 
-    Each simulation has room for as many contacts and constraints as its model can have, up to a limit. Where more than that arise, some
-    are left out; such a row counts as unstable.
+    Each simulation has room for as many contacts and constraints as its model can have, up to a
+    limit. Where more than that arise, some are left out; such a row counts as unstable.
     """
 
-    def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str) -> None:
-        """`name` is the model's, for errors. Raises EnvironmentLoadError where mujoco_warp is missing or cannot simulate the model."""
+    def __init__(
+        self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str
+    ) -> None:
+        """`name` is the model's, for errors. Raises EnvironmentLoadError where mujoco_warp is
+        missing or cannot simulate the model."""
         self._warp, self._library = _libraries(name, device)
         # by name: a torch device called "cuda" has no index to go by
         self._device = self._warp.device_from_torch(str(device))
@@ -57,7 +62,9 @@ class WarpPhysics(Physics):
             self._model = self._put_model(model, name)
             contacts, constraints = room(model, self._model.nxn_geom_pair_filtered.numpy())
             start = mujoco.MjData(model)
-            self._data = self._library.put_data(model, start, num_envs, nconmax=contacts, njmax=constraints)
+            self._data = self._library.put_data(
+                model, start, num_envs, nconmax=contacts, njmax=constraints
+            )
         self.qpos = self._view("qpos")
         self.qvel = self._view("qvel")
         self.ctrl = self._view("ctrl")
@@ -75,7 +82,8 @@ class WarpPhysics(Physics):
         self._compile(num_envs)
 
     def _compile(self, num_envs: int) -> None:
-        """Launch every kernel once: what a first launch has to compile is compiled here, and not in the middle of a training."""
+        """Launch every kernel once: what a first launch has to compile is compiled here, and not in
+        the middle of a training."""
         self.step(num_envs)
         self._forward()
         for name, value in self._state.items():
@@ -94,13 +102,16 @@ class WarpPhysics(Physics):
             hint = "change the MJCF, or use --device cpu"
             if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS:
                 hint = 'write <option solver="Newton"/>, or use --device cpu'
-            raise EnvironmentLoadError(f"mujoco_warp cannot simulate {name}: {error}", hint) from None
+            raise EnvironmentLoadError(
+                f"mujoco_warp cannot simulate {name}: {error}", hint
+            ) from None
         contacts = importlib.import_module("eureka_agent.simulation.warp_contacts")
         result.callback.contactfilter = contacts.align_with_capsules
         # kernels would print to the terminal; the flags are read instead
         result.opt.warn_overflow = 0
-        # its deterministic mode is left off: on a GPU it took 1.7 to 6.8 times as long and two equal runs still differed (benchmarks/LOG.md)
-        # the solver ends with the last row that converges; outside a graph it would have to ask the device for that
+        # its deterministic mode is left off: on a GPU it took 1.7 to 6.8 times as long and two
+        # equal runs still differed (benchmarks/LOG.md) the solver ends with the last row that
+        # converges; outside a graph it would have to ask the device for that
         result.opt.graph_conditional = self._device.is_cpu or (
             self._replays and self._warp.is_conditional_graph_supported()
         )
@@ -152,9 +163,12 @@ class WarpPhysics(Physics):
 
 
 class _Recording:
-    """Launches that are made one by one at the first call, which compiles them, and replayed as one graph from then on."""
+    """Launches that are made one by one at the first call, which compiles them, and replayed as one
+    graph from then on."""
 
-    def __init__(self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool) -> None:
+    def __init__(
+        self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool
+    ) -> None:
         """Without `replays` they are made one by one at every call."""
         self._warp = warp
         self._device = device
@@ -177,14 +191,17 @@ class _Recording:
 
 
 def room(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> tuple[int | None, int | None]:
-    """The most contacts and constraint rows that one simulation can have, up to a limit; None where mujoco_warp is to choose.
+    """The most contacts and constraint rows that one simulation can have, up to a limit; None where
+    mujoco_warp is to choose.
 
     `pairs`: the geoms that can touch each other, shape (number of pairs, 2).
     """
     if model.nflex or model.nhfield or (model.geom_type == _GEOM.mjGEOM_SDF).any():
         return None, None
     kinds = np.sort(model.geom_type[pairs], axis=1).tolist()
-    contacts = min(max(sum(_CONTACTS.get((first, second), 8) for first, second in kinds), 1), _MOST_CONTACTS)
+    contacts = min(
+        max(sum(_CONTACTS.get((first, second), 8) for first, second in kinds), 1), _MOST_CONTACTS
+    )
     dimension = int(max([1, *model.geom_condim.tolist(), *model.pair_dim.tolist()]))
     pyramidal = model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
     rows_per_contact = 2 * (dimension - 1) if pyramidal and dimension > 1 else dimension
@@ -212,7 +229,8 @@ def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]
         library = importlib.import_module("mujoco_warp")
     except ImportError as error:
         raise EnvironmentLoadError(
-            f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported: {error}",
+            f"{name} on {str(device)!r} is simulated by mujoco_warp, which cannot be imported:"
+            f" {error}",
             f"install it: {INSTALL_GPU}; or use --device cpu",
         ) from None
     warp.init()

@@ -1,1 +1,2 @@
-"""Population PPO: many trainings at once on one simulator batch, and the rewards that they are given."""
+"""Population PPO: many trainings at once on one simulator batch, and the rewards that they are
+given."""

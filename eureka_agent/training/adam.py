@@ -1,4 +1,5 @@
-"""Adam (Kingma and Ba 2015) for stacked members: learning rate, bias correction and step count of each one's own."""
+"""Adam (Kingma and Ba 2015) for stacked members: learning rate, bias correction and step count of
+each one's own."""
 
 from __future__ import annotations
 
@@ -32,17 +33,23 @@ class StackedAdam:
         return {"first": self._first, "second": self._second, "steps": self._steps}
 
     def step(self, first: int, end: int, learning_rate: Tensor, gradient_scale: Tensor) -> None:
-        """One update of the members `first` to `end` (not included) with their gradients times `gradient_scale`.
+        """One update of the members `first` to `end` (not included) with their gradients times
+        `gradient_scale`.
 
         `learning_rate`, `gradient_scale`: shape (end - first, 1).
         """
         gradient = self._gradients[first:end].mul_(gradient_scale)
-        mean, square, steps = self._first[first:end], self._second[first:end], self._steps[first:end]
+        mean, square, steps = (
+            self._first[first:end],
+            self._second[first:end],
+            self._steps[first:end],
+        )
         steps += 1.0
         mean.lerp_(gradient, 1.0 - _BETA_1)
         square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
         root_correction = (1.0 - _BETA_2**steps).rsqrt().float()
         step_size = (learning_rate / (1.0 - _BETA_1**steps)).float()
-        # step_size * mean / (root_correction * √square + ε), with numerator and denominator divided by step_size
+        # step_size * mean / (root_correction * √square + ε), with numerator and denominator divided
+        # by step_size
         denominator = square.sqrt().mul_(root_correction / step_size).add_(_EPSILON / step_size)
         self._parameters[first:end].addcdiv_(mean, denominator, value=-1.0)

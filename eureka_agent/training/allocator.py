@@ -1,4 +1,5 @@
-"""glibc's allocator set so that it keeps large blocks instead of giving them back to the kernel after every operation."""
+"""glibc's allocator set so that it keeps large blocks instead of giving them back to the kernel
+after every operation."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _TRIM_THRESHOLD = 1024 * 1024 * 1024
 
 
 def keep_freed_memory() -> bool:
-    """Call once when a training process starts; returns whether it took effect (False where the C library is not glibc).
+    """Call once when a training process starts; returns whether it took effect (False where the C
+    library is not glibc).
 
     Without it every tensor above 128 kB is mapped, zeroed page by page and unmapped again.
     """

@@ -11,7 +11,8 @@ from eureka_agent.summaries import checkpoint_iterations, summarize
 
 
 class CheckpointKeeper:
-    """Collects curve points, closes a checkpoint where one is due, keeps the policies of the best few."""
+    """Collects curve points, closes a checkpoint where one is due, keeps the policies of the best
+    few."""
 
     def __init__(self, iterations: int, checkpoints: int, policies: int = 1) -> None:
         """`policies`: how many are kept."""
@@ -22,7 +23,8 @@ class CheckpointKeeper:
         self._seen = 0
         self.records: list[CheckpointRecord] = []
         self.policies: dict[int, dict[str, Tensor]] = {}
-        """Of the checkpoints with the highest fitness, by the checkpoint's index; of two with the same, or with none, the later one counts as the better."""
+        """Of the checkpoints with the highest fitness, by the checkpoint's index; of two with the
+        same, or with none, the later one counts as the better."""
 
     @property
     def best(self) -> int:
@@ -55,7 +57,8 @@ class CheckpointKeeper:
         return self._seen >= self._iterations
 
     def add(self, point: CurvePoint, policy: Callable[[], dict[str, Tensor]]) -> None:
-        """Take in an iteration; `policy` copies the member's policy and is called only when it is kept."""
+        """Take in an iteration; `policy` copies the member's policy and is called only when it is
+        kept."""
         self._points.append(point)
         self._seen += 1
         if self._seen not in self._due:
@@ -65,7 +68,10 @@ class CheckpointKeeper:
         newest = len(self.records) - 1
         kept = sorted((*self.policies, newest), key=self._rank)[-self._most :]
         if newest in kept:
-            self.policies = {index: policy() if index == newest else self.policies[index] for index in sorted(kept)}
+            self.policies = {
+                index: policy() if index == newest else self.policies[index]
+                for index in sorted(kept)
+            }
 
     def _rank(self, index: int) -> tuple[bool, float, int]:
         fitness = self.records[index].fitness

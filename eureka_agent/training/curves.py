@@ -1,4 +1,5 @@
-"""An iteration of all members as curve points: one transfer of numbers from the device, whatever the number of members."""
+"""An iteration of all members as curve points: one transfer of numbers from the device, whatever
+the number of members."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ def curve_points(
     episodes: EndedEpisodes,
     report: LearningReport,
 ) -> tuple[dict[int, CurvePoint], dict[int, str]]:
-    """The points of the members in `env_steps`, which gives each one's steps so far; and of members that have none, since a number in it would
-    not be finite, which number that is.
+    """The points of the members in `env_steps`, which gives each one's steps so far; and of members
+    that have none, since a number in it would not be finite, which number that is.
 
-    `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each (rows,).
+    `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each
+    (rows,).
     """
     numbers = torch.stack(
         (
@@ -48,14 +50,28 @@ def curve_points(
     ).tolist()
     causes = list(rollout.causes)
     ended = torch.stack(
-        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes], dim=1
+        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes],
+        dim=1,
     ).tolist()
     moments = _component_moments([components[member] for member in env_steps])
     points, faults = {}, {}
-    for (member, steps), (means, magnitudes, deviations) in zip(env_steps.items(), moments, strict=True):
-        count, fitness, length, reward, saturation, std, rate, kl, entropy, value_loss, policy_loss, explained = (
-            numbers[member]
-        )
+    for (member, steps), (means, magnitudes, deviations) in zip(
+        env_steps.items(), moments, strict=True
+    ):
+        (
+            count,
+            fitness,
+            length,
+            reward,
+            saturation,
+            std,
+            rate,
+            kl,
+            entropy,
+            value_loss,
+            policy_loss,
+            explained,
+        ) = numbers[member]
         try:
             points[member] = CurvePoint(
                 env_steps=steps,
@@ -66,7 +82,11 @@ def curve_points(
                 components=means,
                 component_magnitudes=magnitudes,
                 component_deviations=deviations,
-                terminations={cause: number for cause, number in zip(causes, ended[member], strict=True) if number},
+                terminations={
+                    cause: number
+                    for cause, number in zip(causes, ended[member], strict=True)
+                    if number
+                },
                 action_saturation=saturation,
                 action_std=std,
                 learning_rate=rate,
@@ -76,7 +96,9 @@ def curve_points(
                 policy_loss=policy_loss,
                 explained_variance=explained,
             )
-        except ValidationError as error:  # each step's value may be finite, and their sum or square not
+        except (
+            ValidationError
+        ) as error:  # each step's value may be finite, and their sum or square not
             faults[member] = ".".join(str(part) for part in error.errors()[0]["loc"])
     return points, faults
 
@@ -86,19 +108,29 @@ def _component_moments(
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
     """Mean, mean magnitude and standard deviation of every component of every member.
 
-    Each member's are calculated by themselves: on a GPU a sum over rows is rounded otherwise when the number of rows beside it changes.
+    Each member's are calculated by themselves: on a GPU a sum over rows is rounded otherwise when
+    the number of rows beside it changes.
     """
-    moments = [_moments(torch.stack(list(components.values()))) for components in members if components]
+    moments = [
+        _moments(torch.stack(list(components.values()))) for components in members if components
+    ]
     columns = iter(torch.cat(moments).tolist() if moments else ())
     result = []
     for components in members:
         own = {name: next(columns) for name in components}
-        means, magnitudes, deviations = ({name: values[index] for name, values in own.items()} for index in range(3))
+        means, magnitudes, deviations = (
+            {name: values[index] for name, values in own.items()} for index in range(3)
+        )
         result.append((means, magnitudes, deviations))
     return result
 
 
 def _moments(components: Tensor) -> Tensor:
-    """Mean, mean magnitude and standard deviation of each row. Shape: (components, rows) to (components, 3)."""
-    moments = (components.mean(dim=1), components.abs().mean(dim=1), components.std(dim=1, correction=0))
+    """Mean, mean magnitude and standard deviation of each row. Shape: (components, rows) to
+    (components, 3)."""
+    moments = (
+        components.mean(dim=1),
+        components.abs().mean(dim=1),
+        components.std(dim=1, correction=0),
+    )
     return torch.stack(moments, dim=1)

@@ -1,4 +1,5 @@
-"""Telling an environment's faults from a reward's: what its code raises, where it stands still, and states that are no numbers."""
+"""Telling an environment's faults from a reward's: what its code raises, where it stands still, and
+states that are no numbers."""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 
 LARGEST = 1e18
-"""From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will soon be infinite."""
+"""From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will
+soon be infinite."""
 OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
-_VALUE_HINT = "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
+_VALUE_HINT = (
+    "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
+)
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
 _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
@@ -39,10 +43,12 @@ _FOREIGN = (eureka_agent.__name__, "abc", "builtins")
 def environment_code(
     cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
 ) -> Iterator[None]:
-    """Turn what an environment's own code raises in the block into an EnvironmentFaultError with its file and line.
+    """Turn what an environment's own code raises in the block into an EnvironmentFaultError with
+    its file and line.
 
-    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long then, in words; `setting`: the flag that
-    the limit follows from, empty where none does. What this program raises passes as it is, and so does a lack of memory, which may be the machine's.
+    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long
+    then, in words; `setting`: the flag that the limit follows from, empty where none does. What
+    this program raises passes as it is, and so does a lack of memory, which may be the machine's.
     """
     try:
         if limit_s is None:
@@ -52,8 +58,12 @@ def environment_code(
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
-        raise EnvironmentFaultError(f"{place_of_error(error, cls)}{what}", _endless_hint(setting)) from None
-    except EnvironmentLoadError as error:  # where none of the author's lines is under way, it has told the place itself
+        raise EnvironmentFaultError(
+            f"{place_of_error(error, cls)}{what}", _endless_hint(setting)
+        ) from None
+    except (
+        EnvironmentLoadError
+    ) as error:  # where none of the author's lines is under way, it has told the place itself
         raise EnvironmentFaultError(
             f"{_place_of_last(_authors_frames(error, cls))}{error.message}", error.hint
         ) from None
@@ -68,41 +78,61 @@ def environment_code(
 
 @contextmanager
 def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
-    """Raise an EnvironmentFaultError with file and line where loading an environment does not end within `limit_s` seconds, or one step or reset of a
-    Gymnasium one, which is tried then, within `call_s`."""
+    """Raise an EnvironmentFaultError with file and line where loading an environment does not end
+    within `limit_s` seconds, or one step or reset of a Gymnasium one, which is tried then, within
+    `call_s`."""
     try:
         with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
             yield
     except TimeLimitError as error:
         place = place_of_error(error)
-        raise EnvironmentFaultError(f"{place}it did not end within {error.seconds:g} s", _endless_hint()) from None
+        raise EnvironmentFaultError(
+            f"{place}it did not end within {error.seconds:g} s", _endless_hint()
+        ) from None
 
 
 def _endless_hint(setting: str = "") -> str:
-    slow = f"needs a larger {setting}" if setting else "has to be made faster, as no setting raises this limit"
-    return f"look for a loop whose condition never comes true; an environment that is only slow {slow}"
+    slow = (
+        f"needs a larger {setting}"
+        if setting
+        else "has to be made faster, as no setting raises this limit"
+    )
+    return (
+        f"look for a loop whose condition never comes true; an environment that is only slow {slow}"
+    )
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
-    """True where it was raised in somebody's code that is not ours, or by a base class that calls such code."""
-    return bool(_authors_frames(error, cls)) or any(_is_in(frame, [_SIMULATION]) for frame in _frames(error))
+    """True where it was raised in somebody's code that is not ours, or by a base class that calls
+    such code."""
+    return bool(_authors_frames(error, cls)) or any(
+        _is_in(frame, [_SIMULATION]) for frame in _frames(error)
+    )
 
 
 def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
-    """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files, else of the library's that it calls."""
+    """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files,
+    else of the library's that it calls."""
     libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
     return _place_of_last(_authors_frames(error, cls) or libraries)
 
 
 def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
-    return "".join(f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in frames[-1:])
+    return "".join(
+        f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in frames[-1:]
+    )
 
 
-def _authors_frames(error: BaseException, cls: type[VecTask] | None) -> list[traceback.FrameSummary]:
-    """Frames in the folder of the environment; where there are none, in other files that are neither ours nor an installed library's."""
+def _authors_frames(
+    error: BaseException, cls: type[VecTask] | None
+) -> list[traceback.FrameSummary]:
+    """Frames in the folder of the environment; where there are none, in other files that are
+    neither ours nor an installed library's."""
     frames, homes = _frames(error), [] if cls is None else own_folders(cls)
     return [frame for frame in frames if _is_in(frame, homes)] or [
-        frame for frame in frames if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
+        frame
+        for frame in frames
+        if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
     ]
 
 
@@ -119,7 +149,9 @@ def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
 
 def own_folders(cls: type[VecTask]) -> list[Path]:
     """Folders of the files that the person's part of the class is written in."""
-    return [Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None]
+    return [
+        Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None
+    ]
 
 
 def own_classes(cls: type[VecTask]) -> list[type]:
@@ -134,11 +166,12 @@ def _source_file(cls: type) -> str | None:
         return None
 
 
-# ── states that are no numbers ──────────────────────────────────────────────────────────────────────────────────────
+# ── states that are no numbers ────────────────────────────────────────────────────────────────────
 
 
 def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
-    """Places where a value is NaN, infinite or at least `LARGEST`. Shape: the first `dimensions` of `value`'s, bool."""
+    """Places where a value is NaN, infinite or at least `LARGEST`. Shape: the first `dimensions` of
+    `value`'s, bool."""
     unsound = (value.abs() < LARGEST).logical_not_()  # also where it is NaN
     return unsound.flatten(dimensions).any(dim=-1) if value.dim() > dimensions else unsound
 
@@ -146,24 +179,32 @@ def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
 def state_fault(
     cls: type[VecTask], name: str, value: Tensor, when: str, actions: Sequence[float] | None = None
 ) -> EnvironmentFaultError:
-    """The error for one row's value that is unsound. `name`: a variable's, or `OBSERVATIONS`; `when`: in words; `actions`: those that led there."""
+    """The error for one row's value that is unsound. `name`: a variable's, or `OBSERVATIONS`;
+    `when`: in words; `actions`: those that led there."""
     flat = value.detach().flatten()
     column = int(is_unsound(flat.unsqueeze(-1)).nonzero()[0])
     variable = name.removeprefix(PREVIOUS_PREFIX)
     what = "observation" if name == OBSERVATIONS else f"variable {variable!r}"
     where = f", column {column}" if value.dim() else ""
     place = place_of_value(cls, name, column)
-    action = f" under the action {[round(each, 3) for each in actions][:12]!r}" if actions is not None else ""
+    action = (
+        f" under the action {[round(each, 3) for each in actions][:12]!r}"
+        if actions is not None
+        else ""
+    )
     return EnvironmentFaultError(
         f"{place}the {what}{where} is {float(flat[column]):.4g} {when}{action}",
         f"{_VALUE_HINT}: no reward, no fitness and no policy can use such a state",
     )
 
 
-def check_rows(cls: type[VecTask], values: Mapping[str, Tensor], when: Callable[[int], str], actions: Tensor) -> None:
+def check_rows(
+    cls: type[VecTask], values: Mapping[str, Tensor], when: Callable[[int], str], actions: Tensor
+) -> None:
     """Raise the EnvironmentFaultError of the first row whose state is unsound.
 
-    `values`: variables and `OBSERVATIONS` by name, shape of each (rows, …); `when`: of a row, in words; `actions`: shape (rows, num_actions).
+    `values`: variables and `OBSERVATIONS` by name, shape of each (rows, …); `when`: of a row, in
+    words; `actions`: shape (rows, num_actions).
     """
     for name, value in values.items():
         unsound = is_unsound(value)
@@ -173,25 +214,36 @@ def check_rows(cls: type[VecTask], values: Mapping[str, Tensor], when: Callable[
 
 
 def place_of_value(cls: type[VecTask], name: str, column: int) -> str:
-    """`"<file>, line <n>: "` of the line that gives a variable or an observation's column, as far as the source tells; else of its method."""
+    """`"<file>, line <n>: "` of the line that gives a variable or an observation's column, as far
+    as the source tells; else of its method."""
     observation = name == OBSERVATIONS
     found = _method(cls, "compute_observations" if observation else "compute_variables")
     if found is None:
         return ""
     file, first, tree = found
     if observation:
-        lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assign) and _writes(node, column)]
+        lines = [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and _writes(node, column)
+        ]
     else:
         wanted = name.removeprefix(PREVIOUS_PREFIX)
-        lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == wanted]
+        lines = [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node.value == wanted
+        ]
     return f"{file}, line {first + (lines[-1] if lines else 1) - 1}: "
 
 
 def fitness_fault(task: Task) -> EnvironmentFaultError:
     """The error for a task's own fitness that is no number where the states are."""
     return EnvironmentFaultError(
-        f"{place_of_function(task.fitness)}the task's fitness became NaN or infinite on states that are numbers",
-        "make the fitness finite for every state that the environment can reach: guard divisions, roots and logarithms",
+        f"{place_of_function(task.fitness)}the task's fitness became NaN or infinite on states that"
+        " are numbers",
+        "make the fitness finite for every state that the environment can reach: guard divisions,"
+        " roots and logarithms",
     )
 
 
@@ -208,7 +260,8 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
 
 
 def _writes(node: ast.Assign, column: int) -> bool:
-    """True where it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand there."""
+    """True where it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand
+    there."""
     for target in node.targets:
         if not (
             isinstance(target, ast.Subscript)

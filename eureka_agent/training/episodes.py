@@ -1,4 +1,5 @@
-"""From per-step fitness to the fitness of episodes: sums per environment that go on from one iteration to the next."""
+"""From per-step fitness to the fitness of episodes: sums per environment that go on from one
+iteration to the next."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class EndedEpisodes:
 class RunningFitness:
     """Fitness of the episode under way in each of some environments, whatever their shape."""
 
-    def __init__(self, shape: tuple[int, ...], reduction: FitnessReduction, device: torch.device | str) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], reduction: FitnessReduction, device: torch.device | str
+    ) -> None:
         self.reduction: FitnessReduction = reduction
         self.length = torch.zeros(shape, device=device)
         self.value = torch.zeros(shape, device=device)
@@ -33,7 +36,11 @@ class RunningFitness:
     def select(self, members: int) -> RunningFitness:
         """The leading members' part, as a view."""
         part = object.__new__(RunningFitness)
-        part.reduction, part.length, part.value = self.reduction, self.length[:members], self.value[:members]
+        part.reduction, part.length, part.value = (
+            self.reduction,
+            self.length[:members],
+            self.value[:members],
+        )
         return part
 
     def add(self, fitness: Tensor) -> None:
@@ -42,7 +49,9 @@ class RunningFitness:
             self.value.copy_(fitness)
         elif self.reduction == "max":
             # an episode's first step has nothing to be compared with
-            self.value.copy_(torch.where(self.length > 0, torch.maximum(self.value, fitness), fitness))
+            self.value.copy_(
+                torch.where(self.length > 0, torch.maximum(self.value, fitness), fitness)
+            )
         else:
             self.value += fitness
         self.length += 1.0
@@ -61,11 +70,13 @@ class RunningFitness:
 class EpisodeTracker:
     """Episodes of K members with `num_envs` environments each.
 
-    A member's environments start at random points of an episode's length, so that not all are cut off at once. That first, shortened
-    episode says little about the policy and counts nowhere.
+    A member's environments start at random points of an episode's length, so that not all are cut
+    off at once. That first, shortened episode says little about the policy and counts nowhere.
     """
 
-    def __init__(self, members: int, num_envs: int, reduction: FitnessReduction, device: torch.device | str) -> None:
+    def __init__(
+        self, members: int, num_envs: int, reduction: FitnessReduction, device: torch.device | str
+    ) -> None:
         self._running = RunningFitness((members, num_envs), reduction, device)
         self._full = torch.zeros(members, num_envs, dtype=torch.bool, device=device)
 
@@ -82,7 +93,11 @@ class EpisodeTracker:
         """Take in an iteration of the first members. Shape of both: (members, steps, num_envs)."""
         members = len(fitness)
         running, full = self._running.select(members), self._full[:members]
-        values, lengths, counted = torch.empty_like(fitness), torch.empty_like(fitness), torch.empty_like(ended)
+        values, lengths, counted = (
+            torch.empty_like(fitness),
+            torch.empty_like(fitness),
+            torch.empty_like(ended),
+        )
         for step in range(fitness.shape[1]):
             running.add(fitness[:, step])
             values[:, step] = running.result()
@@ -92,7 +107,11 @@ class EpisodeTracker:
             running.restart(ended[:, step])
         weights = counted.float()
         return EndedEpisodes(
-            counted, *((part * weights).flatten(1).sum(dim=1) for part in (torch.ones_like(values), values, lengths))
+            counted,
+            *(
+                (part * weights).flatten(1).sum(dim=1)
+                for part in (torch.ones_like(values), values, lengths)
+            ),
         )
 
 

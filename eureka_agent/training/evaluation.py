@@ -1,4 +1,5 @@
-"""Scoring policies: full episodes without noise, one in each row, and the worst and best of them as trajectories."""
+"""Scoring policies: full episodes without noise, one in each row, and the worst and best of them as
+trajectories."""
 
 from __future__ import annotations
 
@@ -34,11 +35,13 @@ from eureka_agent.training.policy import Policy, clipped_gaussian_mean
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
-"""By name: every variable, `observations` (what the policy saw), `actions` and `fitness`; the first dimension is the step."""
+"""By name: every variable, `observations` (what the policy saw), `actions` and `fitness`; the first
+dimension is the step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 
 _STEPS_AT_ONCE = 64
-"""Of which the fitness is calculated together. Fixed: what a policy's fitness is called with must not depend on who else is scored."""
+"""Of which the fitness is calculated together. Fixed: what a policy's fitness is called with must
+not depend on who else is scored."""
 
 
 class Actor(Protocol):
@@ -70,14 +73,19 @@ class PolicyRequest:
 
 
 def evaluate_policies(
-    environment: VecTask, task: Task, requests: Sequence[PolicyRequest], limit_s: float | None = None
+    environment: VecTask,
+    task: Task,
+    requests: Sequence[PolicyRequest],
+    limit_s: float | None = None,
 ) -> list[Score]:
-    """Exactly the episodes asked for of each policy, all at once. A policy's score does not depend on the others, to the bit.
+    """Exactly the episodes asked for of each policy, all at once. A policy's score does not depend
+    on the others, to the bit.
 
-    The environment has as many rows as the requests padded to `row_multiple`; rows that are in nobody's use, or whose episode is over,
-    need not be simulated. Those whose trajectories are wanted should come first: what is behind them is not kept. Raises
-    EnvironmentLoadError for a policy of another environment, EnvironmentFaultError where the environment's or the task's own code fails, or takes longer
-    than `limit_s` seconds.
+    The environment has as many rows as the requests padded to `row_multiple`; rows that are in
+    nobody's use, or whose episode is over, need not be simulated. Those whose trajectories are
+    wanted should come first: what is behind them is not kept. Raises EnvironmentLoadError for a
+    policy of another environment, EnvironmentFaultError where the environment's or the task's own
+    code fails, or takes longer than `limit_s` seconds.
     """
     rows = [padded(request.episodes, environment.row_multiple) for request in requests]
     if environment.num_envs != sum(rows):
@@ -91,22 +99,30 @@ def evaluate_policies(
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
 ) -> Score:
-    """Exactly `episodes` episodes of a policy; with `record` also the trajectories `"worst"` and `"best"`.
+    """Exactly `episodes` episodes of a policy; with `record` also the trajectories `"worst"` and
+    `"best"`.
 
-    The environment has one row an episode, and each row counts for its first episode only: taking the first ones to end would
-    favour short episodes. `seed` sets the rows' start states. Raises EnvironmentLoadError for a policy of another environment.
+    The environment has one row an episode, and each row counts for its first episode only: taking
+    the first ones to end would favour short episodes. `seed` sets the rows' start states. Raises
+    EnvironmentLoadError for a policy of another environment.
     """
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
-    return _Pass(environment, task, [_Share(PolicyRequest(policy, seed, episodes, record), 0)]).run()[0]
+    return _Pass(
+        environment, task, [_Share(PolicyRequest(policy, seed, episodes, record), 0)]
+    ).run()[0]
 
 
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raises EnvironmentLoadError for a policy of another environment."""
-    if (policy.num_observations, policy.num_actions) != (environment.num_observations, environment.num_actions):
+    if (policy.num_observations, policy.num_actions) != (
+        environment.num_observations,
+        environment.num_actions,
+    ):
         raise EnvironmentLoadError(
-            f"the policy takes {policy.num_observations} observations and gives {policy.num_actions} actions, "
-            f"the environment has {environment.num_observations} and {environment.num_actions}",
+            f"the policy takes {policy.num_observations} observations and gives"
+            f" {policy.num_actions} actions, the environment has {environment.num_observations} and"
+            f" {environment.num_actions}",
             "evaluate it on the environment that it was trained on",
         )
 
@@ -122,7 +138,8 @@ class _Share:
 
 
 class _Actors:
-    """The policies of a pass. Each one's network is calculated by itself, what comes after it for all at once.
+    """The policies of a pass. Each one's network is calculated by itself, what comes after it for
+    all at once.
 
     There each has rows of its own, which begin at a multiple of what torch's loops take at a time.
     """
@@ -142,7 +159,8 @@ class _Actors:
         self._taken_from = taken_from.to(environment.device)
 
     def act(self, observations: Tensor, shares: Sequence[_Share]) -> Tensor:
-        """Actions of all rows, of which those of `shares` are new. Shape: (num_envs, num_actions)."""
+        """Actions of all rows, of which those of `shares` are new. Shape: (num_envs,
+        num_actions)."""
         for share in shares:
             self._means[self._places[share]] = share.request.policy.mean(observations[share.rows])
         return clipped_gaussian_mean(self._means, self._stds).index_select(0, self._taken_from)
@@ -162,13 +180,22 @@ class _Pass:
             self._under_way[share.rows] = True
         self._lengths = np.zeros(environment.num_envs, dtype=np.int64)
         self._endings = [""] * environment.num_envs
-        self._fitness_function = FitnessFunction(task, environment.all_variables(), environment.constants)
+        self._fitness_function = FitnessFunction(
+            task, environment.all_variables(), environment.constants
+        )
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
-        self._running = RunningFitness((environment.num_envs,), task.fitness_reduction, environment.device)
+        self._running = RunningFitness(
+            (environment.num_envs,), task.fitness_reduction, environment.device
+        )
         self._result = torch.zeros(environment.num_envs, device=environment.device)
-        self._recorded_rows = max((share.rows.stop for share in shares if share.request.record), default=0)
-        self._spoiled = torch.zeros(environment.num_envs, dtype=torch.bool, device=environment.device)
-        """Rows whose policy gave an action that is NaN: their states are no fault of the environment's."""
+        self._recorded_rows = max(
+            (share.rows.stop for share in shares if share.request.record), default=0
+        )
+        self._spoiled = torch.zeros(
+            environment.num_envs, dtype=torch.bool, device=environment.device
+        )
+        """Rows whose policy gave an action that is NaN: their states are no fault of the
+        environment's."""
         self._task = task
         self._records: list[dict[str, Tensor]] = []
         self._recorded_fitness: list[Tensor] = []
@@ -213,16 +240,22 @@ class _Pass:
                 states = states[-1:]
 
     def _check(self, values: Mapping[str, Tensor], step: int) -> None:
-        """Raise EnvironmentFaultError where a state of an episode under way is no number, and its policy's actions are."""
+        """Raise EnvironmentFaultError where a state of an episode under way is no number, and its
+        policy's actions are."""
         skipped = self._environment.skipped_rows
-        unsound = torch.stack([is_unsound(value) for value in values.values()]).any(dim=0) & ~self._spoiled
+        unsound = (
+            torch.stack([is_unsound(value) for value in values.values()]).any(dim=0)
+            & ~self._spoiled
+        )
         if skipped is not None:
             unsound &= ~skipped
         if bool(unsound.any()):
             row = unsound.nonzero()[:1, 0]
             when = f"in step {step} of an episode (of an evaluation, without noise)"
             state = {name: value[row] for name, value in values.items()}
-            check_rows(type(self._environment), state, lambda _: when, self._environment.actions[row])
+            check_rows(
+                type(self._environment), state, lambda _: when, self._environment.actions[row]
+            )
 
     def _copies(self, variables: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {name: variables[name].clone() for name in self._read}
@@ -243,12 +276,16 @@ class _Pass:
 
     def _skip_rows(self) -> None:
         """Tell the environment which rows nobody uses."""
-        self._environment.skipped_rows = torch.from_numpy(~self._under_way).to(self._environment.device)
+        self._environment.skipped_rows = torch.from_numpy(~self._under_way).to(
+            self._environment.device
+        )
 
     def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
-        """Take in the fitness of the steps between these states, the last of which is the step `end`.
+        """Take in the fitness of the steps between these states, the last of which is the step
+        `end`.
 
-        Each policy's is calculated by itself, up to its own last step, for otherwise it might be rounded in another way in other company.
+        Each policy's is calculated by itself, up to its own last step, for otherwise it might be
+        rounded in another way in other company.
         """
         steps = len(states) - 1
         stacked = {name: torch.stack([state[name] for state in states]) for name in self._read}
@@ -260,7 +297,9 @@ class _Pass:
             values = {}
             for name in self._fitness_function.arguments:
                 first = 0 if name.startswith(PREVIOUS_PREFIX) else 1
-                values[name] = stacked[variable_of(name)][first : first + taken, share.rows].flatten(0, 1)
+                values[name] = stacked[variable_of(name)][
+                    first : first + taken, share.rows
+                ].flatten(0, 1)
             fitness[:taken, share.rows] = self._fitness_function(values).view(taken, -1)
             self._check_fitness(fitness[:taken, share.rows], share, end - steps)
         so_far = torch.empty_like(fitness)
@@ -274,7 +313,8 @@ class _Pass:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
 
     def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
-        """Raise EnvironmentFaultError where the task's own fitness of a step before its episode's end is no number, and its states are.
+        """Raise EnvironmentFaultError where the task's own fitness of a step before its episode's
+        end is no number, and its states are.
 
         `fitness`: of the steps from `begin` on, shape (steps, episodes)."""
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
@@ -295,7 +335,8 @@ class _Pass:
             strict=True,
         )
         summaries = tuple(
-            EpisodeSummary(fitness=fitness, length=length, ended_by=ending) for fitness, length, ending in columns
+            EpisodeSummary(fitness=fitness, length=length, ended_by=ending)
+            for fitness, length, ending in columns
         )
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
@@ -309,9 +350,15 @@ class _Pass:
         places = []
         for share in self._shares:
             result, first = self._result[share.rows], share.rows.start
-            places.append({"worst": first + int(result.argmin()), "best": first + int(result.argmax())})
+            places.append(
+                {"worst": first + int(result.argmin()), "best": first + int(result.argmax())}
+            )
         for name in (*self._records[0], "fitness"):
-            parts = self._recorded_fitness if name == "fitness" else [record[name] for record in self._records]
+            parts = (
+                self._recorded_fitness
+                if name == "fitness"
+                else [record[name] for record in self._records]
+            )
             # one name at a time: all of them together would take the memory once more
             values = (torch.cat(parts) if name == "fitness" else torch.stack(parts)).cpu().numpy()
             for trajectories, rows in zip(found, places, strict=True):
@@ -322,14 +369,19 @@ class _Pass:
 
 def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
     """Trajectories as an npz file of plain arrays, named `<episode>/<variable>`."""
-    arrays = {f"{episode}/{name}": array for episode, values in trajectories.items() for name, array in values.items()}
+    arrays = {
+        f"{episode}/{name}": array
+        for episode, values in trajectories.items()
+        for name, array in values.items()
+    }
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return file.getvalue()
 
 
 def load_trajectories(path: Path) -> dict[str, Trajectory]:
-    """Read what `trajectories_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
+    """Read what `trajectories_bytes` gave; nothing is unpickled. Raises RunFolderError for another
+    file."""
     trajectories: dict[str, Trajectory] = {}
     try:
         check_arrays(path)
@@ -339,6 +391,7 @@ def load_trajectories(path: Path) -> dict[str, Trajectory]:
                 trajectories.setdefault(episode, {})[name] = arrays[key]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
-            f"cannot read the trajectories {str(path)!r}: {error}", "name a trajectories.npz of a run"
+            f"cannot read the trajectories {str(path)!r}: {error}",
+            "name a trajectories.npz of a run",
         ) from None
     return trajectories

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(
-    r"can(?:'t|not) allocate memory|not enough memory|out of memory|unable to allocate|MemoryError|bad_alloc",
+    r"can(?:'t|not) allocate memory|not enough memory|out of memory|unable to"
+    r" allocate|MemoryError|bad_alloc",
     re.IGNORECASE,
 )
-_AMOUNT = re.compile(r"(?:tried to|unable to) allocate (\d+(?:\.\d+)?) (bytes|[KMGT]iB)", re.IGNORECASE)
-MEMORY_HINT = "lower --hidden-sizes, --num-envs, --horizon or --slots, or use a machine with more memory"
+_AMOUNT = re.compile(
+    r"(?:tried to|unable to) allocate (\d+(?:\.\d+)?) (bytes|[KMGT]iB)", re.IGNORECASE
+)
+MEMORY_HINT = (
+    "lower --hidden-sizes, --num-envs, --horizon or --slots, or use a machine with more memory"
+)
 
 
 def is_out_of_memory(error: BaseException | str) -> bool:
@@ -18,7 +23,8 @@ def is_out_of_memory(error: BaseException | str) -> bool:
 
 
 def does_not_fit(what: str, error: BaseException) -> str:
-    """Message for a lack of memory, with the amount in one piece that was asked for, where the error names it."""
+    """Message for a lack of memory, with the amount in one piece that was asked for, where the
+    error names it."""
     found = _AMOUNT.search(str(error))
     if found is None:
         return f"{what} does not fit into memory"

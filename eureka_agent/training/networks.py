@@ -1,7 +1,9 @@
-"""Policy and value networks of K members, stacked: one `[K, P]` tensor of parameters whose strided views are the layers.
+"""Policy and value networks of K members, stacked: one `[K, P]` tensor of parameters whose strided
+views are the layers.
 
-The backward pass is written out: for two small perceptrons it is shorter than what autograd does, and it writes straight into `[K, P]`.
-No operation mixes members, and a member's numbers do not depend on how many there are.
+The backward pass is written out: for two small perceptrons it is shorter than what autograd does,
+and it writes straight into `[K, P]`. No operation mixes members, and a member's numbers do not
+depend on how many there are.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from torch import Tensor
 Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
-"""Half a member's row is padded to this many floats, so that every member meets the same SIMD lanes."""
+"""Half a member's row is padded to this many floats, so that every member meets the same SIMD
+lanes."""
 _LEAST_OUTPUTS = 2
-"""A product one wide takes another way through the library for one member than for several, and rounds differently there."""
+"""A product one wide takes another way through the library for one member than for several, and
+rounds differently there."""
 _POLICY_HEAD_GAIN = 0.01
 _POLICY, _VALUE = "policy", "value"
 
@@ -29,14 +33,17 @@ def activate_(activation: Activation, value: Tensor) -> Tensor:
     """The activation, in place where it can be."""
     if activation == "tanh":
         return value.tanh_()
-    # torch's own ELU goes through expm1, which takes six times as long as exp; the difference is below 1e-7
+    # torch's own ELU goes through expm1, which takes six times as long as exp; the difference is
+    # below 1e-7
     return torch.maximum(value, value.clamp(max=0.0).exp_().sub_(1.0), out=value)
 
 
 def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """The gradient before the activation from the one after it and the activation's output; in place.
+    """The gradient before the activation from the one after it and the activation's output; in
+    place.
 
-    The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 − output² for tanh.
+    The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 −
+    output² for tanh.
     """
     if activation == "elu":
         return gradient.addcmul_(gradient, output.clamp(max=0.0))
@@ -44,7 +51,8 @@ def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> T
 
 
 class _Layer:
-    """Views of an affine map, whose last row is the bias, and of its gradient. Shape of both: (members, inputs + 1, outputs)."""
+    """Views of an affine map, whose last row is the bias, and of its gradient. Shape of both:
+    (members, inputs + 1, outputs)."""
 
     def __init__(self, affine: Tensor, gradient: Tensor) -> None:
         self.affine, self.gradient = affine, gradient
@@ -61,23 +69,33 @@ class StackedPerceptron:
         self._activation: Activation = activation
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
-        """Outputs of all layers, the inputs first. `inputs`: shape (members, rows, inputs + 1), the last column being 1.
+        """Outputs of all layers, the inputs first. `inputs`: shape (members, rows, inputs + 1), the
+        last column being 1.
 
         That column makes the first layer, and its gradient, a single product.
         """
         outputs = [inputs]
         for index, layer in enumerate(self._layers):
-            value = torch.baddbmm(layer.bias, outputs[-1], layer.weight) if index else torch.bmm(inputs, layer.affine)
-            outputs.append(value if index == len(self._layers) - 1 else activate_(self._activation, value))
+            value = (
+                torch.baddbmm(layer.bias, outputs[-1], layer.weight)
+                if index
+                else torch.bmm(inputs, layer.affine)
+            )
+            outputs.append(
+                value if index == len(self._layers) - 1 else activate_(self._activation, value)
+            )
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
-        """Write the parameters' gradients. `outputs` is what `forward` gave, `gradient` the loss's by its last entry."""
+        """Write the parameters' gradients. `outputs` is what `forward` gave, `gradient` the loss's
+        by its last entry."""
         for index in reversed(range(1, len(self._layers))):
             layer, inputs = self._layers[index], outputs[index]
             torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
             torch.sum(gradient, dim=1, keepdim=True, out=layer.bias_gradient)
-            gradient = _times_slope_(self._activation, torch.bmm(gradient, layer.transposed_weight), inputs)
+            gradient = _times_slope_(
+                self._activation, torch.bmm(gradient, layer.transposed_weight), inputs
+            )
         torch.bmm(outputs[0].transpose(1, 2), gradient, out=self._layers[0].gradient)
 
 
@@ -88,14 +106,16 @@ class MemberNetworks:
     policy: StackedPerceptron
     value: StackedPerceptron
     both: StackedPerceptron
-    """Policy and value network in turn, as twice as many members: one product where two would be. Of a policy's outputs the leading
-    `num_actions` count, of a value network's the first."""
+    """Policy and value network in turn, as twice as many members: one product where two would be.
+    Of a policy's outputs the leading `num_actions` count, of a value network's the first."""
     log_std: Tensor
-    """Shape: (members, num_actions), a view. Logarithm of the exploration's standard deviation, the same in every state."""
+    """Shape: (members, num_actions), a view. Logarithm of the exploration's standard deviation, the
+    same in every state."""
     log_std_gradient: Tensor
 
     def means(self, inputs: Tensor) -> Tensor:
-        """Means of the actions, shape (members, rows, num_actions). `inputs` as `StackedPerceptron.forward` takes them."""
+        """Means of the actions, shape (members, rows, num_actions). `inputs` as
+        `StackedPerceptron.forward` takes them."""
         return self.policy.forward(inputs)[-1][..., : self.log_std.shape[-1]]
 
     def values(self, inputs: Tensor) -> Tensor:
@@ -106,8 +126,9 @@ class MemberNetworks:
 class StackedNetworks:
     """Separate policy and value networks of K members, their parameters and gradients.
 
-    A member's row has two halves of one layout, the policy's and the value network's, so that the rows are also 2K half rows. The two
-    networks' last layers are equally wide; outputs that mean nothing stay zero.
+    A member's row has two halves of one layout, the policy's and the value network's, so that the
+    rows are also 2K half rows. The two networks' last layers are equally wide; outputs that mean
+    nothing stay zero.
     """
 
     def __init__(
@@ -133,7 +154,8 @@ class StackedNetworks:
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, action_std: float) -> None:
-        """Fresh parameters of one member: orthogonal weights, zero biases, a policy that starts near zero.
+        """Fresh parameters of one member: orthogonal weights, zero biases, a policy that starts
+        near zero.
 
         Drawn on the CPU, so that they are the same on every device.
         """
@@ -153,19 +175,27 @@ class StackedNetworks:
     def members(self, first: int, end: int) -> MemberNetworks:
         """The networks of the members `first` to `end` (not included), as views."""
         if (first, end) not in self._ranges:
-            self._ranges[first, end] = self._views(self.parameters[first:end], self.gradients[first:end])
+            self._ranges[first, end] = self._views(
+                self.parameters[first:end], self.gradients[first:end]
+            )
         return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
-        """Copies of one member's parameters by name: `policy.<i>.weight` (inputs, outputs), `policy.<i>.bias` (1, outputs) and so on."""
-        return {name: tensor[member].clone() for name, tensor in self._named(self.parameters).items()}
+        """Copies of one member's parameters by name: `policy.<i>.weight` (inputs, outputs),
+        `policy.<i>.bias` (1, outputs) and so on."""
+        return {
+            name: tensor[member].clone() for name, tensor in self._named(self.parameters).items()
+        }
 
     def member_gradients(self, member: int) -> dict[str, Tensor]:
         """Copies of one member's gradients, named like its parameters."""
-        return {name: tensor[member].clone() for name, tensor in self._named(self.gradients).items()}
+        return {
+            name: tensor[member].clone() for name, tensor in self._named(self.gradients).items()
+        }
 
     def rescale_values(self, members: int, scale: Tensor, shift: Tensor) -> None:
-        """Make the leading members' value networks give `scale * value + shift` from here on. Shape of each: (members, 1)."""
+        """Make the leading members' value networks give `scale * value + shift` from here on. Shape
+        of each: (members, 1)."""
         named, last = self._named(self.parameters[:members]), len(self._affine_shapes) - 1
         named[f"{_VALUE}.{last}.weight"].mul_(scale.unsqueeze(-1))
         named[f"{_VALUE}.{last}.bias"].mul_(scale.unsqueeze(-1)).add_(shift.unsqueeze(-1))
@@ -175,14 +205,19 @@ class StackedNetworks:
 
         def perceptron(rows: slice) -> StackedPerceptron:
             affine, gradient = (self._affine(half[rows]) for half in halves)
-            return StackedPerceptron([_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation)
+            return StackedPerceptron(
+                [_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation
+            )
 
-        log_std, log_std_gradient = (self._named(tensor)["log_std"] for tensor in (parameters, gradients))
+        log_std, log_std_gradient = (
+            self._named(tensor)["log_std"] for tensor in (parameters, gradients)
+        )
         policy, value = perceptron(slice(0, None, 2)), perceptron(slice(1, None, 2))
         return MemberNetworks(policy, value, perceptron(slice(None)), log_std, log_std_gradient)
 
     def _affine(self, half: Tensor) -> list[Tensor]:
-        """The layers' affine maps in half rows, as views. Shape of each: (half rows, inputs + 1, outputs)."""
+        """The layers' affine maps in half rows, as views. Shape of each: (half rows, inputs + 1,
+        outputs)."""
         views, offset = [], 0
         for shape in self._affine_shapes:
             views.append(half[:, offset : offset + math.prod(shape)].unflatten(1, shape))
@@ -190,12 +225,20 @@ class StackedNetworks:
         return views
 
     def _named(self, tensor: Tensor) -> dict[str, Tensor]:
-        """All that counts in rows like those of the parameters, by name, as views. The first dimension is the row."""
+        """All that counts in rows like those of the parameters, by name, as views. The first
+        dimension is the row."""
         named = {}
-        for network, half in ((_POLICY, tensor[:, : self._half]), (_VALUE, tensor[:, self._half :])):
+        for network, half in (
+            (_POLICY, tensor[:, : self._half]),
+            (_VALUE, tensor[:, self._half :]),
+        ):
             for index, affine in enumerate(self._affine(half)):
                 last = index == len(self._affine_shapes) - 1
-                used = affine[:, :, : self.num_actions if network == _POLICY else 1] if last else affine
+                used = (
+                    affine[:, :, : self.num_actions if network == _POLICY else 1]
+                    if last
+                    else affine
+                )
                 named[f"{network}.{index}.weight"] = used[:, :-1]
                 named[f"{network}.{index}.bias"] = used[:, -1:]
         end = sum(math.prod(shape) for shape in self._affine_shapes)

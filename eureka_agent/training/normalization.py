@@ -50,20 +50,24 @@ class ObservationStatistics:
 
 
 def with_ones(inputs: Tensor) -> Tensor:
-    """The inputs of a stacked perceptron: with a last column of ones. Shape: (…, size) to (…, size + 1)."""
+    """The inputs of a stacked perceptron: with a last column of ones. Shape: (…, size) to (…, size
+    + 1)."""
     return torch.nn.functional.pad(inputs, (0, 1), value=1.0)
 
 
-def normalize(observations: Tensor, mean: Tensor, inverse_deviation: Tensor, out: Tensor | None = None) -> Tensor:
+def normalize(
+    observations: Tensor, mean: Tensor, inverse_deviation: Tensor, out: Tensor | None = None
+) -> Tensor:
     """Observations around 0 with a deviation of about 1, within ±10. Shapes that broadcast."""
     return torch.sub(observations, mean, out=out).mul_(inverse_deviation).clamp_(-_CLIP, _CLIP)
 
 
 class ReturnStatistics:
-    """Scale of each member's returns, in which its value network works, so that a reward's scale does not matter.
+    """Scale of each member's returns, in which its value network works, so that a reward's scale
+    does not matter.
 
-    The value head is corrected whenever the scale changes (PopArt, van Hasselt et al. 2016). Before the first iteration ends
-    nothing is known and every value is 0.
+    The value head is corrected whenever the scale changes (PopArt, van Hasselt et al. 2016). Before
+    the first iteration ends nothing is known and every value is 0.
     """
 
     _MEMORY = 10.0
@@ -89,12 +93,18 @@ class ReturnStatistics:
         }
 
     def update(self, returns: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in an iteration's returns, shape (members, rows); gives the scale and shift that correct a value head, (members, 1).
+        """Take in an iteration's returns, shape (members, rows); gives the scale and shift that
+        correct a value head, (members, 1).
 
-        After the first iteration they are 1 and 0: a value network that knows nothing has nothing to keep.
+        After the first iteration they are 1 and 0: a value network that knows nothing has nothing
+        to keep.
         """
         members = len(returns)
-        mean, deviation, iterations = self.mean[:members], self.deviation[:members], self._iterations[:members]
+        mean, deviation, iterations = (
+            self.mean[:members],
+            self.deviation[:members],
+            self._iterations[:members],
+        )
         old_mean, old_deviation, known = mean.clone(), deviation.clone(), iterations > 0
         iterations.add_(1.0).clamp_(max=self._MEMORY)
         share = 1.0 / iterations

@@ -22,17 +22,24 @@ _ACTIVATIONS = ("elu", "tanh")
 
 
 class Policy:
-    """Acts by the mean of the actions that its training applied: of the Gaussian after clipping to [-1, 1].
+    """Acts by the mean of the actions that its training applied: of the Gaussian after clipping to
+    [-1, 1].
 
-    Where noise is wide and a mean lies off the middle, that differs from the clipped mean. A hovering craft, whose thrust was on average
-    right, would sink or rise with the latter.
+    Where noise is wide and a mean lies off the middle, that differs from the clipped mean. A
+    hovering craft, whose thrust was on average right, would sink or rise with the latter.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]) -> None:
-        """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs), policy.<i>.bias (1, outputs), log_std."""
+    def __init__(
+        self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]
+    ) -> None:
+        """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
+        policy.<i>.bias (1, outputs), log_std."""
         self._tensors = dict(tensors)
         count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
-        self._layers = [(tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"]) for index in range(count)]
+        self._layers = [
+            (tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"])
+            for index in range(count)
+        ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
         self.std = tensors["log_std"].exp()
@@ -56,11 +63,14 @@ class Policy:
     def to(self, device: torch.device | str) -> Policy:
         """The same policy on another device."""
         return Policy(
-            {name: tensor.to(device) for name, tensor in self._tensors.items()}, self._activation, self.metadata
+            {name: tensor.to(device) for name, tensor in self._tensors.items()},
+            self._activation,
+            self.metadata,
         )
 
     def act(self, observations: Tensor) -> Tensor:
-        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch, num_observations). No noise."""
+        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch,
+        num_observations). No noise."""
         return clipped_gaussian_mean(self.mean(observations), self.std)
 
     def mean(self, observations: Tensor) -> Tensor:
@@ -77,7 +87,9 @@ def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:
     """Expectation of a Gaussian variable clipped to [-1, 1]. Shapes that broadcast."""
     low, high = (-1.0 - mean) / std, (1.0 - mean) / std
     below, above = torch.special.ndtr(low), torch.special.ndtr(-high)
-    density = (torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())) / math.sqrt(2.0 * math.pi)
+    density = (torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())) / math.sqrt(
+        2.0 * math.pi
+    )
     return (above - below + mean * (1.0 - below - above) + std * density).clamp(-1.0, 1.0)
 
 
@@ -87,10 +99,12 @@ def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str
 
 
 def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
-    """A finished training's policy as a safetensors file. `metadata` holds the trainer's `policy_metadata`, and whatever names the policy."""
+    """A finished training's policy as a safetensors file. `metadata` holds the trainer's
+    `policy_metadata`, and whatever names the policy."""
     if metadata.get("activation") not in _ACTIVATIONS:
         raise ValueError(
-            f"policy metadata has activation {metadata.get('activation')!r}, expected one of {_ACTIVATIONS}"
+            f"policy metadata has activation {metadata.get('activation')!r}, expected one of"
+            f" {_ACTIVATIONS}"
         )
     policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
     layer_sizes = ",".join(str(size) for size in policy.layer_sizes)
@@ -114,10 +128,18 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 
 def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
-    """True when these are a network's, each layer of the size that the one before gives, and no size without a number."""
+    """True when these are a network's, each layer of the size that the one before gives, and no
+    size without a number."""
     count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
-    layers = [(tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias")) for index in range(count)]
-    weights = [weight for weight, _ in layers if weight is not None and weight.dim() == 2 and weight.numel()]
+    layers = [
+        (tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias"))
+        for index in range(count)
+    ]
+    weights = [
+        weight
+        for weight, _ in layers
+        if weight is not None and weight.dim() == 2 and weight.numel()
+    ]
     if not weights or len(weights) < count:
         return False
     sizes = [weights[0].shape[0], *(weight.shape[1] for weight in weights)]
@@ -127,8 +149,13 @@ def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
         "log_std": (sizes[-1],),
     }
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
-        expected |= {f"policy.{index}.weight": (inputs, outputs), f"policy.{index}.bias": (1, outputs)}
+        expected |= {
+            f"policy.{index}.weight": (inputs, outputs),
+            f"policy.{index}.bias": (1, outputs),
+        }
     return all(
-        name in tensors and tuple(tensors[name].shape) == shape and tensors[name].dtype == torch.float32
+        name in tensors
+        and tuple(tensors[name].shape) == shape
+        and tensors[name].dtype == torch.float32
         for name, shape in expected.items()
     )

@@ -1,6 +1,8 @@
-"""K independent PPO members on one simulator: their state, one iteration of all of them, and members that come and go.
+"""K independent PPO members on one simulator: their state, one iteration of all of them, and
+members that come and go.
 
-Nothing here knows of jobs or rewards' sources, and nothing mixes members: a member's numbers are those of a training of its own.
+Nothing here knows of jobs or rewards' sources, and nothing mixes members: a member's numbers are
+those of a training of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.advantages import generalized_advantages
 from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import ObservationStatistics, ReturnStatistics, normalize, with_ones
+from eureka_agent.training.normalization import (
+    ObservationStatistics,
+    ReturnStatistics,
+    normalize,
+    with_ones,
+)
 from eureka_agent.training.rollout import Rollout, RolloutCollector
 from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport, gaussian_log_probability
 
@@ -36,7 +43,8 @@ class LearningReport:
 
 
 class Population:
-    """Networks, optimiser, statistics and random numbers of K members, and the simulator's rows that they act in."""
+    """Networks, optimiser, statistics and random numbers of K members, and the simulator's rows
+    that they act in."""
 
     def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
         """`environment` has `members * settings.num_envs` rows, or more."""
@@ -51,7 +59,9 @@ class Population:
             settings.activation,
             device,
         )
-        self.observation_statistics = ObservationStatistics(members, environment.num_observations, device)
+        self.observation_statistics = ObservationStatistics(
+            members, environment.num_observations, device
+        )
         self._return_statistics = ReturnStatistics(members, device)
         self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
         self._learning_rate = torch.full((members, 1), settings.learning_rate, device=device)
@@ -70,22 +80,34 @@ class Population:
         self._return_statistics.reset(member)
         self._learning_rate[member] = self._settings.learning_rate
         longest = self._environment.max_episode_length
-        progress = torch.randint(longest, (self._settings.num_envs,), generator=generator, device=generator.device)
+        progress = torch.randint(
+            longest, (self._settings.num_envs,), generator=generator, device=generator.device
+        )
         self.collector.start_member(member, seed, progress)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """Copies, on the CPU, of all that a member's next iteration depends on; between two iterations."""
+        """Copies, on the CPU, of all that a member's next iteration depends on; between two
+        iterations."""
         state = {name: value[member] for name, value in self._member_tensors().items()}
         state["generator"] = self._generators[member].get_state()
-        state |= {f"rows.{name}": value for name, value in self.collector.member_state(member).items()}
-        return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
+        state |= {
+            f"rows.{name}": value for name, value in self.collector.member_state(member).items()
+        }
+        return {
+            name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()
+        }
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Put a member where `member_state` took one from, whatever its slot: it goes on bit for bit."""
+        """Put a member where `member_state` took one from, whatever its slot: it goes on bit for
+        bit."""
         for name, value in self._member_tensors().items():
             value[member] = state[name].to(value)
         self._generators[member].set_state(state["generator"])
-        rows = {name.removeprefix("rows."): value for name, value in state.items() if name.startswith("rows.")}
+        rows = {
+            name.removeprefix("rows."): value
+            for name, value in state.items()
+            if name.startswith("rows.")
+        }
         self.collector.load_member_state(member, rows)
 
     def _member_tensors(self) -> dict[str, Tensor]:
@@ -98,7 +120,11 @@ class Population:
         return {
             "parameters": self.networks.parameters,
             "learning_rate": self._learning_rate,
-            **{f"{part}.{name}": value for part, tensors in parts.items() for name, value in tensors.items()},
+            **{
+                f"{part}.{name}": value
+                for part, tensors in parts.items()
+                for name, value in tensors.items()
+            },
         }
 
     def clear(self, member: int) -> None:
@@ -111,11 +137,14 @@ class Population:
         self.collector.clear_member(member)
 
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
-        """Act for one iteration. `width` leading slots are simulated; only `members` of them draw noise."""
+        """Act for one iteration. `width` leading slots are simulated; only `members` of them draw
+        noise."""
         shape = self.collector.noise.shape[1:]
         for member in members:
             torch.randn(shape, generator=self._generators[member], out=self.collector.noise[member])
-        return self.collector.collect(self.networks.members(0, width), self.observation_statistics, width, arguments)
+        return self.collector.collect(
+            self.networks.members(0, width), self.observation_statistics, width, arguments
+        )
 
     def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
         """One PPO update of the leading members. `rewards`: shape (members, steps, num_envs)."""
@@ -131,12 +160,17 @@ class Population:
         self.networks.rescale_values(width, scale, shift)
         networks = self.networks.members(0, width)
         log_std = networks.log_std.clone()
-        mean, deviation = self._return_statistics.mean[:width], self._return_statistics.deviation[:width]
+        mean, deviation = (
+            self._return_statistics.mean[:width],
+            self._return_statistics.deviation[:width],
+        )
         batch = Batch(
             observations=rollout.normalized.flatten(1, 2),
             actions=rollout.actions.flatten(1, 2),
             means=rollout.action_means.flatten(1, 2),
-            log_probabilities=gaussian_log_probability(rollout.noise, log_std[:, None, None]).flatten(1),
+            log_probabilities=gaussian_log_probability(
+                rollout.noise, log_std[:, None, None]
+            ).flatten(1),
             advantages=advantages,
             values=outputs.flatten(1) * scale + shift,
             targets=(returns - mean) / deviation,
@@ -171,7 +205,8 @@ class Population:
         return self.networks.members(0, len(inputs)).values(inputs).view(rollout.terminated.shape)
 
     def _scaled(self, outputs: Tensor) -> Tensor:
-        """Values in the reward's scale from the network's outputs, whose first dimension is the member."""
+        """Values in the reward's scale from the network's outputs, whose first dimension is the
+        member."""
         shape = (len(outputs), *([1] * (outputs.dim() - 1)))
         deviation, mean = (
             self._return_statistics.deviation[: len(outputs)],
@@ -179,19 +214,23 @@ class Population:
         )
         return outputs * deviation.view(shape) + mean.view(shape)
 
-    def _returns_and_advantages(self, rollout: Rollout, rewards: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _returns_and_advantages(
+        self, rollout: Rollout, rewards: Tensor, outputs: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Returns, and advantages normalised per member. Shape of both: (members, rows)."""
         width, steps = rewards.shape[0], rewards.shape[1]
         values = self._scaled(outputs)
         next_values = torch.empty_like(values)
         next_values[:, :-1] = values[:, 1:]
         next_values[:, -1] = self._state_values(rollout.last_observations)
-        # Only the steps at which some episode was cut off; always on all environments, since a matrix product of
-        # another height may round differently.
+        # Only the steps at which some episode was cut off; always on all environments, since a
+        # matrix product of another height may round differently.
         cut = rollout.truncated.any(dim=2).any(dim=0).nonzero().flatten().tolist()
         for step in cut:
             reached = self._state_values(rollout.final_observations[:, step])
-            next_values[:, step] = torch.where(rollout.truncated[:, step], reached, next_values[:, step])
+            next_values[:, step] = torch.where(
+                rollout.truncated[:, step], reached, next_values[:, step]
+            )
         advantages = generalized_advantages(
             rewards,
             values,
@@ -208,16 +247,20 @@ class Population:
         return returns, centred / (deviation + 1e-8)
 
     def _state_values(self, observations: Tensor) -> Tensor:
-        """Values of states. `observations`: shape (members, num_envs, num_observations), not normalised."""
+        """Values of states. `observations`: shape (members, num_envs, num_observations), not
+        normalised."""
         width = len(observations)
         mean = self.observation_statistics.mean[:width].unsqueeze(1)
-        inverse_deviation = self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
+        inverse_deviation = (
+            self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
+        )
         inputs = with_ones(normalize(observations, mean, inverse_deviation))
         return self._scaled(self.networks.members(0, width).values(inputs))
 
 
 def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:
-    """1 − Var[returns − values] / Var[returns], 0 where all returns are equal. Shape: (members,)."""
+    """1 − Var[returns − values] / Var[returns], 0 where all returns are equal. Shape:
+    (members,)."""
     total = returns.var(dim=1, correction=0)
     rest = (returns - values).var(dim=1, correction=0)
     return torch.where(total > 0.0, 1.0 - rest / total, 0.0)

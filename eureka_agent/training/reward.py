@@ -1,4 +1,5 @@
-"""A reward function from its source: loaded, bound to variables by argument name, called, and checked against the contract."""
+"""A reward function from its source: loaded, bound to variables by argument name, called, and
+checked against the contract."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Result = tuple[Tensor, dict[str, Tensor]]
 
 
 class RewardContractError(EurekaError):
-    """A reward that raised (`code` is `"raised"`) or returned what the contract forbids (`"contract"`)."""
+    """A reward that raised (`code` is `"raised"`) or returned what the contract forbids
+    (`"contract"`)."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         """`message` begins with the reward's own line where there is one."""
@@ -39,9 +41,11 @@ class Reward(Protocol):
         ...
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
-        """Start a call with values by argument name, shape of each (batch, *variable.shape); what is returned waits for its result.
+        """Start a call with values by argument name, shape of each (batch, *variable.shape); what
+        is returned waits for its result.
 
-        The wait raises RewardContractError as `RewardFunction` does, and TimeLimitError where the call takes longer than `timeout_s`.
+        The wait raises RewardContractError as `RewardFunction` does, and TimeLimitError where the
+        call takes longer than `timeout_s`.
         """
         ...
 
@@ -70,11 +74,13 @@ class RewardFunction:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> RewardFunction:
-        """Load a reward's source in a namespace of its own, in which Isaac Gym's helper functions are for quaternions in this order.
+        """Load a reward's source in a namespace of its own, in which Isaac Gym's helper functions
+        are for quaternions in this order.
 
-        `@torch.jit.script` is ignored, annotations are never evaluated. Raises RewardLoadError for a syntax error, a source without
-        `compute_reward`, one that fails while it is loaded, and an argument that is no variable or a private one (unless `allow_private`),
-        no constant and has no number as its default.
+        `@torch.jit.script` is ignored, annotations are never evaluated. Raises RewardLoadError for
+        a syntax error, a source without `compute_reward`, one that fails while it is loaded, and an
+        argument that is no variable or a private one (unless `allow_private`), no constant and has
+        no number as its default.
         """
         code = RewardCode.compile(source, quaternion_order)
         try:
@@ -83,20 +89,25 @@ class RewardFunction:
             raise
         except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
             raise RewardLoadError(
-                f"{_describe(error, code.filename)} (while loading the source)", "correct the top level"
+                f"{_describe(error, code.filename)} (while loading the source)",
+                "correct the top level",
             ) from None
         if not callable(function):
             raise RewardLoadError(
-                f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function", "do not assign to its name"
+                f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function",
+                "do not assign to its name",
             )
         binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
         if not binding.variables:
             found = "no argument that is a variable" if binding.constants else "no argument"
-            raise RewardLoadError(f"{FUNCTION_NAME} takes {found}", "name the variables that it reads as arguments")
+            raise RewardLoadError(
+                f"{FUNCTION_NAME} takes {found}", "name the variables that it reads as arguments"
+            )
         return cls(code, binding)
 
     def remembering(self) -> RewardFunction:
-        """The same reward, whose top level is run once: what a call leaves there the next one finds. It shows who keeps a state."""
+        """The same reward, whose top level is run once: what a call leaves there the next one
+        finds. It shows who keeps a state."""
         reward = RewardFunction(self._code, self._binding)
         reward._remembers = True
         return reward
@@ -104,16 +115,22 @@ class RewardFunction:
     def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Total and components of every step, detached float32 of shape (batch,).
 
-        `values`: by argument name, shape of each (batch, *variable.shape). Every call runs the source's top level again, so that nothing
-        stays from one to the next. Raises RewardContractError when the reward raises, returns something else, or names its components
+        `values`: by argument name, shape of each (batch, *variable.shape). Every call runs the
+        source's top level again, so that nothing stays from one to the next. Raises
+        RewardContractError when the reward raises, returns something else, or names its components
         otherwise than in the first call. Whether numbers are finite is not looked at.
         """
         arguments = self._copies(values)
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
         total, components = self._checked_pair(self._run(arguments))
-        checked_total = self._checked_total(total, batch).detach().to(device=device, dtype=torch.float32)
-        checked = {name: self._checked_component(name, value, batch, device) for name, value in components.items()}
+        checked_total = (
+            self._checked_total(total, batch).detach().to(device=device, dtype=torch.float32)
+        )
+        checked = {
+            name: self._checked_component(name, value, batch, device)
+            for name, value in components.items()
+        }
         if self.component_names is None:
             self.component_names = tuple(checked)
         if fault := changed_names_fault(self.component_names, checked):
@@ -121,7 +138,8 @@ class RewardFunction:
         return checked_total, {name: checked[name] for name in self.component_names}
 
     def arguments_written(self, values: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Names of the arguments that one more call changes in place; `values` stay as they are. Raises RewardContractError when it raises."""
+        """Names of the arguments that one more call changes in place; `values` stay as they are.
+        Raises RewardContractError when it raises."""
         arguments = self._copies(values)
         self._run(arguments)
         return tuple(name for name in arguments if not torch.equal(arguments[name], values[name]))
@@ -137,12 +155,14 @@ class RewardFunction:
         return call
 
     def _copies(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        # Clones and not a look at version counters: writing through `.data` or numpy leaves the counter as it is, and one
-        # copy of what a reward reads costs little beside the reward itself.
+        # Clones and not a look at version counters: writing through `.data` or numpy leaves the
+        # counter as it is, and one copy of what a reward reads costs little beside the reward
+        # itself.
         return {name: values[name].detach().clone() for name in self.arguments}
 
     def _run(self, arguments: Mapping[str, Tensor]) -> object:
-        """Call the function with these very tensors; what it returns, unchecked. Raises RewardContractError when it raises."""
+        """Call the function with these very tensors; what it returns, unchecked. Raises
+        RewardContractError when it raises."""
         try:
             with torch.no_grad(), device_of(arguments):
                 function = self._kept or self._code.run()
@@ -156,14 +176,20 @@ class RewardFunction:
 
     def _checked_pair(self, result: object) -> tuple[object, dict[Any, Any]]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            found = f"{len(result)} values" if isinstance(result, (tuple, list)) else type(result).__name__
+            found = (
+                f"{len(result)} values"
+                if isinstance(result, (tuple, list))
+                else type(result).__name__
+            )
             raise self._violation(
-                f"returned {found}, expected (total, components)", "end with `return total, {'name': component}`"
+                f"returned {found}, expected (total, components)",
+                "end with `return total, {'name': component}`",
             )
         total, components = result
         if not isinstance(components, dict):
             raise self._violation(
-                f"the second value returned is {type(components).__name__}, expected a dict of tensors by name",
+                f"the second value returned is {type(components).__name__}, expected a dict of"
+                " tensors by name",
                 "return the components as `{'name': component}`",
             )
         if len(components) > MOST_COMPONENTS:
@@ -176,44 +202,56 @@ class RewardFunction:
     def _checked_total(self, total: object, batch: int) -> Tensor:
         if not isinstance(total, Tensor):
             raise self._violation(
-                f"the total is {type(total).__name__}, expected a tensor of shape ({batch},)", "return a tensor"
+                f"the total is {type(total).__name__}, expected a tensor of shape ({batch},)",
+                "return a tensor",
             )
         if tuple(total.shape) != (batch,):
             raise self._violation(
-                f"the total has shape {tuple(total.shape)}, expected ({batch},)", _shape_hint(total, batch)
+                f"the total has shape {tuple(total.shape)}, expected ({batch},)",
+                _shape_hint(total, batch),
             )
         if not total.is_floating_point():
             raise self._violation(
-                f"the total is of type {total.dtype}, expected a floating point tensor", "use `.float()`"
+                f"the total is of type {total.dtype}, expected a floating point tensor",
+                "use `.float()`",
             )
         return total
 
-    def _checked_component(self, name: object, value: object, batch: int, device: torch.device) -> Tensor:
+    def _checked_component(
+        self, name: object, value: object, batch: int, device: torch.device
+    ) -> Tensor:
         if not isinstance(name, str):
-            raise self._violation(f"a component's name is {name!r}, expected a string", "use names such as 'forward'")
+            raise self._violation(
+                f"a component's name is {name!r}, expected a string", "use names such as 'forward'"
+            )
         if fault := component_fault(name):
             raise self._violation(*fault)
         if isinstance(value, (bool, int, float)):
             value = torch.tensor(float(value))
         if not isinstance(value, Tensor):
             raise self._violation(
-                f"component {name!r} is {type(value).__name__}, expected a tensor of shape ({batch},)",
+                f"component {name!r} is {type(value).__name__}, expected a tensor of shape"
+                f" ({batch},)",
                 "return a tensor",
             )
         if value.is_complex():
             raise self._violation(
-                f"component {name!r} is of type {value.dtype}, expected real numbers", "use `.real` or `.abs()`"
+                f"component {name!r} is of type {value.dtype}, expected real numbers",
+                "use `.real` or `.abs()`",
             )
         if value.dim() == 0:
             value = value.expand(batch)
         if tuple(value.shape) != (batch,):
             raise self._violation(
-                f"component {name!r} has shape {tuple(value.shape)}, expected ({batch},)", _shape_hint(value, batch)
+                f"component {name!r} has shape {tuple(value.shape)}, expected ({batch},)",
+                _shape_hint(value, batch),
             )
         return value.detach().to(device=device, dtype=torch.float32)
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
-        return RewardContractError("contract", f"line {self._code.return_line}: {_visible(message)}", hint)
+        return RewardContractError(
+            "contract", f"line {self._code.return_line}: {_visible(message)}", hint
+        )
 
 
 def _shape_hint(value: Tensor, batch: int) -> str:
@@ -225,15 +263,22 @@ def _shape_hint(value: Tensor, batch: int) -> str:
 
 
 def _describe(error: BaseException, filename: str) -> str:
-    """`line 7: IndexError: …`, the line being the last one of the reward itself on the way to the error."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
+    """`line 7: IndexError: …`, the line being the last one of the reward itself on the way to the
+    error."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == filename
+    ]
     where = f"line {lines[-1]}: " if lines else ""
     text = " ".join(str(error).split())
     return where + _visible(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _visible(text: str) -> str:
-    """The text with what stands in source for characters that cannot be seen: what a reward raises is shown in terminals, to which some are commands."""
+    """The text with what stands in source for characters that cannot be seen: what a reward raises
+    is shown in terminals, to which some are commands."""
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "backslashreplace").decode() for each in text
+        each if each.isprintable() else each.encode("unicode_escape", "backslashreplace").decode()
+        for each in text
     )

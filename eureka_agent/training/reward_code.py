@@ -1,4 +1,5 @@
-"""A reward's source as compiled code. Each run of it is a program of its own: nothing that one run changes is there in the next."""
+"""A reward's source as compiled code. Each run of it is a program of its own: nothing that one run
+changes is there in the next."""
 
 from __future__ import annotations
 import __future__ as future
@@ -40,32 +41,48 @@ class RewardCode:
 
     @classmethod
     def compile(cls, source: str, quaternion_order: QuaternionOrder) -> RewardCode:
-        """Read a source without running it. Raises RewardLoadError for a syntax error and a source without `compute_reward`.
+        """Read a source without running it. Raises RewardLoadError for a syntax error and a source
+        without `compute_reward`.
 
-        `@torch.jit.script` and imports of Isaac Gym's helper functions are taken out, annotations are never evaluated.
+        `@torch.jit.script` and imports of Isaac Gym's helper functions are taken out, annotations
+        are never evaluated.
         """
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
         try:
             tree = ast.parse(source, filename)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # null bytes, absurd nesting
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ) as error:  # null bytes, absurd nesting
             raise _invalid(error) from None
         definition = _definition(tree)
         # a None in place of the modification time keeps linecache from looking for a file
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         try:
             tree = ast.fix_missing_locations(_Trimmer().visit(tree))
-            # annotations stay text: a name in one that is not there must not make a good reward fail
+            # annotations stay text: a name in one that is not there must not make a good reward
+            # fail
             flags = future.annotations.compiler_flag
             code = compile(tree, filename, "exec", flags=flags, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # `return` at the top level
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ) as error:  # `return` at the top level
             raise _invalid(error) from None
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         lines = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
         return_line = max(lines, default=definition.lineno)
-        return cls(filename, return_line, code, not names.isdisjoint(HELPER_NAMES), quaternion_order)
+        return cls(
+            filename, return_line, code, not names.isdisjoint(HELPER_NAMES), quaternion_order
+        )
 
     def run(self) -> Callable[..., Any]:
-        """Run the top level in a new namespace; gives what it left under the name `compute_reward`. Raises whatever the source does."""
+        """Run the top level in a new namespace; gives what it left under the name `compute_reward`.
+        Raises whatever the source does."""
         namespace: dict[str, Any] = {
             "__builtins__": builtins,
             "__name__": self.filename,
@@ -81,22 +98,31 @@ class RewardCode:
 
 
 def helpers(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
-    """Isaac Gym's helper functions by name, new ones at each call, for quaternions in this order."""
+    """Isaac Gym's helper functions by name, new ones at each call, for quaternions in this
+    order."""
     names: dict[str, Any] = {**vars(reward_helpers), "QUATERNION_ORDER": order}
     functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
     # functions look up their names in the dictionary that they are made with
     names.update(
-        {name: FunctionType(value.__code__, names, name, value.__defaults__) for name, value in functions.items()}
+        {
+            name: FunctionType(value.__code__, names, name, value.__defaults__)
+            for name, value in functions.items()
+        }
     )
     return {name: names[name] for name in HELPER_NAMES}
 
 
 def _definition(tree: ast.Module) -> ast.FunctionDef:
     """The last `compute_reward` at the top level."""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME]
+    found = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
+    ]
     if not found:
         raise RewardLoadError(
-            f"the source defines no function {FUNCTION_NAME!r}", f"write `def {FUNCTION_NAME}(…)` at the top level"
+            f"the source defines no function {FUNCTION_NAME!r}",
+            f"write `def {FUNCTION_NAME}(…)` at the top level",
         )
     return found[-1]
 
@@ -104,15 +130,20 @@ def _definition(tree: ast.Module) -> ast.FunctionDef:
 def _invalid(error: Exception) -> RewardLoadError:
     line = getattr(error, "lineno", None)
     where = f"line {line}: " if line else ""
-    return RewardLoadError(f"{where}not valid Python: {getattr(error, 'msg', error)}", "correct the syntax")
+    return RewardLoadError(
+        f"{where}not valid Python: {getattr(error, 'msg', error)}", "correct the syntax"
+    )
 
 
 class _Trimmer(ast.NodeTransformer):
-    """Takes out what published rewards have beside the reward: compilation, and imports of functions that are there without."""
+    """Takes out what published rewards have beside the reward: compilation, and imports of
+    functions that are there without."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
-        node.decorator_list = [item for item in node.decorator_list if not ast.unparse(item).startswith("torch.jit.")]
+        node.decorator_list = [
+            item for item in node.decorator_list if not ast.unparse(item).startswith("torch.jit.")
+        ]
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST]:
@@ -121,7 +152,10 @@ class _Trimmer(ast.NodeTransformer):
         renamed = [alias for alias in node.names if alias.asname and alias.asname != alias.name]
         assignments: list[ast.AST] = [
             ast.copy_location(
-                ast.Assign([ast.Name(str(alias.asname), ast.Store())], ast.Name(alias.name, ast.Load())), node
+                ast.Assign(
+                    [ast.Name(str(alias.asname), ast.Store())], ast.Name(alias.name, ast.Load())
+                ),
+                node,
             )
             for alias in renamed
         ]

@@ -1,7 +1,9 @@
-"""Isaac Gym's tensor and quaternion functions, which published rewards call. This file needs torch alone.
+"""Isaac Gym's tensor and quaternion functions, which published rewards call. This file needs torch
+alone.
 
-Each works on any leading dimensions, which broadcast. Quaternions have shape (..., 4) and hold their four numbers in `QUATERNION_ORDER`;
-vectors have shape (..., 3). Finite inputs of ordinary size give finite outputs, also for zero vectors, zero quaternions and empty ranges.
+Each works on any leading dimensions, which broadcast. Quaternions have shape (..., 4) and hold
+their four numbers in `QUATERNION_ORDER`; vectors have shape (..., 3). Finite inputs of ordinary
+size give finite outputs, also for zero vectors, zero quaternions and empty ranges.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ QUATERNION_ORDER = "wxyz"
 _SMALLEST_SINE = 1e-5
 
 
-# ── numbers and vectors ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── numbers and vectors ───────────────────────────────────────────────────────────────────────────
 
 
 def normalize(x: Tensor, eps: float = 1e-9) -> Tensor:
@@ -72,7 +74,7 @@ def _width(lower: float | Tensor, upper: float | Tensor) -> float | Tensor:
     return width or 1.0
 
 
-# ── quaternions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── quaternions ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _parts(q: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,7 +97,9 @@ def quat_mul(a: Tensor, b: Tensor) -> Tensor:
     """The product `a b`: the rotation `b`, then `a`."""
     (a_real, a_vector), (b_real, b_vector) = _parts(a), _parts(b)
     real = a_real * b_real - _dot(a_vector, b_vector)
-    return _quaternion(real, a_real * b_vector + b_real * a_vector + torch.linalg.cross(a_vector, b_vector))
+    return _quaternion(
+        real, a_real * b_vector + b_real * a_vector + torch.linalg.cross(a_vector, b_vector)
+    )
 
 
 def quat_conjugate(a: Tensor) -> Tensor:
@@ -156,7 +160,7 @@ def quat_diff_rad(a: Tensor, b: Tensor) -> Tensor:
     return 2.0 * vector.norm(dim=-1).clamp(max=1.0).asin()
 
 
-# ── other ways to write a rotation ──────────────────────────────────────────────────────────────────────────────────
+# ── other ways to write a rotation ────────────────────────────────────────────────────────────────
 
 
 def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
@@ -167,7 +171,8 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
 
 
 def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
-    """Angle between -pi and pi, shape (...), and axis of a unit quaternion; 0 and the z axis where it hardly rotates."""
+    """Angle between -pi and pi, shape (...), and axis of a unit quaternion; 0 and the z axis where
+    it hardly rotates."""
     real, vector = _parts(q)
     cosine = real.squeeze(-1).clamp(-1.0, 1.0)
     sine = (1.0 - cosine.square()).sqrt()
@@ -175,7 +180,9 @@ def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
     angle = normalize_angle(2.0 * cosine.acos())
     upwards = torch.zeros_like(vector)
     upwards[..., 2] = 1.0
-    axis = torch.where(rotates.unsqueeze(-1), vector / sine.clamp(min=_SMALLEST_SINE).unsqueeze(-1), upwards)
+    axis = torch.where(
+        rotates.unsqueeze(-1), vector / sine.clamp(min=_SMALLEST_SINE).unsqueeze(-1), upwards
+    )
     return torch.where(rotates, angle, torch.zeros_like(angle)), axis
 
 
@@ -189,7 +196,9 @@ def axisangle2quat(vec: Tensor, eps: float = 1e-6) -> Tensor:
     """The rotation about `vec` by its length; none where that is at most `eps`."""
     angle = vec.norm(dim=-1, keepdim=True)
     rotates = angle > eps
-    vector = torch.where(rotates, vec * (angle / 2.0).sin() / angle.clamp(min=eps), torch.zeros_like(vec))
+    vector = torch.where(
+        rotates, vec * (angle / 2.0).sin() / angle.clamp(min=eps), torch.zeros_like(vec)
+    )
     return _quaternion(torch.where(rotates, (angle / 2.0).cos(), torch.ones_like(angle)), vector)
 
 
@@ -197,14 +206,21 @@ def quat_from_euler_xyz(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
     """Rotation about the world's x, then its y, then its z axis. Shape of each angle: (...)."""
     x, y, z = roll / 2.0, pitch / 2.0, yaw / 2.0
     zero = torch.zeros_like(x + y + z)
-    about_x = _quaternion((zero + x.cos()).unsqueeze(-1), torch.stack((zero + x.sin(), zero, zero), dim=-1))
-    about_y = _quaternion((zero + y.cos()).unsqueeze(-1), torch.stack((zero, zero + y.sin(), zero), dim=-1))
-    about_z = _quaternion((zero + z.cos()).unsqueeze(-1), torch.stack((zero, zero, zero + z.sin()), dim=-1))
+    about_x = _quaternion(
+        (zero + x.cos()).unsqueeze(-1), torch.stack((zero + x.sin(), zero, zero), dim=-1)
+    )
+    about_y = _quaternion(
+        (zero + y.cos()).unsqueeze(-1), torch.stack((zero, zero + y.sin(), zero), dim=-1)
+    )
+    about_z = _quaternion(
+        (zero + z.cos()).unsqueeze(-1), torch.stack((zero, zero, zero + z.sin()), dim=-1)
+    )
     return quat_mul(about_z, quat_mul(about_y, about_x))
 
 
 def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Roll, pitch and yaw of a unit quaternion, each 0 to 2 pi, shape (...): what `quat_from_euler_xyz` takes."""
+    """Roll, pitch and yaw of a unit quaternion, each 0 to 2 pi, shape (...): what
+    `quat_from_euler_xyz` takes."""
     real, vector = _parts(q)
     w, (x, y, z) = real.squeeze(-1), vector.unbind(-1)
     roll = torch.atan2(2.0 * (w * x + y * z), w * w - x * x - y * y + z * z)
@@ -223,7 +239,9 @@ def calc_heading(q: Tensor) -> Tensor:
 def calc_heading_quat(q: Tensor) -> Tensor:
     """The rotation by the heading about the z axis."""
     heading = calc_heading(q)
-    upwards = torch.stack((torch.zeros_like(heading), torch.zeros_like(heading), torch.ones_like(heading)), dim=-1)
+    upwards = torch.stack(
+        (torch.zeros_like(heading), torch.zeros_like(heading), torch.ones_like(heading)), dim=-1
+    )
     return quat_from_angle_axis(heading, upwards)
 
 
@@ -232,7 +250,7 @@ def calc_heading_quat_inv(q: Tensor) -> Tensor:
     return quat_conjugate(calc_heading_quat(q))
 
 
-# ── frames: a rotation and a translation ────────────────────────────────────────────────────────────────────────────
+# ── frames: a rotation and a translation ──────────────────────────────────────────────────────────
 
 
 def tf_apply(q: Tensor, t: Tensor, v: Tensor) -> Tensor:
@@ -257,7 +275,8 @@ def tf_combine(q1: Tensor, t1: Tensor, q2: Tensor, t2: Tensor) -> tuple[Tensor, 
 
 
 def local_to_world_space(pos_offset_local: Tensor, pose_global: Tensor) -> Tensor:
-    """A point of a body in the world's frame. `pose_global`: position and quaternion, shape (..., 7)."""
+    """A point of a body in the world's frame. `pose_global`: position and quaternion, shape (...,
+    7)."""
     position, rotation = pose_global[..., :3], pose_global[..., 3:7]
     point = _quaternion(torch.zeros_like(pos_offset_local[..., :1]), pos_offset_local)
     _, offset = _parts(quat_mul(quat_mul(rotation, point), quat_conjugate(rotation)))
@@ -265,10 +284,16 @@ def local_to_world_space(pos_offset_local: Tensor, pose_global: Tensor) -> Tenso
 
 
 def compute_heading_and_up(
-    torso_rotation: Tensor, inv_start_rot: Tensor, to_target: Tensor, vec0: Tensor, vec1: Tensor, up_idx: int
+    torso_rotation: Tensor,
+    inv_start_rot: Tensor,
+    to_target: Tensor,
+    vec0: Tensor,
+    vec1: Tensor,
+    up_idx: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Rotation of a torso since its start; projection of its up vector on the axis `up_idx` and of its heading on the way to the target, shape
-    (...) each; up vector and heading. `vec0` and `vec1`: heading and up vector at the start.
+    """Rotation of a torso since its start; projection of its up vector on the axis `up_idx` and of
+    its heading on the way to the target, shape (...) each; up vector and heading. `vec0` and
+    `vec1`: heading and up vector at the start.
     """
     rotation = quat_mul(torso_rotation, inv_start_rot)
     up, heading = quat_rotate(rotation, vec1), quat_rotate(rotation, vec0)
@@ -276,10 +301,14 @@ def compute_heading_and_up(
 
 
 def compute_rot(
-    torso_quat: Tensor, velocity: Tensor, ang_velocity: Tensor, targets: Tensor, torso_positions: Tensor
+    torso_quat: Tensor,
+    velocity: Tensor,
+    ang_velocity: Tensor,
+    targets: Tensor,
+    torso_positions: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Velocity and angular velocity in the torso's frame; its roll, pitch and yaw; and the angle to the target, as Isaac Gym's locomotion has
-    it: from the x and z coordinates.
+    """Velocity and angular velocity in the torso's frame; its roll, pitch and yaw; and the angle to
+    the target, as Isaac Gym's locomotion has it: from the x and z coordinates.
     """
     way = targets - torso_positions
     roll, pitch, yaw = get_euler_xyz(torso_quat)

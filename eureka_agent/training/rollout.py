@@ -1,4 +1,5 @@
-"""The step loop: the policies' means, noise and the simulator, and nothing else. What rewards need is recorded for afterwards."""
+"""The step loop: the policies' means, noise and the simulator, and nothing else. What rewards need
+is recorded for afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from eureka_agent.training.normalization import ObservationStatistics, normalize
 
 @dataclass
 class Rollout:
-    """One iteration's steps of the leading members, as views of buffers that the next iteration overwrites."""
+    """One iteration's steps of the leading members, as views of buffers that the next iteration
+    overwrites."""
 
     observations: Tensor
     """Shape: (members, steps, num_envs, num_observations), not normalised."""
@@ -27,7 +29,8 @@ class Rollout:
     final_observations: Tensor
     """Of the states reached, before any reset. Same shape, not normalised."""
     last_observations: Tensor
-    """From which the next iteration goes on. Shape: (members, num_envs, num_observations), not normalised."""
+    """From which the next iteration goes on. Shape: (members, num_envs, num_observations), not
+    normalised."""
     action_means: Tensor
     """Shape: (members, steps, num_envs, num_actions)."""
     actions: Tensor
@@ -41,13 +44,16 @@ class Rollout:
     causes: dict[str, Tensor]
     """Termination causes and the time-out. Shape of each: (members, steps, num_envs), bool."""
     progress: Tensor
-    """Control steps that each episode had behind it before the first step. Shape: (members, num_envs), int64."""
+    """Control steps that each episode had behind it before the first step. Shape: (members,
+    num_envs), int64."""
     arguments: dict[str, Tensor]
-    """What rewards and fitness read, by argument name. Shape of each: (members, steps, num_envs, *variable.shape)."""
+    """What rewards and fitness read, by argument name. Shape of each: (members, steps, num_envs,
+    *variable.shape)."""
 
 
 class RolloutCollector:
-    """Steps one simulator of at least K times `num_envs` rows; member k owns the rows from k * num_envs on."""
+    """Steps one simulator of at least K times `num_envs` rows; member k owns the rows from k *
+    num_envs on."""
 
     def __init__(self, environment: VecTask, members: int, num_envs: int, horizon: int) -> None:
         self._environment = environment
@@ -61,18 +67,24 @@ class RolloutCollector:
         self._final_observations = torch.zeros_like(self._observations)
         self._action_means = torch.zeros(*shape, environment.num_actions, device=device)
         self.noise = torch.zeros_like(self._action_means)
-        """Standard normal numbers for the next rollout; whoever calls `collect` fills the rows first."""
-        self._flags = torch.zeros(2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device)
+        """Standard normal numbers for the next rollout; whoever calls `collect` fills the rows
+        first."""
+        self._flags = torch.zeros(
+            2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
+        )
         """Terminated, truncated, and the termination causes in their order."""
         self._values: dict[str, Tensor] = {}
-        """What is recorded of each variable. Shape of each: (members, horizon, num_envs, *variable.shape)."""
+        """What is recorded of each variable. Shape of each: (members, horizon, num_envs,
+        *variable.shape)."""
         self._previous: dict[str, Tensor] = {}
-        """The values one step before, and as the last step those of the current state. Shape of each: (members, horizon + 1, …)."""
+        """The values one step before, and as the last step those of the current state. Shape of
+        each: (members, horizon + 1, …)."""
         self.seconds = {"physics": 0.0, "policy": 0.0}
         """Wall seconds since the beginning."""
 
     def start_member(self, member: int, seed: int, progress: Tensor) -> None:
-        """New episodes in a member's rows, at `progress` (int64, shape (num_envs,)) control steps of their length."""
+        """New episodes in a member's rows, at `progress` (int64, shape (num_envs,)) control steps
+        of their length."""
         environment = self._environment
         rows = self._rows(member)
         environment.seed_rows(rows, torch.full_like(rows, seed))
@@ -96,7 +108,8 @@ class RolloutCollector:
         return torch.arange(first, first + self._num_envs, device=self._environment.device)
 
     def _remember(self, rows: Tensor) -> None:
-        """Between two rollouts, what the next step calls `previous_…` are the values of the current state."""
+        """Between two rollouts, what the next step calls `previous_…` are the values of the current
+        state."""
         if self._previous:
             current = self._environment.read_variables()
             members, places = rows // self._num_envs, rows % self._num_envs
@@ -109,9 +122,14 @@ class RolloutCollector:
         self.noise[member] = 0.0
 
     def collect(
-        self, networks: MemberNetworks, statistics: ObservationStatistics, members: int, arguments: Collection[str]
+        self,
+        networks: MemberNetworks,
+        statistics: ObservationStatistics,
+        members: int,
+        arguments: Collection[str],
     ) -> Rollout:
-        """One iteration of the leading `members`; records `arguments`, which are variables or `previous_<variable>`."""
+        """One iteration of the leading `members`; records `arguments`, which are variables or
+        `previous_<variable>`."""
         environment, rows = self._environment, members * self._num_envs
         self._prepare(arguments)
         progress = self._by_member(environment.progress_buf, members).clone()
@@ -129,7 +147,9 @@ class RolloutCollector:
         step_final = self._final_observations[:members].unbind(1)
         step_flags = self._flags[:, :members].unbind(2)
         step_values = {name: buffer[:members].unbind(1) for name, buffer in self._values.items()}
-        step_previous = {name: buffer[:members].unbind(1) for name, buffer in self._previous.items()}
+        step_previous = {
+            name: buffer[:members].unbind(1) for name, buffer in self._previous.items()
+        }
         for views in step_previous.values():
             views[0].copy_(views[-1])
 
@@ -159,7 +179,8 @@ class RolloutCollector:
         return self._rollout(members, scaled_noise, progress, arguments)
 
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
-        """The leading members' part of something that has a row for every environment, as (members, num_envs) in place of its rows."""
+        """The leading members' part of something that has a row for every environment, as (members,
+        num_envs) in place of its rows."""
         rows = members * self._num_envs
         shape = values.shape
         used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
@@ -172,7 +193,9 @@ class RolloutCollector:
         members, horizon, num_envs = self.noise.shape[:3]
         shapes = {variable.name: variable.shape for variable in self._environment.all_variables()}
 
-        def buffers(known: Mapping[str, Tensor], names: Collection[str], steps: int) -> dict[str, Tensor]:
+        def buffers(
+            known: Mapping[str, Tensor], names: Collection[str], steps: int
+        ) -> dict[str, Tensor]:
             device = self._environment.device
             return {
                 name: known[name]
@@ -190,13 +213,20 @@ class RolloutCollector:
                 self._previous[name][:, -1] = self._by_member(current[name], members)
 
     def _flags_of(self, transition: Transition) -> Tensor:
-        """Terminated, truncated, and the termination causes in their order. Shape: (2 + causes, rows), bool."""
+        """Terminated, truncated, and the termination causes in their order. Shape: (2 + causes,
+        rows), bool."""
         names, causes = self._environment.termination_causes, transition.causes
-        absent = torch.zeros_like(transition.terminated) if len(causes) < len(names) else transition.terminated
+        absent = (
+            torch.zeros_like(transition.terminated)
+            if len(causes) < len(names)
+            else transition.terminated
+        )
         flags = (causes.get(name, absent) for name in names)
         return torch.stack((transition.terminated, transition.truncated, *flags))
 
-    def _rollout(self, members: int, scaled_noise: Tensor, progress: Tensor, arguments: Collection[str]) -> Rollout:
+    def _rollout(
+        self, members: int, scaled_noise: Tensor, progress: Tensor, arguments: Collection[str]
+    ) -> Rollout:
         last = self._by_member(self._environment.obs_buf, members).clone()
         action_means = self._action_means[:members]
         terminated, truncated, *causes = self._flags[:, :members]
@@ -210,7 +240,10 @@ class RolloutCollector:
             noise=self.noise[:members],
             terminated=terminated,
             truncated=truncated,
-            causes={**dict(zip(self._environment.termination_causes, causes, strict=True)), TIME_OUT: truncated},
+            causes={
+                **dict(zip(self._environment.termination_causes, causes, strict=True)),
+                TIME_OUT: truncated,
+            },
             progress=progress,
             arguments={
                 name: self._previous[variable_of(name)][:members, :-1]

@@ -1,4 +1,5 @@
-"""The states of a rollout, looked at before any reward is called: where one is no number, is it the environment's fault or the policy's?"""
+"""The states of a rollout, looked at before any reward is called: where one is no number, is it the
+environment's fault or the policy's?"""
 
 from __future__ import annotations
 
@@ -20,18 +21,23 @@ class _Place:
     """Place of an unsound value in a member's part of a rollout."""
 
     time: float
-    """The step that led there; half a step later for what a reset, or the rollout's beginning, left there."""
+    """The step that led there; half a step later for what a reset, or the rollout's beginning, left
+    there."""
     row: int
     name: str
     value: Tensor
 
 
 def spoiled_members(
-    rollout: Rollout, members: Collection[int], environment: type[VecTask], env_steps: Mapping[int, int]
+    rollout: Rollout,
+    members: Collection[int],
+    environment: type[VecTask],
+    env_steps: Mapping[int, int],
 ) -> list[int]:
     """Members whose policy gave actions that are NaN, so that no state after them can be sound.
 
-    Raises EnvironmentFaultError where actions that are numbers led to a state that is none. `env_steps`: what each member had trained before.
+    Raises EnvironmentFaultError where actions that are numbers led to a state that is none.
+    `env_steps`: what each member had trained before.
     """
     if _all_sound(rollout):
         return []
@@ -45,7 +51,10 @@ def spoiled_members(
             spoiled.append(slot)
             continue
         steps = max(0, math.floor(first.time)) * rollout.progress.shape[1]
-        when = f"{_when(rollout, slot, first)} (in a training, after {env_steps[slot] + steps:,} env steps)"
+        when = (
+            f"{_when(rollout, slot, first)} (in a training, after {env_steps[slot] + steps:,} env"
+            " steps)"
+        )
         reached = first.time == math.floor(first.time)
         action = taken[-1].clamp(-1.0, 1.0).tolist() if reached else None
         raise state_fault(environment, first.name, first.value, when, action)
@@ -53,13 +62,20 @@ def spoiled_members(
 
 
 def _all_sound(rollout: Rollout) -> bool:
-    """True where every state of every member is sound. One look at everything: a single transfer from the device."""
-    values = (rollout.final_observations, rollout.last_observations, rollout.observations, *rollout.arguments.values())
+    """True where every state of every member is sound. One look at everything: a single transfer
+    from the device."""
+    values = (
+        rollout.final_observations,
+        rollout.last_observations,
+        rollout.observations,
+        *rollout.arguments.values(),
+    )
     return bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all())
 
 
 def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
-    """The earliest one of a member; of variables and observations that break together, a variable."""
+    """The earliest one of a member; of variables and observations that break together, a
+    variable."""
     steps = len(rollout.terminated[slot])
     found = []
     for name, value in {**rollout.arguments, OBSERVATIONS: rollout.final_observations}.items():
@@ -70,7 +86,8 @@ def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
 
 
 def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
-    """The first unsound step and row of a value of shape (steps, rows, …), if there is one; `offset`: of its time to its place."""
+    """The first unsound step and row of a value of shape (steps, rows, …), if there is one;
+    `offset`: of its time to its place."""
     unsound = is_unsound(value, 2).nonzero()
     if not len(unsound):
         return []
@@ -85,7 +102,10 @@ def _when(rollout: Rollout, slot: int, place: _Place) -> str:
     ends = ended[: max(0, step)].nonzero().flatten().tolist()
     begun = int(rollout.progress[slot, place.row])
     if step < 0 and begun:  # a training spreads the ends of its first episodes over time
-        return f"right after a reset, with progress_buf set to {begun}, as in a training's first episodes,"
+        return (
+            f"right after a reset, with progress_buf set to {begun}, as in a training's first"
+            " episodes,"
+        )
     if step < place.time and (step < 0 or bool(ended[step])):
         return "right after a reset"
     count = step - ends[-1] if ends else begun + step + 1

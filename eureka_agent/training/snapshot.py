@@ -1,4 +1,5 @@
-"""A training between two iterations, as a file: what it needs to go on, bit for bit, in another slot or process."""
+"""A training between two iterations, as a file: what it needs to go on, bit for bit, in another
+slot or process."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class TrainingRecord(Record):
 
     @property
     def component_names(self) -> tuple[str, ...] | None:
-        """Component names of the reward's first call, as the curves have them; None where there are none yet."""
+        """Component names of the reward's first call, as the curves have them; None where there are
+        none yet."""
         known = self.recent or self.checkpoints
         return tuple(known[0].components) if known else None
 
@@ -58,19 +60,25 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read what `snapshot_bytes` gave; nothing is unpickled. Raises RunFolderError for another file."""
+    """Read what `snapshot_bytes` gave; nothing is unpickled. Raises RunFolderError for another
+    file."""
     try:
         with open_tensors(path, "pt") as file:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
     except (OSError, SafetensorError, ValidationError) as error:
         raise RunFolderError(
-            f"cannot read the snapshot {str(path)!r}: {error}", "delete it: the training then starts over"
+            f"cannot read the snapshot {str(path)!r}: {error}",
+            "delete it: the training then starts over",
         ) from None
     policies: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith(_POLICY):
             index, _, tensor_name = name.removeprefix(_POLICY).partition(".")
             policies.setdefault(int(index), {})[tensor_name] = value
-    state = {name.removeprefix(_STATE): value for name, value in tensors.items() if name.startswith(_STATE)}
+    state = {
+        name.removeprefix(_STATE): value
+        for name, value in tensors.items()
+        if name.startswith(_STATE)
+    }
     return Snapshot(record, state, policies)

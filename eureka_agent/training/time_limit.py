@@ -1,4 +1,5 @@
-"""Wall-clock limits around code that shares a worker's process: generated code's, and an environment's."""
+"""Wall-clock limits around code that shares a worker's process: generated code's, and an
+environment's."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ from types import FrameType
 
 _REPEAT_SECONDS = 0.5
 _GRACE_SECONDS = 3.0
-"""Time that a busy machine may take from the end of a limit to the exception, before the process is ended."""
+"""Time that a busy machine may take from the end of a limit to the exception, before the process is
+ended."""
 _CALL_SECONDS: ContextVar[float | None] = ContextVar("_CALL_SECONDS", default=None)
 _LOOKS = 10
 """A patient limit is over after so many looks at the clock."""
 
 
 class TimeLimitError(BaseException):
-    """The limit passed. Not an `Exception`, so that generated code does not catch it by accident."""
+    """The limit passed. Not an `Exception`, so that generated code does not catch it by
+    accident."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"took longer than {seconds:g} s")
@@ -30,8 +33,9 @@ class TimeLimitError(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimitError in the block once `seconds` have passed.
 
-    Covers Python code in the main thread: in another thread there is no limit, and one long call into torch is interrupted only at its
-    end. The alarm repeats, in case the block swallows the first one. A limit around this one goes on after it.
+    Covers Python code in the main thread: in another thread there is no limit, and one long call
+    into torch is interrupted only at its end. The alarm repeats, in case the block swallows the
+    first one. A limit around this one goes on after it.
     """
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
@@ -42,11 +46,14 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def patient_time_limit(seconds: float, dump_file: int | None = None, end_process: bool = False) -> Iterator[None]:
-    """The same, but time in which the process was stopped (Ctrl-Z, a paused container) does not count: it is one look at the clock.
+def patient_time_limit(
+    seconds: float, dump_file: int | None = None, end_process: bool = False
+) -> Iterator[None]:
+    """The same, but time in which the process was stopped (Ctrl-Z, a paused container) does not
+    count: it is one look at the clock.
 
-    One call into a library that never ends cannot be interrupted. Then the stack of Python is written to the file descriptor `dump_file`, and the
-    process ends where `end_process` says so.
+    One call into a library that never ends cannot be interrupted. Then the stack of Python is
+    written to the file descriptor `dump_file`, and the process ends where `end_process` says so.
     """
     looks = 0
 
@@ -89,9 +96,14 @@ def call_limit() -> Iterator[None]:
 
 
 @contextmanager
-def _alarms(handle: Callable[[int, FrameType | None], None], first_s: float, then_s: float) -> Iterator[None]:
-    """Have `handle` called after `first_s` and then every `then_s` seconds; put back what there was before."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+def _alarms(
+    handle: Callable[[int, FrameType | None], None], first_s: float, then_s: float
+) -> Iterator[None]:
+    """Have `handle` called after `first_s` and then every `then_s` seconds; put back what there was
+    before."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
         yield
         return
     handler = signal.signal(signal.SIGALRM, handle)

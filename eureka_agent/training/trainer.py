@@ -1,4 +1,5 @@
-"""Trainings side by side: jobs wait in a queue, take free slots of a population, and leave them when they are done."""
+"""Trainings side by side: jobs wait in a queue, take free slots of a population, and leave them
+when they are done."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ REWARD_TIMEOUT = 5.0
 REWARD_GRACE = 30.0
 """Seconds that a training may have waited for its reward whatever the rest took."""
 REWARD_SHARE = 9.0
-"""Beyond the grace: seconds of waiting for each second of the rest of the training. A reward that only just keeps the limit of a call would
-hold up the other trainings for hours."""
+"""Beyond the grace: seconds of waiting for each second of the rest of the training. A reward that
+only just keeps the limit of a call would hold up the other trainings for hours."""
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 
@@ -56,7 +57,8 @@ class MemberFinished:
     job: str
     outcome: Outcome
     policies: dict[int, dict[str, Tensor]]
-    """Of its best checkpoints, by their index: for `save_policy`, with the trainer's `policy_metadata`."""
+    """Of its best checkpoints, by their index: for `save_policy`, with the trainer's
+    `policy_metadata`."""
 
     @property
     def policy(self) -> dict[str, Tensor]:
@@ -70,7 +72,8 @@ class MemberFailed:
 
     job: str
     code: str
-    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` where a written fitness failed on its states."""
+    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` where a written
+    fitness failed on its states."""
     reason: str
     env_steps: int
 
@@ -107,7 +110,8 @@ class _Member:
     job: _Job
     keeper: CheckpointKeeper
     began: float
-    """On the clock of `time.perf_counter`; earlier by what it trained before it was taken up again."""
+    """On the clock of `time.perf_counter`; earlier by what it trained before it was taken up
+    again."""
     env_steps: int = 0
     waited: float = 0.0
     """Seconds for its reward, here; its neighbours waited too."""
@@ -117,7 +121,8 @@ class _Member:
     """Component names of its first call, which all others keep to; None before it."""
 
     def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The components in the order of the first call. Raises RewardContractError where they are others: each name is a curve."""
+        """The components in the order of the first call. Raises RewardContractError where they are
+        others: each name is a curve."""
         if self.component_names is None:
             self.component_names = tuple(components)
         if fault := changed_names_fault(self.component_names, components):
@@ -136,13 +141,15 @@ def _overdue(member: _Member) -> str:
     if member.waited <= REWARD_GRACE + REWARD_SHARE * member.worked:
         return ""
     return (
-        f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest, "
-        f"expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on whole tensors, without loops over their rows"
+        f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest,"
+        f" expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on whole"
+        " tensors, without loops over their rows"
     )
 
 
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """An environment of at least so many rows, and no row beyond a multiple of `row_multiple`, where its numbers would depend on its place."""
+    """An environment of at least so many rows, and no row beyond a multiple of `row_multiple`,
+    where its numbers would depend on its place."""
     environment = make_environment(rows)
     whole = padded(rows, environment.row_multiple)
     if whole == rows:
@@ -152,7 +159,8 @@ def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) ->
 
 
 class Trainer:
-    """Up to `slots` trainings at once. A training's result depends on its reward, its seed and the settings alone."""
+    """Up to `slots` trainings at once. A training's result depends on its reward, its seed and the
+    settings alone."""
 
     def __init__(
         self,
@@ -164,20 +172,27 @@ class Trainer:
         reward_timeout: float = REWARD_TIMEOUT,
         iteration_limit: float | None = None,
     ) -> None:
-        """`make_environment` gets the number of rows and makes them on `device`. `iteration_limit`: seconds that the steps of one iteration may take."""
+        """`make_environment` gets the number of rows and makes them on `device`. `iteration_limit`:
+        seconds that the steps of one iteration may take."""
         check_training(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
         if self._environment.device.type != torch.device(device).type:
-            raise ValueError(f"the environment is on {self._environment.device}, expected {device!r}")
+            raise ValueError(
+                f"the environment is on {self._environment.device}, expected {device!r}"
+            )
         if self._environment.restorable:
             other = make_environment(1 if self._environment.num_envs > 1 else 2)
             self._environment.tell_rows_from_constants(other)
             other.close()
         self._task = task
-        self._fitness = FitnessFunction(task, self._environment.all_variables(), self._environment.constants)
+        self._fitness = FitnessFunction(
+            task, self._environment.all_variables(), self._environment.constants
+        )
         self._population = Population(self._environment, settings, slots)
-        self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, self._environment.device)
+        self._episodes = EpisodeTracker(
+            slots, settings.num_envs, task.fitness_reduction, self._environment.device
+        )
         self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
         self._iteration_limit = iteration_limit
@@ -185,10 +200,13 @@ class Trainer:
         self._members: dict[int, _Member] = {}
         self._paused: dict[str, _Job] = {}
         self._slots = slots
-        # A device runs other kernels for other sizes, and these may round differently: there all slots take part in every iteration, in
-        # use or not, so that a training's numbers do not depend on which others are under way. On a CPU they do not in any case.
+        # A device runs other kernels for other sizes, and these may round differently: there all
+        # slots take part in every iteration, in use or not, so that a training's numbers do not
+        # depend on which others are under way. On a CPU they do not in any case.
         self._whole_width = self._environment.device.type != "cpu"
-        self.timers: dict[str, float] = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
+        self.timers: dict[str, float] = dict.fromkeys(
+            ("physics", "policy", "reward", "update", "rest"), 0.0
+        )
         """Wall seconds of all iterations, by part."""
 
     @property
@@ -211,8 +229,11 @@ class Trainer:
         return tuple(self._members[slot].job.name for slot in sorted(self._members))
 
     def snapshot(self, job: str) -> Snapshot:
-        """The state of a running training, between two iterations. Raises KeyError when it does not run."""
-        slot = next((slot for slot, member in self._members.items() if member.job.name == job), None)
+        """The state of a running training, between two iterations. Raises KeyError when it does not
+        run."""
+        slot = next(
+            (slot for slot, member in self._members.items() if member.job.name == job), None
+        )
         if slot is None:
             raise KeyError(job)
         member = self._members[slot]
@@ -226,8 +247,12 @@ class Trainer:
             recent=keeper.recent,
         )
         rows = self._episodes.member_tensors()
-        episodes = {f"episodes.{name}": row[slot].to("cpu", copy=True) for name, row in rows.items()}
-        return Snapshot(record, {**self._population.member_state(slot), **episodes}, dict(keeper.policies))
+        episodes = {
+            f"episodes.{name}": row[slot].to("cpu", copy=True) for name, row in rows.items()
+        }
+        return Snapshot(
+            record, {**self._population.member_state(slot), **episodes}, dict(keeper.policies)
+        )
 
     def submit(
         self,
@@ -237,38 +262,49 @@ class Trainer:
         snapshot: Snapshot | None = None,
         pauses: Sequence[int] = (),
     ) -> None:
-        """Queue a training; it takes the next free slot when an iteration starts, and goes on from `snapshot` where there is one.
+        """Queue a training; it takes the next free slot when an iteration starts, and goes on from
+        `snapshot` where there is one.
 
-        After the first iteration that reaches one of `pauses` (env steps) it gives its slot back and waits. Only a `restorable` trainer can
-        do that.
+        After the first iteration that reaches one of `pauses` (env steps) it gives its slot back
+        and waits. Only a `restorable` trainer can do that.
         """
         if pauses and not self.restorable:
             raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
-        known = (*self._queue, *self._paused.values(), *(member.job for member in self._members.values()))
+        known = (
+            *self._queue,
+            *self._paused.values(),
+            *(member.job for member in self._members.values()),
+        )
         if any(job == other.name for other in known):
             raise ValueError(f"job {job!r} is already queued, paused or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
-        self._queue.append(_Job(job, reward, seed, snapshot, tuple(steps for steps in pauses if steps > done)))
+        self._queue.append(
+            _Job(job, reward, seed, snapshot, tuple(steps for steps in pauses if steps > done))
+        )
 
     def proceed(self, job: str) -> None:
-        """Let a paused training go on, before what is queued. Nothing happens when there is none of this name."""
+        """Let a paused training go on, before what is queued. Nothing happens when there is none of
+        this name."""
         paused = self._paused.pop(job, None)
         if paused is not None:
             self._queue.appendleft(paused)
 
     def cancel(self, job: str) -> None:
-        """Drop a queued, paused or running training. Nothing happens when there is none of this name."""
+        """Drop a queued, paused or running training. Nothing happens when there is none of this
+        name."""
         self._paused.pop(job, None)
         self._queue = deque(queued for queued in self._queue if queued.name != job)
         for slot, member in list(self._members.items()):
             if member.job.name == job:
                 self._free(slot)
 
-    @torch.inference_mode()  # nothing here asks autograd, whose bookkeeping would cost a few percent
+    # nothing here asks autograd, whose bookkeeping would cost a few percent
+    @torch.inference_mode()
     def iterate(self) -> list[TrainerEvent]:
         """One PPO iteration of all running trainings; what came of it, in the order of the slots.
 
-        Raises EnvironmentFaultError for what is no reward's fault: the environment's code raises, does not come back, or leaves numbers.
+        Raises EnvironmentFaultError for what is no reward's fault: the environment's code raises,
+        does not come back, or leaves numbers.
         """
         began = time.perf_counter()
         with self._environment_code():
@@ -288,22 +324,32 @@ class Trainer:
         trained = {slot: member.env_steps for slot, member in self._members.items()}
         spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
         rewards, components, failures = self._timed("reward", lambda: self._rewards(rollout))
-        failures |= dict.fromkeys(spoiled, _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}"))
+        failures |= dict.fromkeys(
+            spoiled, _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
+        )
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
-        report = self._timed("update", lambda: self._population.learn(self._members, rollout, rewards))
+        report = self._timed(
+            "update", lambda: self._population.learn(self._members, rollout, rewards)
+        )
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
-                failures.setdefault(slot, _Failure("not-a-number", "the policy's parameters became NaN or infinite"))
+                failures.setdefault(
+                    slot, _Failure("not-a-number", "the policy's parameters became NaN or infinite")
+                )
         steps = rewards[0].numel()
         worked = time.perf_counter() - began - (self.timers["reward"] - waited_before)
         for member in self._members.values():
             member.env_steps += steps
             member.worked += worked
-        going_on = {slot: member.env_steps for slot, member in self._members.items() if slot not in failures}
+        going_on = {
+            slot: member.env_steps for slot, member in self._members.items() if slot not in failures
+        }
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
-            failures[slot] = _Failure("not-a-number", f"{number} of an iteration became NaN or infinite: {_HUGE}")
+            failures[slot] = _Failure(
+                "not-a-number", f"{number} of an iteration became NaN or infinite: {_HUGE}"
+            )
         events = [
             event
             for slot in sorted(self._members)
@@ -313,7 +359,8 @@ class Trainer:
         return events
 
     def _fill_slots(self) -> None:
-        """Give the lowest free slots to the queue: those beyond the highest one in use are not simulated."""
+        """Give the lowest free slots to the queue: those beyond the highest one in use are not
+        simulated."""
         for slot in range(self._slots):
             if not self._queue:
                 return
@@ -321,7 +368,9 @@ class Trainer:
                 self._begin(slot, self._queue.popleft())
 
     def _begin(self, slot: int, job: _Job) -> None:
-        keeper = CheckpointKeeper(self._settings.updates, self._settings.checkpoints, self._settings.kept_policies)
+        keeper = CheckpointKeeper(
+            self._settings.updates, self._settings.checkpoints, self._settings.kept_policies
+        )
         self._population.start(slot, job.seed)
         self._episodes.reset(slot)
         member = self._members[slot] = _Member(job, keeper, time.perf_counter())
@@ -340,7 +389,9 @@ class Trainer:
         del self._members[slot]
         self._population.clear(slot)
 
-    def _rewards(self, rollout: Rollout) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, _Failure]]:
+    def _rewards(
+        self, rollout: Rollout
+    ) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, _Failure]]:
         """Rewards, zeros where a member failed; components by slot; failures by slot."""
         rewards = torch.zeros(rollout.terminated.shape, device=rollout.terminated.device)
         components: dict[int, dict[str, Tensor]] = {}
@@ -349,9 +400,13 @@ class Trainer:
         for (
             slot,
             member,
-        ) in self._members.items():  # all at once: where they have processes of their own these work side by side
+        ) in (
+            self._members.items()
+        ):  # all at once: where they have processes of their own these work side by side
             reward = member.job.reward
-            values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments}
+            values = {
+                name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments
+            }
             waits[slot] = reward.begin(values, self._reward_timeout)
         for slot, wait in waits.items():
             began = time.perf_counter()
@@ -359,7 +414,9 @@ class Trainer:
                 total, named = wait()
                 components[slot] = self._members[slot].checked_names(named)
             except RewardContractError as error:
-                failures[slot] = _Failure(error.code, f"{error.message}; {error.hint}" if error.hint else error.message)
+                failures[slot] = _Failure(
+                    error.code, f"{error.message}; {error.hint}" if error.hint else error.message
+                )
                 continue
             except TimeLimitError as error:
                 failures[slot] = _Failure("timeout", f"one call of the reward {error}")
@@ -372,7 +429,11 @@ class Trainer:
                 continue
             rewards[slot] = total.view(rewards.shape[1:])
         # one look at everything: a single transfer from the device
-        parts = {(slot, name): value for slot, named in components.items() for name, value in named.items()}
+        parts = {
+            (slot, name): value
+            for slot, named in components.items()
+            for name, value in named.items()
+        }
         parts |= {(slot, ""): rewards[slot].flatten() for slot in components}
         if parts:
             broken = (~torch.stack(list(parts.values())).isfinite()).sum(dim=1).tolist()
@@ -380,17 +441,21 @@ class Trainer:
                 if count and slot not in failures:
                     what = f"component {name!r}" if name else "the total"
                     steps = rewards[slot].numel()
-                    failures[slot] = _Failure("not-a-number", f"{what} is NaN or infinite in {count} of {steps} steps")
+                    failures[slot] = _Failure(
+                        "not-a-number", f"{what} is NaN or infinite in {count} of {steps} steps"
+                    )
                     rewards[slot] = 0.0
         return rewards, components, failures
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
-        """Fitness per step. Shape: (members, steps, num_envs). A member on whose states a written fitness fails, fails.
+        """Fitness per step. Shape: (members, steps, num_envs). A member on whose states a written
+        fitness fails, fails.
 
         Raises EnvironmentFaultError where the task's own does."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
-        # Members together would meet other places of SIMD registers than by themselves, where some functions round differently.
+        # Members together would meet other places of SIMD registers than by themselves, where some
+        # functions round differently.
         parts = members if math.prod(shape) % self._environment.row_multiple else 1
         with environment_code(type(self._environment)):
             fitness, reasons = fitness_in_parts(self._fitness, values, parts, members)
@@ -403,10 +468,14 @@ class Trainer:
             if slot in self._members and slot not in failures and not sound:
                 if not self._written:  # its states are sound
                     raise fitness_fault(self._task)
-                failures.setdefault(slot, _Failure("not-a-number", "the task's fitness became NaN or infinite"))
+                failures.setdefault(
+                    slot, _Failure("not-a-number", "the task's fitness became NaN or infinite")
+                )
         return fitness
 
-    def _events(self, slot: int, point: CurvePoint | None, failure: _Failure | None) -> list[TrainerEvent]:
+    def _events(
+        self, slot: int, point: CurvePoint | None, failure: _Failure | None
+    ) -> list[TrainerEvent]:
         member = self._members[slot]
         name = member.job.name
         if failure is not None:
@@ -428,7 +497,11 @@ class Trainer:
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
             snapshot = self.snapshot(name)
-            events.append(MemberPaused(name, member.env_steps, self._population.policy_tensors(slot), snapshot))
+            events.append(
+                MemberPaused(
+                    name, member.env_steps, self._population.policy_tensors(slot), snapshot
+                )
+            )
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
             self._paused[name] = _Job(name, member.job.reward, member.job.seed, snapshot, left)
             self._free(slot)
@@ -437,7 +510,10 @@ class Trainer:
     def _environment_code(self) -> AbstractContextManager[None]:
         """Around what the environment's own code does in an iteration."""
         return environment_code(
-            type(self._environment), self._iteration_limit, "an iteration of the environment", "--training-timeout"
+            type(self._environment),
+            self._iteration_limit,
+            "an iteration of the environment",
+            "--training-timeout",
         )
 
     def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:

@@ -1,4 +1,5 @@
-"""Policies that nobody trained, scored like trained ones: what an episode is worth before any reward is written."""
+"""Policies that nobody trained, scored like trained ones: what an episode is worth before any
+reward is written."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _NO_NOISE = 1e-6
 
 
 class UntrainedPolicy:
-    """Acts whatever it observes: every entry uniform in [-`spread`, `spread`], from a stream of its own."""
+    """Acts whatever it observes: every entry uniform in [-`spread`, `spread`], from a stream of its
+    own."""
 
     def __init__(self, environment: type[VecTask], spread: float) -> None:
         """`spread`: 0 for no action, 1 for the whole range."""
@@ -43,22 +45,30 @@ class UntrainedPolicy:
 
 
 def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Measurements:
-    """All that is measured of a task's environment; without `scores` nothing that takes an episode. Raises EnvironmentLoadError."""
+    """All that is measured of a task's environment; without `scores` nothing that takes an episode.
+    Raises EnvironmentLoadError."""
     starts = measure_starts(loaded, task)
     if not scores:
         return starts
     zero_actions, random_actions = score_untrained(loaded, task)
-    return starts.model_copy(update={"zero_actions": zero_actions, "random_actions": random_actions})
+    return starts.model_copy(
+        update={"zero_actions": zero_actions, "random_actions": random_actions}
+    )
 
 
 def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedScore, UntrainedScore]:
-    """Zero actions and random actions over as many episodes, by the task's fitness. Raises EnvironmentFaultError for one that is not finite."""
+    """Zero actions and random actions over as many episodes, by the task's fitness. Raises
+    EnvironmentFaultError for one that is not finite."""
     environment_class = loaded.environment_class
     steps = _MOST_SINGLE_STEPS if environment_class.row_multiple == 1 else _MOST_STEPS
-    episodes = max(_LEAST_EPISODES, min(MOST_EPISODES, steps // environment_class.max_episode_length))
+    episodes = max(
+        _LEAST_EPISODES, min(MOST_EPISODES, steps // environment_class.max_episode_length)
+    )
     policies = [UntrainedPolicy(environment_class, spread) for spread in (0.0, 1.0)]
     requests = [PolicyRequest(policy, _SEED, episodes) for policy in policies]
-    environment = loaded.make(task, len(requests) * padded(episodes, environment_class.row_multiple))
+    environment = loaded.make(
+        task, len(requests) * padded(episodes, environment_class.row_multiple)
+    )
     try:
         with torch.inference_mode():
             zero, drawn = evaluate_policies(environment, task, requests)

@@ -1,6 +1,8 @@
-"""PPO's update (Schulman et al. 2017) of stacked members, with the gradient written out and a learning rate for each member.
+"""PPO's update (Schulman et al. 2017) of stacked members, with the gradient written out and a
+learning rate for each member.
 
-The learning rate follows the KL divergence of every minibatch (Schulman et al. 2017, section 4, as Isaac Gym and rsl-rl use it).
+The learning rate follows the KL divergence of every minibatch (Schulman et al. 2017, section 4, as
+Isaac Gym and rsl-rl use it).
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.networks import StackedNetworks
 
 _ROWS_PER_CHUNK = 4096
-"""On a CPU members are updated in groups of about this many rows a minibatch: what a group touches stays in the cache."""
+"""On a CPU members are updated in groups of about this many rows a minibatch: what a group touches
+stays in the cache."""
 _SMALLEST_LEARNING_RATE = 1e-5
 _LARGEST_LEARNING_RATE = 1e-2
 _LEARNING_RATE_FACTOR = 1.5
 _ROUNDING_KL = 1e-10
-"""An update's first minibatch meets the policy that acted, whose KL is 0 but for rounding: whether it comes out as 0 or as 1e-19 depends on the
-device and on the number of members, and must not decide on the learning rate. A step at the smallest learning rate gives 1e-9 or more."""
+"""An update's first minibatch meets the policy that acted, whose KL is 0 but for rounding: whether
+it comes out as 0 or as 1e-19 depends on the device and on the number of members, and must not
+decide on the learning rate. A step at the smallest learning rate gives 1e-9 or more."""
 
 
 @dataclass
@@ -61,7 +65,8 @@ class UpdateReport:
 
 
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
-    """The learning rate times 1.5 below half the KL aimed at, divided by 1.5 above twice it; as it was where the KL is rounding alone.
+    """The learning rate times 1.5 below half the KL aimed at, divided by 1.5 above twice it; as it
+    was where the KL is rounding alone.
 
     Shape of both: (members, 1).
     """
@@ -75,7 +80,11 @@ class PPOUpdate:
     """Epochs of minibatches for every member, each shuffled by permutations of its own."""
 
     def __init__(
-        self, networks: StackedNetworks, adam: StackedAdam, learning_rate: Tensor, settings: TrainingSettings
+        self,
+        networks: StackedNetworks,
+        adam: StackedAdam,
+        learning_rate: Tensor,
+        settings: TrainingSettings,
     ) -> None:
         """`learning_rate`: shape (K, 1), changed in place."""
         self._networks = networks
@@ -92,7 +101,12 @@ class PPOUpdate:
         for first in range(0, members, chunk):
             end = min(first + chunk, members)
             self._update_chunk(
-                first, end, batch.members(first, end), permutations[first:end], size, reports[:, first:end]
+                first,
+                end,
+                batch.members(first, end),
+                permutations[first:end],
+                size,
+                reports[:, first:end],
             )
         kl, policy_loss, value_loss = reports / (self._settings.epochs * self._settings.minibatches)
         return UpdateReport(kl, policy_loss, value_loss)
@@ -102,7 +116,9 @@ class PPOUpdate:
     ) -> None:
         members, rows = batch.advantages.shape
         minibatches = self._settings.minibatches
-        packed = torch.cat((batch.actions, batch.means, _loss_terms(batch, size)), dim=-1).flatten(0, 1)
+        packed = torch.cat((batch.actions, batch.means, _loss_terms(batch, size)), dim=-1).flatten(
+            0, 1
+        )
         widths = (batch.actions.shape[-1], batch.actions.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
         offsets = (torch.arange(members, device=permutations.device) * rows).view(-1, 1, 1)
@@ -110,17 +126,29 @@ class PPOUpdate:
         gradient = torch.zeros(members, 2, size, self._networks.num_outputs, device=packed.device)
         for epoch in range(self._settings.epochs):
             # minibatch first, so that each one is contiguous
-            shuffled = permutations[:, epoch, : size * minibatches].view(members, minibatches, size) + offsets
+            shuffled = (
+                permutations[:, epoch, : size * minibatches].view(members, minibatches, size)
+                + offsets
+            )
             index = shuffled.transpose(0, 1)
             # rows last: torch is several times faster on long rows than on rows of three
-            numbers = packed.index_select(0, index.flatten()).view(minibatches, members, size, -1).transpose(2, 3)
+            numbers = (
+                packed.index_select(0, index.flatten())
+                .view(minibatches, members, size, -1)
+                .transpose(2, 3)
+            )
             parts = numbers.contiguous().split(widths, dim=2)
             # the policy's and the value network's, in turn
             twice = index.unsqueeze(2).expand(-1, -1, 2, -1).flatten()
             inputs = observations.index_select(0, twice).view(minibatches, 2 * members, size, -1)
             for minibatch in range(minibatches):
                 report += self._minibatch(
-                    first, end, inputs[minibatch], batch.log_std, gradient, *(part[minibatch] for part in parts)
+                    first,
+                    end,
+                    inputs[minibatch],
+                    batch.log_std,
+                    gradient,
+                    *(part[minibatch] for part in parts),
                 )
 
     def _minibatch(
@@ -139,9 +167,14 @@ class PPOUpdate:
     ) -> Tensor:
         """One gradient step. Returns KL, policy loss and value loss, shape (3, members).
 
-        Shape of `actions` and `old_means`: (members, num_actions, size), of what follows them: (members, 1, size).
+        Shape of `actions` and `old_means`: (members, num_actions, size), of what follows them:
+        (members, 1, size).
         """
-        settings, networks, size = self._settings, self._networks.members(first, end), actions.shape[2]
+        settings, networks, size = (
+            self._settings,
+            self._networks.members(first, end),
+            actions.shape[2],
+        )
         outputs = networks.both.forward(inputs)
         by_network = outputs[-1].view(output_gradient.shape)
         num_actions = actions.shape[1]
@@ -152,8 +185,15 @@ class PPOUpdate:
         inverse_std = (-log_std).exp()
         deviation = (actions - means).mul_(inverse_std)
         squares = deviation.square().sum(dim=1, keepdim=True)
-        ratio = torch.sub(log_ratio_shift, squares, alpha=0.5).sub_(log_std.sum(dim=1, keepdim=True)).exp_()
-        loss, clipped_loss = ratio * weight, ratio.clamp_(1.0 - settings.clip, 1.0 + settings.clip).mul_(weight)
+        ratio = (
+            torch.sub(log_ratio_shift, squares, alpha=0.5)
+            .sub_(log_std.sum(dim=1, keepdim=True))
+            .exp_()
+        )
+        loss, clipped_loss = (
+            ratio * weight,
+            ratio.clamp_(1.0 - settings.clip, 1.0 + settings.clip).mul_(weight),
+        )
         # where the clipped loss is the larger one, it does not depend on the policy
         by_log_probability = loss * (loss >= clipped_loss)
         by_mean = by_log_probability * deviation
@@ -164,12 +204,17 @@ class PPOUpdate:
         error = values - target
         squared = error.square()
         if settings.clip_value_loss:
-            # in this order a value within the range has exactly the same error, and not by rounding a larger one, without gradient
+            # in this order a value within the range has exactly the same error, and not by rounding
+            # a larger one, without gradient
             change = values - old_value
-            clipped_squared = change.clamp(-settings.clip, settings.clip).sub_(change).add_(error).square_()
+            clipped_squared = (
+                change.clamp(-settings.clip, settings.clip).sub_(change).add_(error).square_()
+            )
             error *= squared >= clipped_squared
             squared = torch.maximum(squared, clipped_squared)
-        torch.mul(error[:, 0], 2.0 * settings.value_coefficient / size, out=output_gradient[:, 1, :, 0])
+        torch.mul(
+            error[:, 0], 2.0 * settings.value_coefficient / size, out=output_gradient[:, 1, :, 0]
+        )
         networks.both.backward(outputs, output_gradient.flatten(0, 1))
 
         kl = _mean_kl(old_means, old_log_std, means, networks.log_std, inverse_std)
@@ -179,26 +224,34 @@ class PPOUpdate:
         norm = torch.linalg.vector_norm(self._networks.gradients[first:end], dim=1, keepdim=True)
         scale = (settings.max_gradient_norm / (norm + 1e-6)).clamp_(max=1.0)
         self._adam.step(first, end, rate, scale)
-        return torch.stack((kl, torch.maximum(loss, clipped_loss).sum(dim=(1, 2)), squared.mean(dim=(1, 2))))
+        return torch.stack(
+            (kl, torch.maximum(loss, clipped_loss).sum(dim=(1, 2)), squared.mean(dim=(1, 2)))
+        )
 
 
 def _loss_terms(batch: Batch, size: int) -> Tensor:
-    """What a minibatch of `size` rows needs of every row, beside actions and means, in the form in which it needs it.
+    """What a minibatch of `size` rows needs of every row, beside actions and means, in the form in
+    which it needs it.
 
-    The old log-probability without what does not depend on the action, negative; minus the advantage's share of the loss; the old
-    value; the target. Shape: (members, rows, 4).
+    The old log-probability without what does not depend on the action, negative; minus the
+    advantage's share of the loss; the old value; the target. Shape: (members, rows, 4).
     """
     shift = -0.5 * math.log(2.0 * math.pi) * batch.actions.shape[-1] - batch.log_probabilities
-    return torch.stack((shift, batch.advantages * (-1.0 / size), batch.values, batch.targets), dim=-1)
+    return torch.stack(
+        (shift, batch.advantages * (-1.0 / size), batch.values, batch.targets), dim=-1
+    )
 
 
 def gaussian_log_probability(deviation: Tensor, log_std: Tensor) -> Tensor:
-    """Logarithm of a diagonal Gaussian's density. `deviation`: (action − mean) / std, shape (…, num_actions)."""
+    """Logarithm of a diagonal Gaussian's density. `deviation`: (action − mean) / std, shape (…,
+    num_actions)."""
     constant = 0.5 * math.log(2.0 * math.pi)
     return -(0.5 * deviation.square() + (log_std + constant)).sum(dim=-1)
 
 
-def _mean_kl(old_means: Tensor, old_log_std: Tensor, means: Tensor, log_std: Tensor, inverse_std: Tensor) -> Tensor:
+def _mean_kl(
+    old_means: Tensor, old_log_std: Tensor, means: Tensor, log_std: Tensor, inverse_std: Tensor
+) -> Tensor:
     """KL divergence of the new policy from the old one, mean over rows. Shape: (members,).
 
     Shape of the means: (members, num_actions, rows), of `inverse_std`: (members, num_actions, 1).

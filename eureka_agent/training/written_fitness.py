@@ -1,4 +1,5 @@
-"""A fitness that a language model wrote, in the place of a task's own: the same source form, checks and limits as a reward's."""
+"""A fitness that a language model wrote, in the place of a task's own: the same source form, checks
+and limits as a reward's."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ CALL_SECONDS = 10.0
 
 
 Loader = Callable[..., Reward]
-"""A reward from its source and variables, and `constants` and `quaternion_order` by keyword. Raises RewardLoadError and TimeLimitError."""
+"""A reward from its source and variables, and `constants` and `quaternion_order` by keyword. Raises
+RewardLoadError and TimeLimitError."""
 
 
 def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
@@ -38,41 +40,57 @@ def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> 
 
 
 class WrittenFitnessError(EurekaError):
-    """A written fitness that raised, took too long or returned what the contract forbids, on states that it was not tried on."""
+    """A written fitness that raised, took too long or returned what the contract forbids, on states
+    that it was not tried on."""
 
 
 class WrittenFitnessFunction:
-    """The total of a reward's source, called like a task's own fitness: with variables by name, one value a step."""
+    """The total of a reward's source, called like a task's own fitness: with variables by name, one
+    value a step."""
 
-    def __init__(self, source: str, variables: Sequence[Variable], load: Loader = load_here) -> None:
-        """Raises WrittenFitnessError where the source does not load, or reads what is no public variable."""
+    def __init__(
+        self, source: str, variables: Sequence[Variable], load: Loader = load_here
+    ) -> None:
+        """Raises WrittenFitnessError where the source does not load, or reads what is no public
+        variable."""
         try:
             self._reward = load(source, variables)
         except EurekaError as error:
-            raise WrittenFitnessError(f"the written fitness cannot be loaded: {error.message}", error.hint) from None
+            raise WrittenFitnessError(
+                f"the written fitness cannot be loaded: {error.message}", error.hint
+            ) from None
         except TimeLimitError as error:
             raise WrittenFitnessError(f"the written fitness cannot be loaded: it {error}") from None
         self.__name__ = "the written fitness"
         by_name = inspect.Parameter.KEYWORD_ONLY
-        self.__signature__ = inspect.Signature([inspect.Parameter(name, by_name) for name in self._reward.arguments])
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, by_name) for name in self._reward.arguments]
+        )
 
     def __call__(self, **values: Tensor) -> Tensor:
-        """Fitness of every step. Shape: (batch,), float32. Raises WrittenFitnessError; whether it is finite is not looked at."""
+        """Fitness of every step. Shape: (batch,), float32. Raises WrittenFitnessError; whether it
+        is finite is not looked at."""
         try:
             return self._reward.begin(values, CALL_SECONDS)()[0]
         except (RewardContractError, RewardLoadError) as error:
-            raise WrittenFitnessError(f"the written fitness fails: {error.message}", error.hint) from None
+            raise WrittenFitnessError(
+                f"the written fitness fails: {error.message}", error.hint
+            ) from None
         except TimeLimitError as error:
             raise WrittenFitnessError(f"the written fitness fails: one call {error}") from None
 
 
 def with_written_fitness(
-    loaded: LoadedEnvironment, task_name: str | None, fitness: WrittenFitness, load: Loader = load_here
+    loaded: LoadedEnvironment,
+    task_name: str | None,
+    fitness: WrittenFitness,
+    load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one of its tasks alone, whose metric is the written one. Its set-up and training budget stay.
+    """The environment with one of its tasks alone, whose metric is the written one. Its set-up and
+    training budget stay.
 
-    `load`: has the source run where it may.
-    Raises EnvironmentLoadError for a task that is not there, WrittenFitnessError for a fitness that cannot be loaded.
+    `load`: has the source run where it may. Raises EnvironmentLoadError for a task that is not
+    there, WrittenFitnessError for a fitness that cannot be loaded.
     """
     name, task = loaded.task(task_name)
     found = loaded.environment_class
@@ -99,10 +117,12 @@ def _fingerprint(fitness: WrittenFitness) -> str:
 def fitness_in_parts(
     function: FitnessFunction, values: Mapping[str, Tensor], parts: int, members: int
 ) -> tuple[Tensor, dict[int, str]]:
-    """Fitness of the steps of several members, calculated in so many equal parts, and why it failed on those of some, by member.
+    """Fitness of the steps of several members, calculated in so many equal parts, and why it failed
+    on those of some, by member.
 
-    A written fitness that fails on the states of one member must not take its neighbours with it: it is then called for each by itself. A
-    task's own that fails is an error of the environment, which is raised.
+    A written fitness that fails on the states of one member must not take its neighbours with it:
+    it is then called for each by itself. A task's own that fails is an error of the environment,
+    which is raised.
     """
     try:
         return torch.cat([function(part) for part in _split(values, parts)]), {}

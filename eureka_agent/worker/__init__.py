@@ -1,1 +1,2 @@
-"""The program behind the wall: it runs generated code. The driver imports nothing of it but `messages`."""
+"""The program behind the wall: it runs generated code. The driver imports nothing of it but
+`messages`."""

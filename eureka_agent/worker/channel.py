@@ -38,7 +38,8 @@ class _Incoming:
 
 
 class Channel:
-    """JSON lines and files over two file descriptors, without threads, so that a training can look for commands between iterations."""
+    """JSON lines and files over two file descriptors, without threads, so that a training can look
+    for commands between iterations."""
 
     def __init__(self, input_descriptor: int, output_descriptor: int, folder: Path) -> None:
         """`folder`: where files that come are put under their names."""
@@ -52,10 +53,11 @@ class Channel:
         """True once the driver closed its end."""
 
     def receive(self, timeout_s: float | None) -> Command | None:
-        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone. Files that come before it are in the folder then.
+        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone.
+        Files that come before it are in the folder then.
 
-        Raises ProtocolError for a line that is no command or is too long; the next call goes on behind that line. Raises OSError where a file
-        cannot be written.
+        Raises ProtocolError for a line that is no command or is too long; the next call goes on
+        behind that line. Raises OSError where a file cannot be written.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -109,7 +111,8 @@ class Channel:
             self._incoming = None
 
     def _take_line(self) -> bytes | None:
-        """A complete line from the buffer, without its end. Raises ProtocolError once for one that is too long."""
+        """A complete line from the buffer, without its end. Raises ProtocolError once for one that
+        is too long."""
         while True:
             end = self._buffer.find(b"\n")
             if end < 0:
@@ -130,7 +133,9 @@ class Channel:
 
 
 def _too_long() -> ProtocolError:
-    return ProtocolError(f"a command is longer than {MAX_LINE_BYTES} bytes", "send what is large as a file")
+    return ProtocolError(
+        f"a command is longer than {MAX_LINE_BYTES} bytes", "send what is large as a file"
+    )
 
 
 def _parse(line: bytes) -> Command:
@@ -140,5 +145,6 @@ def _parse(line: bytes) -> Command:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         raise ProtocolError(
-            f"not a command: {line[:80]!r}: {where}: {first['msg']}", "see worker/messages.py for the commands"
+            f"not a command: {line[:80]!r}: {where}: {first['msg']}",
+            "see worker/messages.py for the commands",
         ) from None

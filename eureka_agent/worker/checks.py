@@ -1,4 +1,5 @@
-"""What the dry run looks at. Runs in a process of its own: a check may hang, crash or eat all memory."""
+"""What the dry run looks at. Runs in a process of its own: a check may hang, crash or eat all
+memory."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
 def check_reward(
     source: str, recorded: Mapping[str, Tensor], environment_class: type[VecTask], trusted: bool
 ) -> list[Finding]:
-    """Findings of all checks on one reward. `recorded`: by argument name, shape (transitions, *variable.shape)."""
+    """Findings of all checks on one reward. `recorded`: by argument name, shape (transitions,
+    *variable.shape)."""
     variables = environment_class.all_variables()
     try:
         reward = RewardFunction.from_source(
@@ -57,21 +59,32 @@ def check_reward(
     if findings and findings[0].severity == "error":
         return findings  # the other checks call it more often still
     findings += _check_finite(reward, recorded, total, components)
-    findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(reward, source, recorded, total)
+    findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(
+        reward, source, recorded, total
+    )
     if any(finding.severity == "error" for finding in findings):
         return findings
-    extremes = extreme_states(recorded, reward.arguments, {variable.name: variable for variable in variables})
+    extremes = extreme_states(
+        recorded, reward.arguments, {variable.name: variable for variable in variables}
+    )
     try:
         reached = reward(extremes.values)
     except RewardContractError as error:
-        return [*findings, *_check_sum(total, components), _contract_finding(error, " (on extreme states)")]
+        return [
+            *findings,
+            *_check_sum(total, components),
+            _contract_finding(error, " (on extreme states)"),
+        ]
     findings += _check_variation(total, components, *reached)
     findings += _check_sum(total, components)
     return findings + _check_extremes(reward, extremes, *reached)
 
 
 def _check_finite(
-    reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor, components: Mapping[str, Tensor]
+    reward: RewardFunction,
+    recorded: Mapping[str, Tensor],
+    total: Tensor,
+    components: Mapping[str, Tensor],
 ) -> list[Finding]:
     broken = _broken_rows(total, components)
     if not broken.any():
@@ -80,9 +93,13 @@ def _check_finite(
     return [
         _finding(
             "D305",
-            f"{_what_is_broken(total, components, row)} on {int(broken.sum())} of {len(total)} recorded states",
-            "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp",
-            line_of_first_broken(reward, {name: recorded[name][row : row + 1] for name in reward.arguments}),
+            f"{_what_is_broken(total, components, row)} on {int(broken.sum())} of {len(total)}"
+            " recorded states",
+            "keep divisors, logarithms and roots away from zero and below it: add an epsilon or"
+            " clamp",
+            line_of_first_broken(
+                reward, {name: recorded[name][row : row + 1] for name in reward.arguments}
+            ),
         )
     ]
 
@@ -92,9 +109,15 @@ def _check_extremes(
 ) -> list[Finding]:
     broken = _broken_rows(total, components)
     for beyond in (False, True):
-        rows = [row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond]
+        rows = [
+            row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond
+        ]
         if rows:
-            return [_extreme_finding(reward, extremes, total, components, rows, "warning" if beyond else "error")]
+            return [
+                _extreme_finding(
+                    reward, extremes, total, components, rows, "warning" if beyond else "error"
+                )
+            ]
     return []
 
 
@@ -109,17 +132,26 @@ def _extreme_finding(
     """On the first of these rows, which are not finite."""
     others = len({extremes.labels[row] for row in rows}) - 1
     also = f" (and in {others} more such states)" if others else ""
-    hint = "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the training"
-    line = line_of_first_broken(reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()})
+    hint = (
+        "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the"
+        " training"
+    )
+    line = line_of_first_broken(
+        reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()}
+    )
     message = f"{_what_is_broken(total, components, rows[0])} when {extremes.labels[rows[0]]}{also}"
     return _finding("D306", message, hint, line, severity)
 
 
-def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor) -> list[Finding]:
-    """Two calls, and two halves in either order by rewards whose top level lives on: what is kept from call to call shows."""
+def _check_repeatable(
+    reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor
+) -> list[Finding]:
+    """Two calls, and two halves in either order by rewards whose top level lives on: what is kept
+    from call to call shows."""
     half = len(total) // 2
     first, second = (
-        {name: recorded[name][rows] for name in reward.arguments} for rows in (slice(half), slice(half, None))
+        {name: recorded[name][rows] for name in reward.arguments}
+        for rows in (slice(half), slice(half, None))
     )
     one, two = reward.remembering(), reward.remembering()
     try:
@@ -130,15 +162,23 @@ def _check_repeatable(reward: RewardFunction, recorded: Mapping[str, Tensor], to
     except RewardContractError as error:
         return [_contract_finding(error, " (on the second call)")]
     if written:
-        hint = "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows or columns"
+        hint = (
+            "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows"
+            " or columns"
+        )
         return [_finding("D317", f"the argument {written[0]!r} is changed in place", hint)]
     for found, expected, what in (
         (again, total, "two calls on the same states"),
         (torch.cat(forward), torch.cat(backward[::-1]), "calls in another order"),
     ):
         if not torch.equal(found.nan_to_num(), expected.nan_to_num()):
-            message = f"{what} differ by up to {(found - expected).abs().nan_to_num().max().item():.3g}"
-            hint = "a reward is a pure function: use no random numbers and keep nothing from one call to the next"
+            message = (
+                f"{what} differ by up to {(found - expected).abs().nan_to_num().max().item():.3g}"
+            )
+            hint = (
+                "a reward is a pure function: use no random numbers and keep nothing from one call"
+                " to the next"
+            )
             return [_finding("D307", message, hint)]
     return []
 
@@ -148,7 +188,9 @@ def _check_rows_alone(
 ) -> list[Finding]:
     count = len(total)
     odd = torch.arange(_ODD_BATCH) % count
-    batches = [torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()]
+    batches = [
+        torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()
+    ]
     for rows in (odd, *batches):
         size = len(rows)
         try:
@@ -157,16 +199,25 @@ def _check_rows_alone(
             found = _contract_finding(error, f" (on a batch of {size})")
             if size == 1 and ".squeeze()" in source:
                 found = found.model_copy(
-                    update={"hint": "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"}
+                    update={
+                        "hint": (
+                            "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
+                        )
+                    }
                 )
             return [found]
         difference = (alone - total[rows]).abs().nan_to_num(nan=0.0)
         one_sided = alone.isfinite() != total[rows].isfinite()
-        if bool((one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()):
+        if bool(
+            (one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()
+        ):
             values = {name: recorded[name] for name in reward.arguments}
             line, code, hint = mixing_of_rows(reward, source, values, rows)
             by = f" by `{code}`" if code else ""
-            message = f"a step's reward depends on the other rows of the batch{by}: {total[rows][0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
+            message = (
+                f"a step's reward depends on the other rows of the batch{by}:"
+                f" {total[rows][0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
+            )
             return [_finding("D308", message, hint, line)]
     return []
 
@@ -189,7 +240,8 @@ def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[
     return [
         _finding(
             "D309",
-            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below {NOTICEABLE_SECONDS * 1e3:.0f} ms",
+            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below"
+            f" {NOTICEABLE_SECONDS * 1e3:.0f} ms",
             "work on whole tensors in place of loops over rows",
             severity="error" if median > SLOW_SECONDS else "warning",
         )
@@ -197,9 +249,13 @@ def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[
 
 
 def _check_variation(
-    total: Tensor, components: Mapping[str, Tensor], extreme_total: Tensor, extreme_components: Mapping[str, Tensor]
+    total: Tensor,
+    components: Mapping[str, Tensor],
+    extreme_total: Tensor,
+    extreme_components: Mapping[str, Tensor],
 ) -> list[Finding]:
-    """A total that does not move on recorded states; components that move on no state at all (an event may be rare)."""
+    """A total that does not move on recorded states; components that move on no state at all (an
+    event may be rare)."""
     findings = []
     if _is_constant(total):
         moves = not _is_constant(torch.cat([total, extreme_total]))
@@ -208,14 +264,16 @@ def _check_variation(
                 "D313",
                 f"the total is {_first(total):g} on all {len(total)} recorded states"
                 + (" of random actions" if moves else " and on extreme ones"),
-                "a reward that does not change teaches nothing: add a term that changes with every step",
+                "a reward that does not change teaches nothing: add a term that changes with every"
+                " step",
                 severity="warning" if moves else "error",
             )
         )
     findings += [
         _finding(
             "D314",
-            f"component {name!r} was {_first(value):g} on all {len(value)} recorded states, which are of random actions, and on extreme ones",
+            f"component {name!r} was {_first(value):g} on all {len(value)} recorded states, which"
+            " are of random actions, and on extreme ones",
             "check that it can act: what is paid in skilled motion alone is not seen there",
             severity="warning",
         )
@@ -243,8 +301,13 @@ def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]
     # products, gates and the like do not add up, as they should not: weights that were left out do
     weights = torch.linalg.lstsq(terms.T, total.double().unsqueeze(1)).solution.squeeze(1)
     if not bool(((weights @ terms - total).abs() <= tolerance).all()):
-        return [] if _is_of(total.double(), terms, tolerance) else [_left_out(total, terms.sum(dim=0))]
-    found = ", ".join(f"{name!r} × {weight:.3g}" for name, weight in zip(components, weights.tolist(), strict=True))
+        return (
+            [] if _is_of(total.double(), terms, tolerance) else [_left_out(total, terms.sum(dim=0))]
+        )
+    found = ", ".join(
+        f"{name!r} × {weight:.3g}"
+        for name, weight in zip(components, weights.tolist(), strict=True)
+    )
     return [
         _finding(
             "D315",
@@ -256,7 +319,8 @@ def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]
 
 
 def _is_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:
-    """True where the total is made of the components and products of them, whatever their weights: of no term that is in none."""
+    """True where the total is made of the components and products of them, whatever their weights:
+    of no term that is in none."""
     pairs = [terms[one] * terms[two] for one in range(len(terms)) for two in range(one)]
     features = torch.stack([*terms, *pairs, terms.prod(dim=0)])
     if 2 * len(features) > len(total):  # as many weights as rows fit anything
@@ -273,7 +337,8 @@ def _left_out(total: Tensor, terms: Tensor) -> Finding:
     row = int(apart.argmax())
     return _finding(
         "D315",
-        f"the components do not add up to the total: a recorded state has {total[row].item():.4g}, and its components {terms[row].item():.4g} together",
+        f"the components do not add up to the total: a recorded state has {total[row].item():.4g},"
+        f" and its components {terms[row].item():.4g} together",
         "return every term of the total as a component, with its weight",
         severity="warning",
     )
@@ -300,7 +365,8 @@ def _first(value: Tensor) -> float:
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """A raising reward or a bad return value, told apart by code; its line is in front of the message."""
+    """A raising reward or a bad return value, told apart by code; its line is in front of the
+    message."""
     match = _LINE.match(error.message)
     message = error.message[match.end() :] if match else error.message
     line = int(match.group(1)) if match else None
@@ -310,22 +376,32 @@ def _contract_finding(error: RewardContractError, circumstance: str = "") -> Fin
     if is_out_of_memory(message):
         asked = _ALLOCATION.search(message)
         what = f"allocating {int(asked.group(1)) / 1e9:.3g} GB at once" if asked else message
-        return _finding("D311", f"runs out of memory{circumstance}: {what}", "make smaller tensors", line)
+        return _finding(
+            "D311", f"runs out of memory{circumstance}: {what}", "make smaller tensors", line
+        )
     return _finding("D302", f"raises {message}{circumstance}", error.hint, line)
 
 
 def _with_shapes(finding: Finding, reward: RewardFunction, values: Mapping[str, Tensor]) -> Finding:
-    """The same, its hint followed by the arguments' shapes: most rewards that raise were written for others."""
+    """The same, its hint followed by the arguments' shapes: most rewards that raise were written
+    for others."""
     shapes = ", ".join(
-        f"{name} ({', '.join(['batch', *map(str, values[name].shape[1:])])})" for name in reward.arguments
+        f"{name} ({', '.join(['batch', *map(str, values[name].shape[1:])])})"
+        for name in reward.arguments
     )
     hint = f"{finding.hint}; " if finding.hint else ""
     return finding.model_copy(update={"hint": f"{hint}the arguments' shapes: {shapes}"})
 
 
 def _finding(
-    code: str, message: str, hint: str, line: int | None = None, severity: Literal["error", "warning"] = "error"
+    code: str,
+    message: str,
+    hint: str,
+    line: int | None = None,
+    severity: Literal["error", "warning"] = "error",
 ) -> Finding:
     if line is None and (match := _LINE.match(message)):
         line, message = int(match.group(1)), message[match.end() :]
-    return Finding(code=code, severity=severity, message=message[:_MESSAGE_CHARACTERS], line=line, hint=hint)
+    return Finding(
+        code=code, severity=severity, message=message[:_MESSAGE_CHARACTERS], line=line, hint=hint
+    )

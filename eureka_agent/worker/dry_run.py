@@ -1,4 +1,5 @@
-"""Dry runs: each in a confined fork of the warm process, with limits of its own, so a job costs milliseconds and can do no harm here."""
+"""Dry runs: each in a confined fork of the warm process, with limits of its own, so a job costs
+milliseconds and can do no harm here."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward
 from eureka_agent.worker.confinement import confine_computation, how_it_ended, warm_up
-from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans, die_with, kill_strays, limit_generated_code
+from eureka_agent.worker.limits import (
+    EXTRA_DATA_BYTES,
+    adopt_orphans,
+    die_with,
+    kill_strays,
+    limit_generated_code,
+)
 from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 
 _MAX_RESULT_BYTES = 1 << 18
@@ -46,9 +53,13 @@ class DryRunner:
     """Runs rewards on states that were recorded once."""
 
     def __init__(
-        self, recorded: Mapping[str, Tensor], environment_class: type[VecTask], protocol_descriptors: Sequence[int]
+        self,
+        recorded: Mapping[str, Tensor],
+        environment_class: type[VecTask],
+        protocol_descriptors: Sequence[int],
     ) -> None:
-        """`protocol_descriptors` are closed in every child: generated code must not speak for the worker."""
+        """`protocol_descriptors` are closed in every child: generated code must not speak for the
+        worker."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded
@@ -61,19 +72,29 @@ class DryRunner:
 
         def check() -> bytes:
             return _FINDINGS.dump_json(
-                tuple(check_reward(command.source, self._recorded, self._environment_class, command.trusted))
+                tuple(
+                    check_reward(
+                        command.source, self._recorded, self._environment_class, command.trusted
+                    )
+                )
             )
 
         end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
         return DryRunDone(
-            job=command.job, findings=tuple(read_findings(end, command.timeout_s)), seconds=time.monotonic() - begin
+            job=command.job,
+            findings=tuple(read_findings(end, command.timeout_s)),
+            seconds=time.monotonic() - begin,
         )
 
 
 def run_in_child(
-    work: Callable[[], bytes], timeout_s: float, extra_data_bytes: int, close_descriptors: Sequence[int]
+    work: Callable[[], bytes],
+    timeout_s: float,
+    extra_data_bytes: int,
+    close_descriptors: Sequence[int],
 ) -> ChildEnd:
-    """The bytes that `work` returns in a confined fork of this process, which is killed with all its children when its time is over.
+    """The bytes that `work` returns in a confined fork of this process, which is killed with all
+    its children when its time is over.
 
     Before: `warm_up()`. Raises ProcessStartError where the machine has no room for the fork.
     """
@@ -98,9 +119,13 @@ def run_in_child(
             os.dup2(nowhere, 2)
             os.closerange(3, writing)  # whatever else the worker has open
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-            limit_generated_code(extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1)
+            limit_generated_code(
+                extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1
+            )
             torch.manual_seed(0)
-            faulthandler.register(signal.SIGSYS, writing, all_threads=False, chain=True)  # with the reward's line in it
+            faulthandler.register(
+                signal.SIGSYS, writing, all_threads=False, chain=True
+            )  # with the reward's line in it
             confine_computation()
             unwritten = memoryview(work())
             while unwritten:
@@ -115,7 +140,9 @@ def run_in_child(
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):  # before its setsid the group is not there yet
+        with contextlib.suppress(
+            ProcessLookupError
+        ):  # before its setsid the group is not there yet
             os.kill(child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         kill_strays()
@@ -137,13 +164,16 @@ def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
     except ValidationError:
         pass
     if end.status == -signal.SIGXCPU:
-        return [_error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")]
+        return [
+            _error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")
+        ]
     line = _LINE_OF_TRACEBACK.search(end.data)
     return [_error("D312", *how_it_ended(end.status), int(line[1]) if line else None)]
 
 
 def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
-    """All bytes until the writer closes its end, at most `_MAX_RESULT_BYTES`, and whether the deadline passed before."""
+    """All bytes until the writer closes its end, at most `_MAX_RESULT_BYTES`, and whether the
+    deadline passed before."""
     data = bytearray()
     while len(data) <= _MAX_RESULT_BYTES:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))

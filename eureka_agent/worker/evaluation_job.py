@@ -13,7 +13,12 @@ from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import PolicyRequest, check_sizes, evaluate_policies, trajectories_bytes
+from eureka_agent.training.evaluation import (
+    PolicyRequest,
+    check_sizes,
+    evaluate_policies,
+    trajectories_bytes,
+)
 from eureka_agent.training.policy import load_policy
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
@@ -21,20 +26,24 @@ from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, Policy
 MOST_ROWS = 512
 """Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
 PASS_SECONDS = 450.0
-"""Time limit of one pass: less than the driver waits for it (`sandbox/evaluator.py`), so that the worker can say where it stands still."""
+"""Time limit of one pass: less than the driver waits for it (`sandbox/evaluator.py`), so that the
+worker can say where it stands still."""
 MOST_RECORDED_BYTES = 256 << 20
-"""What the trajectories of one pass may take before the best and the worst of each policy are picked out."""
+"""What the trajectories of one pass may take before the best and the worst of each policy are
+picked out."""
 
 
 @torch.inference_mode()  # nothing here asks autograd
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
 ) -> tuple[list[File], Evaluated]:
-    """Run the policies, which are in `folder`, without noise for the episodes asked for, in as few passes as there is room for.
+    """Run the policies, which are in `folder`, without noise for the episodes asked for, in as few
+    passes as there is room for.
 
     Returns the trajectories that were asked for, and the scores.
 
-    What is wrong with one policy is its own score's fault. What nobody foresaw is raised: the policies can then be sent one by one.
+    What is wrong with one policy is its own score's fault. What nobody foresaw is raised: the
+    policies can then be sent one by one.
     """
     requests: dict[PolicyFile, PolicyRequest] = {}
     scores: dict[PolicyFile, PolicyScore] = {}
@@ -46,7 +55,9 @@ def evaluate(
     recorded: list[File] = []
     for files in _passes(requests, loaded.environment_class):
         among = [requests[file] for file in files]
-        rows = sum(padded(request.episodes, loaded.environment_class.row_multiple) for request in among)
+        rows = sum(
+            padded(request.episodes, loaded.environment_class.row_multiple) for request in among
+        )
         environment = loaded.make(task, rows, device=device)
         try:
             results = evaluate_policies(environment, task, among, PASS_SECONDS)
@@ -56,7 +67,9 @@ def evaluate(
             scores[file] = _score(evaluation)
             if file.trajectories is not None and trajectories is not None:
                 recorded.append(File(file.trajectories, trajectories_bytes(trajectories)))
-    return recorded, Evaluated(job=command.job, scores=tuple(scores[file] for file in command.policies))
+    return recorded, Evaluated(
+        job=command.job, scores=tuple(scores[file] for file in command.policies)
+    )
 
 
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
@@ -65,7 +78,9 @@ def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> P
     return PolicyRequest(policy, file.seed, file.episodes, record=file.trajectories is not None)
 
 
-def _passes(requests: dict[PolicyFile, PolicyRequest], environment_class: type[VecTask]) -> Iterator[list[PolicyFile]]:
+def _passes(
+    requests: dict[PolicyFile, PolicyRequest], environment_class: type[VecTask]
+) -> Iterator[list[PolicyFile]]:
     """Which policies go together, those whose trajectories are wanted first."""
     floats = environment_class.num_observations + sum(
         math.prod(variable.shape) for variable in environment_class.all_variables()
@@ -89,7 +104,10 @@ def _score(evaluation: Evaluation) -> PolicyScore:
     broken = sum(not math.isfinite(episode.fitness) for episode in evaluation.episodes)
     if broken:
         return PolicyScore(
-            fault=f"the task's fitness is NaN or infinite in {broken} of {len(evaluation.episodes)} evaluated episodes",
+            fault=(
+                f"the task's fitness is NaN or infinite in {broken} of {len(evaluation.episodes)}"
+                " evaluated episodes"
+            ),
             hint="make the fitness finite for every state that the environment can reach",
         )
     return PolicyScore(evaluation=evaluation)

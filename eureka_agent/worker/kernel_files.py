@@ -12,6 +12,12 @@ KERNELS_FOLDER = "kernels"
 
 
 def pack_kernels(folder: Path) -> bytes:
-    """All files below a folder as a safetensors file: bytes (uint8) by path. A folder that is not there is an empty one."""
+    """All files below a folder as a safetensors file: bytes (uint8) by path. A folder that is not
+    there is an empty one."""
     files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-    return save({path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8) for path in files})
+    return save(
+        {
+            path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8)
+            for path in files
+        }
+    )

@@ -25,10 +25,12 @@ def limit_resources(
     file_bytes: int | None = None,
     processes: int | None = None,
 ) -> None:
-    """Lower this process's limits, for itself and all that it starts; None leaves one as it is. No core files in any case.
+    """Lower this process's limits, for itself and all that it starts; None leaves one as it is. No
+    core files in any case.
 
-    Data and not address space is limited before torch is imported, which reserves over half a gigabyte of addresses that it never uses. For generated code
-    both are: memory that is mapped as shared, or as a stack, is no data.
+    Data and not address space is limited before torch is imported, which reserves over half a
+    gigabyte of addresses that it never uses. For generated code both are: memory that is mapped as
+    shared, or as a stack, is no data.
     """
     _lower(resource.RLIMIT_CORE, 0)
     if data_bytes is not None:
@@ -45,8 +47,11 @@ def limit_resources(
         _lower(resource.RLIMIT_NPROC, processes)
 
 
-def limit_generated_code(*, extra_bytes: int, open_files: int, cpu_seconds: int | None = None) -> None:
-    """The limits of a fork in which generated code is to run: so much memory on top of what it has, and no files to write."""
+def limit_generated_code(
+    *, extra_bytes: int, open_files: int, cpu_seconds: int | None = None
+) -> None:
+    """The limits of a fork in which generated code is to run: so much memory on top of what it has,
+    and no files to write."""
     addresses = address_bytes_in_use()
     limit_resources(
         data_bytes=data_bytes_in_use() + extra_bytes,
@@ -58,7 +63,8 @@ def limit_generated_code(*, extra_bytes: int, open_files: int, cpu_seconds: int 
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when `parent`, which started it, ends in any way (on Linux: the thread that did)."""
+    """Have the kernel kill this process when `parent`, which started it, ends in any way (on Linux:
+    the thread that did)."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
@@ -68,7 +74,8 @@ def die_with(parent: int) -> None:
 
 
 def pin(cores: set[int]) -> None:
-    """Run this process, and all that it starts, on these CPU cores alone. Nothing happens where the system cannot, or will not."""
+    """Run this process, and all that it starts, on these CPU cores alone. Nothing happens where the
+    system cannot, or will not."""
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # a core that was taken away since
             os.sched_setaffinity(0, cores)
@@ -100,7 +107,8 @@ def _lower(kind: int, value: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of processes whose own parent, a descendant of this one, has ended: `kill_strays` then finds them."""
+    """Become the parent of processes whose own parent, a descendant of this one, has ended:
+    `kill_strays` then finds them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -114,7 +122,8 @@ def spare(child: int) -> None:
 
 
 def kill_strays() -> None:
-    """Kill and collect every child of this process that is not spared, and what they leave behind."""
+    """Kill and collect every child of this process that is not spared, and what they leave
+    behind."""
     while children := [child for child in _children() if child not in _spared]:
         for child in children:
             with contextlib.suppress(ProcessLookupError):

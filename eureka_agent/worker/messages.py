@@ -1,8 +1,11 @@
-"""The worker protocol: JSON lines in both directions, one message a line, validated on both sides; files go between them as they are.
+"""The worker protocol: JSON lines in both directions, one message a line, validated on both sides;
+files go between them as they are.
 
-The driver writes commands to the worker's standard input; the worker answers with events on the descriptor that was its standard output
-(its own prints go to standard error, so generated code cannot write into the protocol by printing). A file (a policy, a saved state, episodes) is a
-`FileHeader` followed by its bytes; it comes before the message that names it. The two sides share no folder.
+The driver writes commands to the worker's standard input; the worker answers with events on the
+descriptor that was its standard output (its own prints go to standard error, so generated code
+cannot write into the protocol by printing). A file (a policy, a saved state, episodes) is a
+`FileHeader` followed by its bytes; it comes before the message that names it. The two sides share
+no folder.
 """
 
 from __future__ import annotations
@@ -26,14 +29,16 @@ from eureka_agent.records import (
 from eureka_agent.settings import TrainingSettings
 
 MAX_LINE_BYTES = 16 << 20
-"""Longest line in either direction, which has room for 100,000 episodes; a longer one is a violation of the protocol."""
+"""Longest line in either direction, which has room for 100,000 episodes; a longer one is a
+violation of the protocol."""
 
 MAX_FILE_BYTES = 256 << 20
 """Largest file in either direction."""
 KERNELS_FILE = "kernels.safetensors"
 """Compiled kernels: bytes (uint8) by their path in a cache folder."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-"""What a file is called in messages: a plain name, never a path. A later file takes the place of an earlier one of its name."""
+"""What a file is called in messages: a plain name, never a path. A later file takes the place of an
+earlier one of its name."""
 
 EPISODES_PREFIX = "episodes-"
 """How the names of files begin that `ScoreTransitions` reads."""
@@ -43,7 +48,8 @@ MOST_SCORES = 1000
 MOST_FINDINGS = 200
 """Of one dry run."""
 MOST_SHOWN_FINDINGS = 12
-"""Most findings, errors first: what a process says that runs hostile code and can read a worker's memory goes on to models and into the report."""
+"""Most findings, errors first: what a process says that runs hostile code and can read a worker's
+memory goes on to models and into the report."""
 LONGEST_FINDING = 240
 """Characters of a finding's message: an exception's has room in it, a page of memory has not."""
 LONGEST_HINT = 400
@@ -51,18 +57,22 @@ LONGEST_HINT = 400
 LONGEST_FAULT = 1000
 """Longest message about an environment's fault: a path, a line and what was raised there."""
 LONGEST_TEXT = 8000
-"""Characters of any text that a person, a report or another model's prompt is to get from a worker."""
+"""Characters of any text that a person, a report or another model's prompt is to get from a
+worker."""
 
 
 def plain_text(text: str) -> str:
-    """What a worker says, as it can be shown: bounded, and with what commands a terminal (all that is not printable, but for tabs and line ends) written
-    as in a source. Generated code can have written it."""
+    """What a worker says, as it can be shown: bounded, and with what commands a terminal (all that
+    is not printable, but for tabs and line ends) written as in a source. Generated code can have
+    written it."""
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT - 3]}..."
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() or each in "\t\n" else each.encode("unicode_escape", "backslashreplace").decode()
+        each
+        if each.isprintable() or each in "\t\n"
+        else each.encode("unicode_escape", "backslashreplace").decode()
         for each in text
     )[: 2 * LONGEST_TEXT]
 
@@ -77,12 +87,17 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Raises ValueError for codes and places that no dry run gives."""
     for each in findings:
         places = (each.line or 0, each.column or 0)
-        if re.fullmatch(r"D3[0-9]{2}", each.code) is None or not all(0 <= place < 1 << 31 for place in places):
+        if re.fullmatch(r"D3[0-9]{2}", each.code) is None or not all(
+            0 <= place < 1 << 31 for place in places
+        ):
             raise ValueError(f"a dry run has no finding {each.code[:20]!r} at {places}")
     shown = sorted(findings, key=lambda each: each.severity != "error")[:MOST_SHOWN_FINDINGS]
     return tuple(
         each.model_copy(
-            update={"message": one_line(each.message, LONGEST_FINDING), "hint": one_line(each.hint, LONGEST_HINT)}
+            update={
+                "message": one_line(each.message, LONGEST_FINDING),
+                "hint": one_line(each.hint, LONGEST_HINT),
+            }
         )
         for each in (findings if len(findings) == len(shown) else shown)
     )
@@ -90,7 +105,9 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 Text = Annotated[str, AfterValidator(plain_text)]
 ShortText = Annotated[str, AfterValidator(lambda text: one_line(text, LONGEST_FINDING))]
-Findings = Annotated[tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)]
+Findings = Annotated[
+    tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)
+]
 
 
 class FileHeader(Record):
@@ -102,7 +119,7 @@ class FileHeader(Record):
     """Bytes that follow the line's end."""
 
 
-# ── commands: driver → worker ───────────────────────────────────────────────────────────────────────────────────────
+# ── commands: driver → worker ─────────────────────────────────────────────────────────────────────
 
 
 class Open(Record):
@@ -112,15 +129,18 @@ class Open(Record):
     environment: str
     task: str | None
     device: str = "cpu"
-    """What it trains and evaluates on, as torch names it in the worker; dry runs are made on the CPU."""
+    """What it trains and evaluates on, as torch names it in the worker; dry runs are made on the
+    CPU."""
     fitness: WrittenFitness | None = None
     """In place of the task's own metric."""
     rehearse: bool = False
-    """Record the states of dry runs now, and go on for an episode: what is wrong with the environment is then known before anything is paid."""
+    """Record the states of dry runs now, and go on for an episode: what is wrong with the
+    environment is then known before anything is paid."""
 
 
 class DryRun(Record):
-    """Run a reward on recorded and extreme states in a process of its own. Answered by `DryRunDone`."""
+    """Run a reward on recorded and extreme states in a process of its own. Answered by
+    `DryRunDone`."""
 
     type: Literal["dry_run"] = "dry_run"
     job: str
@@ -131,14 +151,16 @@ class DryRun(Record):
 
 
 class ScoreTransitions(Record):
-    """Run a reward on recorded and extreme states and on stored episodes, in a process of its own. Answered by `Scored`."""
+    """Run a reward on recorded and extreme states and on stored episodes, in a process of its own.
+    Answered by `Scored`."""
 
     type: Literal["score_transitions"] = "score_transitions"
     job: str
     source: str
     transitions: tuple[str, ...]
-    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content always, and is sent to a worker once; it keeps the
-    files until such a command does not name them, so that they never fill its scratch folder."""
+    """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content
+    always, and is sent to a worker once; it keeps the files until such a command does not name
+    them, so that they never fill its scratch folder."""
     timeout_s: float
     trusted: bool = False
 
@@ -152,13 +174,15 @@ class Prepare(Record):
     snapshot_s: float
     """Time between two saved states of a training."""
     iteration_limit_s: float | None = None
-    """Time limit for the steps of one iteration: less than the driver waits for a sign of life, so that the worker can say where it stands still."""
+    """Time limit for the steps of one iteration: less than the driver waits for a sign of life, so
+    that the worker can say where it stands still."""
     kernels: bool = False
     """Send the kernels that were compiled for it, as the file `KERNELS_FILE`, before the answer."""
 
 
 class Train(Record):
-    """Queue one training; it starts when a slot is free. Answered by `Progress` and `Saved`…, then `Trained` or `TrainingFailed`."""
+    """Queue one training; it starts when a slot is free. Answered by `Progress` and `Saved`…, then
+    `Trained` or `TrainingFailed`."""
 
     type: Literal["train"] = "train"
     job: str
@@ -168,7 +192,8 @@ class Train(Record):
     snapshot: str | None = None
     """Safetensors file as a `Saved` named one: the training goes on from there."""
     pauses: tuple[int, ...] = ()
-    """Env steps at which it gives its slot back, says `Paused` and waits for `Proceed` or `Cancel`. Only where the environment is restorable."""
+    """Env steps at which it gives its slot back, says `Paused` and waits for `Proceed` or `Cancel`.
+    Only where the environment is restorable."""
 
 
 class Proceed(Record):
@@ -186,7 +211,8 @@ class Cancel(Record):
 
 
 class Save(Record):
-    """Save the states of all trainings that have a slot, now. Answered by a `Progress`, a `Saved` for each of them, and `AllSaved`."""
+    """Save the states of all trainings that have a slot, now. Answered by a `Progress`, a `Saved`
+    for each of them, and `AllSaved`."""
 
     type: Literal["save"] = "save"
 
@@ -203,9 +229,11 @@ class PolicyFile(Record):
 
 
 class Evaluate(Record):
-    """Score policies on fresh episodes, acting without noise. Answered by `Evaluated`. Never sent to a worker that trains.
+    """Score policies on fresh episodes, acting without noise. Answered by `Evaluated`. Never sent
+    to a worker that trains.
 
-    A policy's score is the same whoever is scored with it. A `Fault` says nothing of which policy it is due to.
+    A policy's score is the same whoever is scored with it. A `Fault` says nothing of which policy
+    it is due to.
     """
 
     type: Literal["evaluate"] = "evaluate"
@@ -214,7 +242,8 @@ class Evaluate(Record):
 
 
 class Measure(Record):
-    """Look at start states, and at what zero and random actions score. Answered by `Measured`. Never sent to a worker that trains."""
+    """Look at start states, and at what zero and random actions score. Answered by `Measured`.
+    Never sent to a worker that trains."""
 
     type: Literal["measure"] = "measure"
     job: str
@@ -245,7 +274,7 @@ Command = Annotated[
 ]
 COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 
-# ── events: worker → driver ─────────────────────────────────────────────────────────────────────────────────────────
+# ── events: worker → driver ───────────────────────────────────────────────────────────────────────
 
 
 class Gpus(Record):
@@ -253,7 +282,8 @@ class Gpus(Record):
 
     count: int = 0
     missing: str = ""
-    """Why there is none, or why this environment cannot use those that there are; empty where it can."""
+    """Why there is none, or why this environment cannot use those that there are; empty where it
+    can."""
 
 
 class Opened(Record):
@@ -277,9 +307,11 @@ class Scored(Record):
     type: Literal["scored"] = "scored"
     job: str
     returns: tuple[dict[str, float | None], ...] = ()
-    """Sum of the total over every episode by its name, for each file in the order of the command."""
+    """Sum of the total over every episode by its name, for each file in the order of the
+    command."""
     totals: tuple[float | None, ...] = ()
-    """Totals of single steps: the recorded ones, then steps of the episodes, at most `eureka_agent.worker.scoring.MOST_STEPS` of them."""
+    """Totals of single steps: the recorded ones, then steps of the episodes, at most
+    `eureka_agent.worker.scoring.MOST_STEPS` of them."""
     extreme_totals: tuple[float | None, ...] = ()
     reason: ShortText = ""
     """Why there are no numbers; empty where there are."""
@@ -290,7 +322,8 @@ class Prepared(Record):
 
 
 class Progress(Record):
-    """Curve points since the last such event, at most about twice a second. Also the sign of life."""
+    """Curve points since the last such event, at most about twice a second. Also the sign of
+    life."""
 
     type: Literal["progress"] = "progress"
     points: dict[str, tuple[CurvePoint, ...]]
@@ -300,7 +333,8 @@ class Progress(Record):
 
 
 class Saved(Record):
-    """A training's state is in a file, from which it can go on. Every point up to there has been sent."""
+    """A training's state is in a file, from which it can go on. Every point up to there has been
+    sent."""
 
     type: Literal["saved"] = "saved"
     job: str
@@ -333,11 +367,13 @@ class Trained(Record):
     job: str
     outcome: Outcome
     policies: dict[int, str]
-    """Safetensors files of the best checkpoints by their index; that of the outcome's is among them."""
+    """Safetensors files of the best checkpoints by their index; that of the outcome's is among
+    them."""
 
 
 class TrainingFailed(Record):
-    """The candidate's own fault: its reward raised, turned NaN or took too long, or a written fitness failed on its states."""
+    """The candidate's own fault: its reward raised, turned NaN or took too long, or a written
+    fitness failed on its states."""
 
     type: Literal["training_failed"] = "training_failed"
     job: str
@@ -358,7 +394,9 @@ class PolicyScore(Record):
     @field_validator("evaluation")
     @classmethod
     def _is_finite(cls, evaluation: Evaluation | None) -> Evaluation | None:
-        if evaluation is not None and not all(math.isfinite(episode.fitness) for episode in evaluation.episodes):
+        if evaluation is not None and not all(
+            math.isfinite(episode.fitness) for episode in evaluation.episodes
+        ):
             raise ValueError("expected finite numbers")
         return evaluation
 
@@ -367,7 +405,8 @@ class Evaluated(Record):
     type: Literal["evaluated"] = "evaluated"
     job: str
     scores: tuple[PolicyScore, ...] = Field(max_length=MOST_SCORES)
-    """In the order of the command. The bound is for the driver's sake: a line has room for millions of empty ones, gigabytes when they are parsed."""
+    """In the order of the command. The bound is for the driver's sake: a line has room for millions
+    of empty ones, gigabytes when they are parsed."""
 
 
 class Measured(Record):
@@ -377,14 +416,16 @@ class Measured(Record):
 
 
 class Fault(Record):
-    """An error that the user can act on (`EurekaError`), or one of ours; the worker goes on where it can."""
+    """An error that the user can act on (`EurekaError`), or one of ours; the worker goes on where
+    it can."""
 
     type: Literal["fault"] = "fault"
     job: str | None
     message: Text
     hint: Text = ""
     environment: bool = False
-    """True where the environment's own code failed: no reward is to blame, and no further one will do better."""
+    """True where the environment's own code failed: no reward is to blame, and no further one will
+    do better."""
 
 
 Event = Annotated[

@@ -1,8 +1,10 @@
-"""The process from which the processes of rewards are forked: it has torch and nothing that any of them should not see.
+"""The process from which the processes of rewards are forked: it has torch and nothing that any of
+them should not see.
 
-A reward in the trainer's own process could change its neighbours' weights, torch itself, or the fitness. A fork of the trainer could still read
-them. So the worker forks a *nursery* once, before it knows of any environment or reward; that forks a process for each reward, at the price of a
-fork (some milliseconds) instead of an import of torch (seconds), and keeps the fork's memory shared.
+A reward in the trainer's own process could change its neighbours' weights, torch itself, or the
+fitness. A fork of the trainer could still read them. So the worker forks a *nursery* once, before
+it knows of any environment or reward; that forks a process for each reward, at the price of a fork
+(some milliseconds) instead of an import of torch (seconds), and keeps the fork's memory shared.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Nursery:
 
     @classmethod
     def start(cls, close_descriptors: Sequence[int]) -> Nursery:
-        """Fork the nursery. `close_descriptors`: those of the protocol, which no reward may have."""
+        """Fork the nursery. `close_descriptors`: those of the protocol, which no reward may
+        have."""
         ours, theirs = socket.socketpair()
         worker = os.getpid()
         pid = os.fork()
@@ -51,9 +54,11 @@ class Nursery:
         return cls(pid, ours)
 
     def fork(self, channel: socket.socket, memory: int, size: int) -> int:
-        """A new process that gets `channel`, on which it is sent a `Load`, and the shared memory of `size` bytes behind the descriptor `memory`.
+        """A new process that gets `channel`, on which it is sent a `Load`, and the shared memory of
+        `size` bytes behind the descriptor `memory`.
 
-        Returns its process id. Raises ProcessStartError where the machine has no room for it, WorkerDiedError where the nursery is no more.
+        Returns its process id. Raises ProcessStartError where the machine has no room for it,
+        WorkerDiedError where the nursery is no more.
         """
         with self._expecting_life():
             socket.send_fds(self._control, [_NUMBER.pack(size)], [channel.fileno(), memory])
@@ -63,7 +68,8 @@ class Nursery:
         return answer
 
     def end(self, pid: int) -> int:
-        """Kill a process of a reward's, if it still runs. Returns its exit status, or the negative number of the signal that ended it."""
+        """Kill a process of a reward's, if it still runs. Returns its exit status, or the negative
+        number of the signal that ended it."""
         with self._expecting_life():
             self._control.sendall(_NUMBER.pack(-pid))
             return self._number()
@@ -86,7 +92,9 @@ class Nursery:
         try:
             yield
         except ConnectionError:
-            raise WorkerDiedError("the process that starts those of rewards has ended", "") from None
+            raise WorkerDiedError(
+                "the process that starts those of rewards has ended", ""
+            ) from None
 
 
 def _in_a_fork(work: Callable[[], None]) -> None:
@@ -101,7 +109,9 @@ def _in_a_fork(work: Callable[[], None]) -> None:
         os._exit(0)
 
 
-def _serve(worker: int, ours: socket.socket, control: socket.socket, close_descriptors: Sequence[int]) -> None:
+def _serve(
+    worker: int, ours: socket.socket, control: socket.socket, close_descriptors: Sequence[int]
+) -> None:
     die_with(worker)
     ours.close()
     for descriptor in close_descriptors:
@@ -132,7 +142,8 @@ def _serve(worker: int, ours: socket.socket, control: socket.socket, close_descr
 
 
 def _fork() -> int:
-    """As `os.fork`; where that fails the negative number of the error: one reward does without, and the others live on."""
+    """As `os.fork`; where that fails the negative number of the error: one reward does without, and
+    the others live on."""
     try:
         return os.fork()
     except OSError as error:
@@ -149,7 +160,8 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     die_with(nursery)
     shared = SharedTensors(mmap.mmap(memory, size))
     load = Load.model_validate_json(receive(socket.socket(fileno=os.dup(channel))))
-    # from here on it holds one descriptor that leads anywhere: the one on which its trainer waits for answers
+    # from here on it holds one descriptor that leads anywhere: the one on which its trainer waits
+    # for answers
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(_CHANNEL):
         os.dup2(nowhere, descriptor)

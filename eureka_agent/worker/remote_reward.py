@@ -46,7 +46,8 @@ _FLOAT_BYTES = 4
 
 
 class RemoteReward:
-    """What `eureka_agent.training.reward.RewardFunction` is, without any of the reward's code in this process."""
+    """What `eureka_agent.training.reward.RewardFunction` is, without any of the reward's code in
+    this process."""
 
     def __init__(
         self,
@@ -59,27 +60,34 @@ class RemoteReward:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
-        """Start its process and load the source there. `rows`: steps of a call, as far as is known; more are possible.
+        """Start its process and load the source there. `rows`: steps of a call, as far as is known;
+        more are possible.
 
-        Raises RewardLoadError as `RewardFunction.from_source` does, TimeLimitError where its top level takes longer than
-        `LOADING_SECONDS`, and ProcessStartError, which is no fault of the source's, where the machine has no room for it.
+        Raises RewardLoadError as `RewardFunction.from_source` does, TimeLimitError where its top
+        level takes longer than `LOADING_SECONDS`, and ProcessStartError, which is no fault of the
+        source's, where the machine has no room for it.
         """
         self._nursery = nursery
         self._source = source
         self._variables = tuple(variables)
         self._allow_private = allow_private
-        self._constants = tuple(ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants)
+        self._constants = tuple(
+            ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants
+        )
         self._quaternion_order = quaternion_order
         self._process = self._start(rows)
         self.arguments = self._load(self._process)
         """Variable names and `previous_<variable>`, in the function's order."""
         self._allowed = frozenset(self.arguments)
 
-    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+    def begin(
+        self, values: Mapping[str, Tensor], timeout_s: float
+    ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
         """Have it calculate, and return at once; what is returned waits for total and components.
 
-        `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and each component have shape (batch,), float32, on
-        the values' device. The wait raises RewardContractError as a `RewardFunction` does, also for a process that has ended or answers
+        `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and
+        each component have shape (batch,), float32, on the values' device. The wait raises
+        RewardContractError as a `RewardFunction` does, also for a process that has ended or answers
         nonsense, and TimeLimitError after `timeout_s`.
         """
         first = values[self.arguments[0]]
@@ -92,7 +100,9 @@ class RemoteReward:
             process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
         try:
             send_call(process.channel, rows)
-        except BlockingIOError:  # it answers without ever reading: to wait for it would hold up its neighbours
+        except (
+            BlockingIOError
+        ):  # it answers without ever reading: to wait for it would hold up its neighbours
             process.close()
         except OSError:  # it has ended, which the wait finds out
             pass
@@ -116,15 +126,16 @@ class RemoteReward:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         results = [
-            process.memory.at(process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)).to(
-                device, copy=True
-            )
+            process.memory.at(
+                process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)
+            ).to(device, copy=True)
             for index in range(1 + len(answer.components))
         ]
         return results[0], dict(zip(answer.components, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
-        """Raises TimeLimitError, and RewardContractError for a process that has ended or speaks nonsense. It is ended then."""
+        """Raises TimeLimitError, and RewardContractError for a process that has ended or speaks
+        nonsense. It is ended then."""
         try:
             if process.status is not None:
                 raise NoAnswerError
@@ -140,11 +151,14 @@ class RemoteReward:
 
     def _nonsense(self) -> RewardContractError:
         return RewardContractError(
-            "contract", "the process that ran it gave no answer that can be read", "compute with torch alone"
+            "contract",
+            "the process that ran it gave no answer that can be read",
+            "compute with torch alone",
         )
 
     def _restart(self, rows: int) -> None:
-        """A process with room for more steps. What the old one remembered a reward is not to remember."""
+        """A process with room for more steps. What the old one remembered a reward is not to
+        remember."""
         self._process.close()
         self._process = self._start(rows)
         if frozenset(self._load(self._process)) != self._allowed:
@@ -159,9 +173,16 @@ class RemoteReward:
             process.close()
             raise RewardLoadError(answer.message, answer.hint)
         known = {variable.name: variable for variable in self._variables}
-        if isinstance(answer, Loaded) and answer.arguments and len(set(answer.arguments)) == len(answer.arguments):
+        if (
+            isinstance(answer, Loaded)
+            and answer.arguments
+            and len(set(answer.arguments)) == len(answer.arguments)
+        ):
             read = [known.get(variable_of(name)) for name in answer.arguments]
-            if all(variable is not None and (self._allow_private or not variable.private) for variable in read):
+            if all(
+                variable is not None and (self._allow_private or not variable.private)
+                for variable in read
+            ):
                 return answer.arguments
         process.close()
         raise RewardLoadError(self._nonsense().message, "compute with torch alone")
@@ -210,9 +231,13 @@ class _Process:
         finally:
             theirs.close()
             os.close(descriptor)
-        process = cls(nursery, pid, ours, memory, load, {place.name: place for place in load.arguments})
+        process = cls(
+            nursery, pid, ours, memory, load, {place.name: place for place in load.arguments}
+        )
         ours.settimeout(LOADING_SECONDS)
-        with contextlib.suppress(OSError):  # it has ended or reads nothing, which the wait for its answer finds out
+        with contextlib.suppress(
+            OSError
+        ):  # it has ended or reads nothing, which the wait for its answer finds out
             send(ours, load.model_dump_json().encode())
         ours.setblocking(False)  # for good: whatever it does with its end
         return process

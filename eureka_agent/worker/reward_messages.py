@@ -1,7 +1,8 @@
-"""What passes between a trainer and the process of one reward: short JSON messages over a socket, tensors through shared memory.
+"""What passes between a trainer and the process of one reward: short JSON messages over a socket,
+tensors through shared memory.
 
-A message is four bytes of length, then JSON. The trainer believes nothing of what comes back: it is bounded, parsed and checked, and a reward that
-writes nonsense here has failed.
+A message is four bytes of length, then JSON. The trainer believes nothing of what comes back: it is
+bounded, parsed and checked, and a reward that writes nonsense here has failed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Load(Record):
     arguments: tuple[ArgumentPlace, ...]
     """Every variable and `previous_<variable>`."""
     results: int
-    """Offset in bytes of the total, which the components follow, each with a row for every step that there is room for."""
+    """Offset in bytes of the total, which the components follow, each with a row for every step
+    that there is room for."""
     rows: int
     """Steps that there is room for."""
     constants: tuple[ConstantSpec, ...] = ()
@@ -65,7 +67,9 @@ class Called(Record):
     """Total and components are in the shared memory."""
 
     type: Literal["called"] = "called"
-    components: tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...] = Field(max_length=MOST_COMPONENTS)
+    components: tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...] = Field(
+        max_length=MOST_COMPONENTS
+    )
 
 
 class Failed(Record):
@@ -91,15 +95,19 @@ def send(channel: socket.socket, message: bytes) -> None:
 
 
 def send_call(channel: socket.socket, rows: int) -> None:
-    """Ask for the reward of so many steps, whose values are in the shared memory. Never waits: raises BlockingIOError where nothing was read for long."""
+    """Ask for the reward of so many steps, whose values are in the shared memory. Never waits:
+    raises BlockingIOError where nothing was read for long."""
     message = json.dumps(rows).encode()
     channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
 
 
-def receive(channel: socket.socket, timeout_s: float | None = None, most: int | None = None) -> bytes:
+def receive(
+    channel: socket.socket, timeout_s: float | None = None, most: int | None = None
+) -> bytes:
     """The next message. With a timeout nothing that the other end does makes this wait longer.
 
-    Raises TimeoutError, NoAnswerError at the end, and ValueError for a message of more than `most` bytes.
+    Raises TimeoutError, NoAnswerError at the end, and ValueError for a message of more than `most`
+    bytes.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))

@@ -1,4 +1,5 @@
-"""The process of one reward: it loads a source, and calculates what its trainer puts into the shared memory. Nothing else is in it."""
+"""The process of one reward: it loads a source, and calculates what its trainer puts into the
+shared memory. Nothing else is in it."""
 
 from __future__ import annotations
 
@@ -14,14 +15,24 @@ from torch import Tensor
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.worker.reward_messages import Answer, ArgumentPlace, Called, Failed, Load, Loaded, receive, send
+from eureka_agent.worker.reward_messages import (
+    Answer,
+    ArgumentPlace,
+    Called,
+    Failed,
+    Load,
+    Loaded,
+    receive,
+    send,
+)
 
 _LONGEST_WORDS = 2000
 """Characters of a message or hint; each takes at most twelve bytes of an answer."""
 
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
-    """Load the reward, then answer calls until the trainer is gone, which raises NoAnswerError. Generated code runs here."""
+    """Load the reward, then answer calls until the trainer is gone, which raises NoAnswerError.
+    Generated code runs here."""
     reward = _loaded(load)
     if isinstance(reward, Failed):
         _answer(channel, reward)
@@ -53,7 +64,11 @@ def _loaded(load: Load) -> RewardFunction | Failed:
 
 
 def _call(
-    reward: RewardFunction, memory: SharedTensors, load: Load, used: Sequence[ArgumentPlace], rows: int
+    reward: RewardFunction,
+    memory: SharedTensors,
+    load: Load,
+    used: Sequence[ArgumentPlace],
+    rows: int,
 ) -> Called | Failed:
     values = {place.name: memory.at(place.offset, (rows, *place.shape)) for place in used}
     try:
@@ -66,8 +81,11 @@ def _call(
 
 
 def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Failed:
-    """With as much of an error's words as an answer has room for: whole tensors may be among them."""
-    return Failed(code=code, message=error.message[:_LONGEST_WORDS], hint=error.hint[:_LONGEST_WORDS])
+    """With as much of an error's words as an answer has room for: whole tensors may be among
+    them."""
+    return Failed(
+        code=code, message=error.message[:_LONGEST_WORDS], hint=error.hint[:_LONGEST_WORDS]
+    )
 
 
 class SharedTensors:
@@ -78,11 +96,14 @@ class SharedTensors:
         self._made: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def at(self, offset: int, shape: tuple[int, ...]) -> Tensor:
-        """The one that begins at `offset` bytes. Calls have mostly the same number of steps, so it is made once."""
+        """The one that begins at `offset` bytes. Calls have mostly the same number of steps, so it
+        is made once."""
         tensor = self._made.get((offset, shape))
         if tensor is None:
             size = torch.Size(shape).numel()
-            tensor = torch.frombuffer(self._memory, dtype=torch.float32, count=size, offset=offset).view(shape)
+            tensor = torch.frombuffer(
+                self._memory, dtype=torch.float32, count=size, offset=offset
+            ).view(shape)
             self._made[offset, shape] = tensor
         return tensor
 

@@ -1,4 +1,5 @@
-"""What a reward gives on stored episodes: each reward in a fork of the warm process, as in a dry run."""
+"""What a reward gives on stored episodes: each reward in a fork of the warm process, as in a dry
+run."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class StoredSteps:
     """All steps of some files' episodes, one after the other."""
 
     values: dict[str, Tensor]
-    """By argument name, `previous_<variable>` included; only what every episode has. Shape of each: (steps, *variable.shape), float32."""
+    """By argument name, `previous_<variable>` included; only what every episode has. Shape of each:
+    (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
 
@@ -59,10 +61,16 @@ def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSt
         if len(present) < len(parts) or not parts:
             continue
         values[variable.name] = torch.cat(present)
-        # before an episode's first step only its start state is known to the environment, and that is not recorded
-        values[PREVIOUS_PREFIX + variable.name] = torch.cat([torch.cat([part[:1], part[:-1]]) for part in present])
+        # before an episode's first step only its start state is known to the environment, and that
+        # is not recorded
+        values[PREVIOUS_PREFIX + variable.name] = torch.cat(
+            [torch.cat([part[:1], part[:-1]]) for part in present]
+        )
     lengths = tuple(
-        tuple((name, max((len(array) for array in episode.values()), default=0)) for name, episode in file.items())
+        tuple(
+            (name, max((len(array) for array in episode.values()), default=0))
+            for name, episode in file.items()
+        )
         for file in files
     )
     return StoredSteps(values, lengths)
@@ -84,7 +92,8 @@ class Scorer:
         folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`recorded`: by argument name. `folder`: where the files of commands are; `protocol_descriptors` are closed in every child."""
+        """`recorded`: by argument name. `folder`: where the files of commands are;
+        `protocol_descriptors` are closed in every child."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded
@@ -93,12 +102,15 @@ class Scorer:
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
         # of all variables, whatever a reward reads: rewards are compared row by row
-        self._extreme = extreme_states(recorded, tuple(recorded), {each.name: each for each in variables}).values
+        self._extreme = extreme_states(
+            recorded, tuple(recorded), {each.name: each for each in variables}
+        ).values
         self._files: tuple[str, ...] = ()
         self._stored = StoredSteps({}, ())
 
     def run(self, command: ScoreTransitions) -> Scored:
-        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that holds no episodes.
+        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that
+        holds no episodes.
 
         Files of episodes that the command does not name are removed first.
         """
@@ -106,7 +118,9 @@ class Scorer:
             if path.name not in command.transitions:
                 path.unlink(missing_ok=True)
         if command.transitions != self._files:
-            self._stored = read_steps([self._folder / name for name in command.transitions], self._variables)
+            self._stored = read_steps(
+                [self._folder / name for name in command.transitions], self._variables
+            )
             self._files = command.transitions
 
         def score() -> bytes:
@@ -138,7 +152,11 @@ class Scorer:
         except (RewardLoadError, RewardContractError) as error:
             return Scored(job=command.job, reason=error.message)
         steps = len(totals)
-        spread = torch.linspace(0, steps - 1, MOST_STEPS).round().long() if steps > MOST_STEPS else torch.arange(steps)
+        spread = (
+            torch.linspace(0, steps - 1, MOST_STEPS).round().long()
+            if steps > MOST_STEPS
+            else torch.arange(steps)
+        )
         return Scored(
             job=command.job,
             returns=self._stored.returns(totals),

@@ -1,4 +1,5 @@
-"""The worker's loop: read a command, act, answer; between two training iterations look for the next command."""
+"""The worker's loop: read a command, act, answer; between two training iterations look for the next
+command."""
 
 from __future__ import annotations
 
@@ -48,12 +49,23 @@ from eureka_agent.worker.messages import (
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
-from eureka_agent.worker.states import CALL_SECONDS, RECORDED_ENVIRONMENTS, record_transitions, rehearse
+from eureka_agent.worker.states import (
+    CALL_SECONDS,
+    RECORDED_ENVIRONMENTS,
+    record_transitions,
+    rehearse,
+)
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one of few rows."""
-_DOING = {"prepare": "the training", "train": "the training", "evaluate": "the evaluation", "open": "the environment"}
+"""Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one
+of few rows."""
+_DOING = {
+    "prepare": "the training",
+    "train": "the training",
+    "evaluate": "the evaluation",
+    "open": "the environment",
+}
 """Things that a command makes, in a person's words."""
 _FITNESS_ROWS = 4096
 """Steps that a written fitness has room for at first."""
@@ -68,7 +80,9 @@ class Worker:
         keep_freed_memory()
         self._channel = channel
         self._scratch = scratch
-        self._nursery = Nursery.start(channel.descriptors())  # before there is anything that a reward should not see
+        self._nursery = Nursery.start(
+            channel.descriptors()
+        )  # before there is anything that a reward should not see
         self._device = "cpu"
         self._loaded: LoadedEnvironment | None = None
         self._task: Task | None = None
@@ -78,7 +92,8 @@ class Worker:
         self._ran_generated_code = False
 
     def run(self) -> None:
-        """Serve until `Shutdown`, until the driver closes its end, or until a training step fails for all members."""
+        """Serve until `Shutdown`, until the driver closes its end, or until a training step fails
+        for all members."""
         while not self._channel.closed:
             training = self._population is not None and self._population.busy
             try:
@@ -90,7 +105,11 @@ class Worker:
                 return
             if command is not None:
                 self._send(self._answer(command))
-            elif training and self._population is not None and not self._send(self._iterate(self._population)):
+            elif (
+                training
+                and self._population is not None
+                and not self._send(self._iterate(self._population))
+            ):
                 return
 
     def _send(self, answers: Sequence[Event | File]) -> bool:
@@ -104,7 +123,8 @@ class Worker:
         return not any(isinstance(event, Fault) and event.job is None for event in events)
 
     def _iterate(self, population: Population) -> list[Event | File]:
-        """One training iteration. A failure of the simulator leaves no member whole: it is said, and the worker ends."""
+        """One training iteration. A failure of the simulator leaves no member whole: it is said,
+        and the worker ends."""
         try:
             return list(population.iterate())
         except EurekaError as error:
@@ -120,17 +140,23 @@ class Worker:
         except EurekaError as error:
             return [_fault(job, error, opening=isinstance(command, Open))]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
-            return [self._defect(_DOING.get(command.type, f"the command {command.type!r}"), job, error)]
+            return [
+                self._defect(_DOING.get(command.type, f"the command {command.type!r}"), job, error)
+            ]
 
     def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
-        """A fault for what nobody foresaw, with the place in the environment's folder where it is from there."""
+        """A fault for what nobody foresaw, with the place in the environment's folder where it is
+        from there."""
         traceback.print_exc(file=sys.stderr)
         if is_out_of_memory(error):
             return Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
         place = error_place(error, None if self._loaded is None else self._loaded.folder)
         hint = RAISED_HINT if place else "this is a defect of the program: please report it"
         return Fault(
-            job=job, message=f"{what} failed: {place}{describe_error(error)}", hint=hint, environment=bool(place)
+            job=job,
+            message=f"{what} failed: {place}{describe_error(error)}",
+            hint=hint,
+            environment=bool(place),
         )
 
     def _act(self, command: Command) -> Sequence[Event | File]:
@@ -146,10 +172,16 @@ class Worker:
             return self._prepare(self._loaded, self._task, command)
         if isinstance(command, Evaluate | Measure):
             if self._ran_generated_code:
-                raise EurekaError("this worker has loaded a reward: it does not score", "score in a worker of its own")
+                raise EurekaError(
+                    "this worker has loaded a reward: it does not score",
+                    "score in a worker of its own",
+                )
             if isinstance(command, Measure):
                 return [
-                    Measured(job=command.job, measurements=measure(self._loaded, self._task, scores=command.scores))
+                    Measured(
+                        job=command.job,
+                        measurements=measure(self._loaded, self._task, scores=command.scores),
+                    )
                 ]
             return self._evaluate(self._loaded, self._task, command)
         if self._population is None:
@@ -171,20 +203,30 @@ class Worker:
         with loading_limit(MAKING_SECONDS, CALL_SECONDS):
             loaded = load_environment(command.environment)
         if command.fitness is not None:
-            loaded = with_written_fitness(loaded, command.task, command.fitness, self._fitness_process)
+            loaded = with_written_fitness(
+                loaded, command.task, command.fitness, self._fitness_process
+            )
         name, task = loaded.task(command.task)
         found = loaded.environment_class
-        opened = Opened(description=describe(loaded, name), gpus=gpus_for(found), device_types=device_types(found))
+        opened = Opened(
+            description=describe(loaded, name),
+            gpus=gpus_for(found),
+            device_types=device_types(found),
+        )
         if command.rehearse:
             self._dry_runners(loaded, task, rehearsed=True)
         self._loaded, self._task, self._device = loaded, task, command.device
         return opened
 
-    def _fitness_process(self, source: str, variables: Sequence[Variable], **vocabulary: Any) -> RemoteReward:
+    def _fitness_process(
+        self, source: str, variables: Sequence[Variable], **vocabulary: Any
+    ) -> RemoteReward:
         """A written fitness is generated code as well."""
         return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS, **vocabulary)
 
-    def _dry_runners(self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False) -> tuple[DryRunner, Scorer]:
+    def _dry_runners(
+        self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False
+    ) -> tuple[DryRunner, Scorer]:
         if self._dry_runner is None or self._scorer is None:
             found = loaded.environment_class
             variables = found.all_variables()
@@ -196,11 +238,17 @@ class Worker:
                     rehearse(environment, None if loaded.written is not None else task, recorded)
             finally:
                 environment.close()
-            self._dry_runner = DryRunner(recorded, loaded.environment_class, self._channel.descriptors())
-            self._scorer = Scorer(recorded, loaded.environment_class, self._scratch, self._channel.descriptors())
+            self._dry_runner = DryRunner(
+                recorded, loaded.environment_class, self._channel.descriptors()
+            )
+            self._scorer = Scorer(
+                recorded, loaded.environment_class, self._scratch, self._channel.descriptors()
+            )
         return self._dry_runner, self._scorer
 
-    def _evaluate(self, loaded: LoadedEnvironment, task: Task, command: Evaluate) -> list[Event | File]:
+    def _evaluate(
+        self, loaded: LoadedEnvironment, task: Task, command: Evaluate
+    ) -> list[Event | File]:
         try:
             files, evaluated = evaluate(command, loaded, task, self._device, self._scratch)
         finally:
@@ -208,7 +256,9 @@ class Worker:
                 (self._scratch / policy.policy).unlink(missing_ok=True)
         return [*files, evaluated]
 
-    def _prepare(self, loaded: LoadedEnvironment, task: Task, command: Prepare) -> list[Event | File]:
+    def _prepare(
+        self, loaded: LoadedEnvironment, task: Task, command: Prepare
+    ) -> list[Event | File]:
         if self._population is not None and self._population.busy:
             raise EurekaError("'prepare' came while a training runs", "wait for it, or cancel it")
         self._population = Population(
@@ -222,11 +272,18 @@ class Worker:
             self._nursery,
             command.iteration_limit_s,
         )
-        kernels = [File(KERNELS_FILE, pack_kernels(self._scratch / KERNELS_FOLDER))] if command.kernels else []
+        kernels = (
+            [File(KERNELS_FILE, pack_kernels(self._scratch / KERNELS_FOLDER))]
+            if command.kernels
+            else []
+        )
         return [*kernels, Prepared()]
 
 
 def _fault(job: str | None, error: EurekaError, opening: bool = False) -> Fault:
-    """The event for an error that a person can act on. `opening`: an environment that cannot be loaded is no surprise then."""
-    environment = isinstance(error, EnvironmentFaultError if opening else (EnvironmentFaultError, EnvironmentLoadError))
+    """The event for an error that a person can act on. `opening`: an environment that cannot be
+    loaded is no surprise then."""
+    environment = isinstance(
+        error, EnvironmentFaultError if opening else (EnvironmentFaultError, EnvironmentLoadError)
+    )
     return Fault(job=job, message=error.message, hint=error.hint, environment=environment)

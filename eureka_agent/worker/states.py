@@ -1,4 +1,5 @@
-"""States that a reward is tried on: transitions recorded under random actions, and extreme values of its variables."""
+"""States that a reward is tried on: transitions recorded under random actions, and extreme values
+of its variables."""
 
 from __future__ import annotations
 
@@ -44,13 +45,15 @@ _PLAUSIBLE_BY_UNIT = {
 }
 """Magnitude that a variable without a range reaches in some task, by unit."""
 _RECORDED_FACTOR = 5.0
-"""A trained policy moves as many times farther and faster than random actions do, where that is more."""
+"""A trained policy moves as many times farther and faster than random actions do, where that is
+more."""
 _BROKEN = 1e3
 _BROKEN_BY_UNIT = {"1": 1e1, "N": 1e4, "N·m": 1e4, "N*m": 1e4, "N m": 1e4, "Nm": 1e4}
 """Magnitude that it reaches only when physics goes wrong."""
 _UNIT_TOLERANCE = 1e-3
 _COUPLED = 0.25
-"""Variables whose difference spreads less than this part of what each of them does are one quantity at two moments, or in two places."""
+"""Variables whose difference spreads less than this part of what each of them does are one quantity
+at two moments, or in two places."""
 _ROWS_OF_AN_EXTREME = 4
 
 
@@ -68,21 +71,27 @@ class ExtremeStates:
 
 @dataclass(frozen=True)
 class _Level:
-    """One value for a quantity. For a direction it is the number of the axis that it points along."""
+    """One value for a quantity. For a direction it is the number of the axis that it points
+    along."""
 
     value: float
     words: str
     beyond: bool = False
 
 
-def record_transitions(environment: VecTask, variables: Sequence[Variable], seed: int = 0) -> dict[str, Tensor]:
-    """Every variable and `previous_<variable>` over `RECORDED_STEPS` steps of random actions, flattened over steps and rows.
+def record_transitions(
+    environment: VecTask, variables: Sequence[Variable], seed: int = 0
+) -> dict[str, Tensor]:
+    """Every variable and `previous_<variable>` over `RECORDED_STEPS` steps of random actions,
+    flattened over steps and rows.
 
-    Every few steps one row is reset by hand, so that first steps of episodes are among them. Shape of each: (transitions, *variable.shape),
-    float32 on the CPU. The environment should have `RECORDED_ENVIRONMENTS` rows.
+    Every few steps one row is reset by hand, so that first steps of episodes are among them. Shape
+    of each: (transitions, *variable.shape), float32 on the CPU. The environment should have
+    `RECORDED_ENVIRONMENTS` rows.
 
-    The states are looked at before any reward is. Raises EnvironmentFaultError where the environment's code raises, does not come back, or gives
-    something else than the declared variables, as numbers.
+    The states are looked at before any reward is. Raises EnvironmentFaultError where the
+    environment's code raises, does not come back, or gives something else than the declared
+    variables, as numbers.
     """
     generator = torch.Generator().manual_seed(seed)
     with _one_call(environment, "a reset"):
@@ -104,14 +113,17 @@ def record_transitions(environment: VecTask, variables: Sequence[Variable], seed
 
 
 def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Tensor]) -> None:
-    """Try the task's own fitness (None: it has none) on the recorded states, and go on from there for as long as an episode is, or for
-    `REHEARSAL_SECONDS`: what fails late is found before it costs anything.
+    """Try the task's own fitness (None: it has none) on the recorded states, and go on from there
+    for as long as an episode is, or for `REHEARSAL_SECONDS`: what fails late is found before it
+    costs anything.
 
     Raises EnvironmentFaultError.
     """
     if task is not None:
         with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
-            fitness = FitnessFunction(task, environment.all_variables(), environment.constants)(recorded)
+            fitness = FitnessFunction(task, environment.all_variables(), environment.constants)(
+                recorded
+            )
         if not bool(fitness.isfinite().all()):
             raise fitness_fault(task)
     generator = torch.Generator().manual_seed(1)
@@ -125,18 +137,23 @@ def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Ten
 
 
 def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
-    return environment_code(type(environment), CALL_SECONDS, f"{doing} of {environment.num_envs} environments")
+    return environment_code(
+        type(environment), CALL_SECONDS, f"{doing} of {environment.num_envs} environments"
+    )
 
 
 def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
     """The variables after a step of random actions."""
-    actions = 2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
+    actions = (
+        2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
+    )
     transition = environment.advance(actions.to(environment.device))
     return _checked(environment, transition.variables, "")
 
 
 def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) -> dict[str, Tensor]:
-    """Copies of the variables, which are the declared ones, of the declared shapes, and numbers. Raises EnvironmentFaultError."""
+    """Copies of the variables, which are the declared ones, of the declared shapes, and numbers.
+    Raises EnvironmentFaultError."""
     cls, rows = type(environment), environment.num_envs
     expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
     found = {name: tuple(value.shape) for name, value in values.items()}
@@ -155,11 +172,15 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
                 what = f"has the shape {found[name]}, expected {expected[name]}"
             raise EnvironmentFaultError(
                 f"{place}{name!r} {what}",
-                "compute_variables gives exactly the declared variables; the batch is the first dimension",
+                "compute_variables gives exactly the declared variables; the batch is the first"
+                " dimension",
             )
 
     def when(row: int) -> str:
-        return moment or f"in step {int(environment.progress_buf[row])} of an episode of random actions"
+        return (
+            moment
+            or f"in step {int(environment.progress_buf[row])} of an episode of random actions"
+        )
 
     check_rows(cls, {**values, OBSERVATIONS: environment.obs_buf}, when, environment.actions)
     return _snapshot(values)
@@ -168,10 +189,12 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Each quantity on its own, at zero, at its limits, and where only broken physics comes; then all together, where no physics comes.
+    """Each quantity on its own, at zero, at its limits, and where only broken physics comes; then
+    all together, where no physics comes.
 
-    A limit is the variable's range where that is known, else a magnitude by unit and by what was recorded. What moves together, such as a variable and its
-    `previous_` one, is moved together, by the recorded difference; directions and quaternions, which have length 1, keep it.
+    A limit is the variable's range where that is known, else a magnitude by unit and by what was
+    recorded. What moves together, such as a variable and its `previous_` one, is moved together, by
+    the recorded difference; directions and quaternions, which have length 1, keep it.
     """
     values: dict[str, list[Tensor]] = {name: [] for name in arguments}
     labels: list[str] = []
@@ -179,7 +202,10 @@ def extreme_states(
     rows = torch.linspace(0, len(next(iter(recorded.values()))) - 1, _ROWS_OF_AN_EXTREME).long()
     base = {name: recorded[name][rows] for name in arguments}
     groups = _groups(recorded, arguments)
-    levels = {group: _levels(recorded[group[0]], variables[group[0].removeprefix(PREVIOUS_PREFIX)]) for group in groups}
+    levels = {
+        group: _levels(recorded[group[0]], variables[group[0].removeprefix(PREVIOUS_PREFIX)])
+        for group in groups
+    }
 
     def add(changed: Mapping[tuple[str, ...], _Level], label: str, is_beyond: bool) -> None:
         state = dict(base)
@@ -196,21 +222,34 @@ def extreme_states(
         for level in levels[group]:
             what = level.words or f"{level.value:g}{'' if unit in ('1', '?') else ' ' + unit}"
             add({group: level}, f"{name} {'is' if len(group) == 1 else 'are'} {what}", level.beyond)
-    for index, words in enumerate(("0", "at its lower limit", "at its upper limit", "far below", "far above")):
-        all_at_once = {group: each[index if index < len(each) else index - 2] for group, each in levels.items()}
+    for index, words in enumerate(
+        ("0", "at its lower limit", "at its upper limit", "far below", "far above")
+    ):
+        all_at_once = {
+            group: each[index if index < len(each) else index - 2] for group, each in levels.items()
+        }
         add(all_at_once, f"every variable is {words}", True)
-    return ExtremeStates({name: torch.cat(parts) for name, parts in values.items()}, tuple(labels), tuple(beyond))
+    return ExtremeStates(
+        {name: torch.cat(parts) for name, parts in values.items()}, tuple(labels), tuple(beyond)
+    )
 
 
-def _at(level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable) -> dict[str, Tensor]:
-    """The first of a group at a level, the others as far from it as they were recorded, within the variable's range."""
+def _at(
+    level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable
+) -> dict[str, Tensor]:
+    """The first of a group at a level, the others as far from it as they were recorded, within the
+    variable's range."""
     first = base[group[0]]
     if level.words:  # a direction
         axis = torch.zeros_like(first)
         axis[..., abs(int(level.value)) - 1] = math.copysign(1.0, level.value)
         return dict.fromkeys(group, axis)
     moved = {name: torch.full_like(first, level.value) + (base[name] - first) for name in group}
-    return {name: value.clamp(*variable.range) for name, value in moved.items()} if variable.range else moved
+    return (
+        {name: value.clamp(*variable.range) for name, value in moved.items()}
+        if variable.range
+        else moved
+    )
 
 
 def _groups(recorded: Mapping[str, Tensor], arguments: Sequence[str]) -> list[tuple[str, ...]]:
@@ -236,22 +275,35 @@ def _move_together(name: str, other: str, recorded: Mapping[str, Tensor]) -> boo
 
 
 def _levels(values: Tensor, variable: Variable) -> list[_Level]:
-    """Zero (or the value of its range nearest to it), lower and upper limit, and two levels beyond where there is no range."""
+    """Zero (or the value of its range nearest to it), lower and upper limit, and two levels beyond
+    where there is no range."""
     if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
         axes = [axis for each in range(1, values.shape[-1] + 1) for axis in (each, -each)]
         return [
-            _Level(axis, f"along axis {abs(axis) - 1}" if axis > 0 else f"against axis {-axis - 1}") for axis in axes
+            _Level(axis, f"along axis {abs(axis) - 1}" if axis > 0 else f"against axis {-axis - 1}")
+            for axis in axes
         ]
     if variable.range is not None:
         low, high = variable.range
         return [_Level(value, "") for value in (min(max(0.0, low), high), low, high)]
-    most = max(_PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE), _RECORDED_FACTOR * values.abs().max().item())
+    most = max(
+        _PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE),
+        _RECORDED_FACTOR * values.abs().max().item(),
+    )
     broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
     # a distance or a force's size is never negative
     low = -most if values.min() < 0.0 or not values.any() else 0.0
     high = most if values.max() > 0.0 or not values.any() else 0.0
-    return [_Level(0.0, ""), _Level(low, ""), _Level(high, ""), _Level(-broken, "", True), _Level(broken, "", True)]
+    return [
+        _Level(0.0, ""),
+        _Level(low, ""),
+        _Level(high, ""),
+        _Level(-broken, "", True),
+        _Level(broken, "", True),
+    ]
 
 
 def _snapshot(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()}
+    return {
+        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
+    }

@@ -1,4 +1,5 @@
-"""Where in its source a reward goes wrong: the line after which a value is not finite, and the one that takes the rows of a batch together."""
+"""Where in its source a reward goes wrong: the line after which a value is not finite, and the one
+that takes the rows of a batch together."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ _OVER_ROWS = frozenset(
 """Functions and methods that take a whole tensor together where they are given no dimension."""
 
 Visit = Callable[[FrameType, int, Any], bool]
-"""Called with a frame of the reward's, the line that it has just run and, at its end, what it returns. True ends the watch."""
+"""Called with a frame of the reward's, the line that it has just run and, at its end, what it
+returns. True ends the watch."""
 
 
 def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -> None:
@@ -64,10 +66,18 @@ def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal done
-        if done or not frame.f_code.co_filename.startswith(_REWARD_FILE_PREFIX) or frame.f_code.co_name == "<module>":
+        if (
+            done
+            or not frame.f_code.co_filename.startswith(_REWARD_FILE_PREFIX)
+            or frame.f_code.co_name == "<module>"
+        ):
             return None
         if event in ("line", "return"):
-            done = visit(frame, last_line.get(id(frame), frame.f_lineno), argument if event == "return" else None)
+            done = visit(
+                frame,
+                last_line.get(id(frame), frame.f_lineno),
+                argument if event == "return" else None,
+            )
         last_line[id(frame)] = frame.f_lineno
         return trace
 
@@ -87,7 +97,11 @@ def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -
     def broken(value: object) -> bool:
         if isinstance(value, (tuple, list)):
             return any(broken(item) for item in value)
-        return isinstance(value, Tensor) and value.is_floating_point() and not bool(value.isfinite().all())
+        return (
+            isinstance(value, Tensor)
+            and value.is_floating_point()
+            and not bool(value.isfinite().all())
+        )
 
     def visit(frame: FrameType, line: int, returned: Any) -> bool:
         if broken([*frame.f_locals.values(), returned]):
@@ -110,7 +124,10 @@ class _Steps:
     def visit(self, frame: FrameType, line: int, returned: Any) -> bool:
         self.lines.append(line)
         self.values.append(
-            {name: value.clone() if isinstance(value, Tensor) else value for name, value in frame.f_locals.items()}
+            {
+                name: value.clone() if isinstance(value, Tensor) else value
+                for name, value in frame.f_locals.items()
+            }
         )
         self.names = frame.f_globals
         return len(self.lines) >= _MOST_STEPS
@@ -119,17 +136,26 @@ class _Steps:
 def mixing_of_rows(
     reward: RewardFunction, source: str, values: Mapping[str, Tensor], rows: Tensor
 ) -> tuple[int | None, str, str]:
-    """Line, code and repair of what makes a row's values depend on the other rows. `rows`: some of them, int64, which come out otherwise by themselves.
+    """Line, code and repair of what makes a row's values depend on the other rows. `rows`: some of
+    them, int64, which come out otherwise by themselves.
 
     Without a line and code where it is not found; the repair is general then.
     """
-    general = "use a fixed number in place of what is calculated over all rows: the first dimension is the batch"
+    general = (
+        "use a fixed number in place of what is calculated over all rows: the first dimension is"
+        " the batch"
+    )
     whole, alone = _Steps(), _Steps()
     _watch(reward, values, whole.visit)
     _watch(reward, {name: value[rows] for name, value in values.items()}, alone.visit)
     batch = len(next(iter(values.values())))
-    for step, (line, after, other) in enumerate(zip(whole.lines, whole.values, alone.values, strict=False)):
-        if any(name in other and _differ(value, other[name], batch, rows) for name, value in after.items()):
+    for step, (line, after, other) in enumerate(
+        zip(whole.lines, whole.values, alone.values, strict=False)
+    ):
+        if any(
+            name in other and _differ(value, other[name], batch, rows)
+            for name, value in after.items()
+        ):
             before = whole.values[step - 1] if step else {}
             code, hint = _reduction(source, line, {**whole.names, **before})
             return line, code, hint or general
@@ -148,7 +174,11 @@ def _differ(whole: object, alone: object, batch: int, rows: Tensor) -> bool:
 def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]:
     """The call in a line that takes all rows together, and what to write in its place."""
     for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OVER_ROWS):
+        if not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _OVER_ROWS
+        ):
             continue
         if not node.lineno <= line <= (node.end_lineno or node.lineno):
             continue
@@ -159,15 +189,28 @@ def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]
         code = ast.unparse(node)
         try:  # names of the reward's in the process that runs it
             taken, result = (
-                eval(compile(ast.Expression(part), "<reduction>", "eval"), names) for part in (argument, node)
+                eval(compile(ast.Expression(part), "<reduction>", "eval"), names)
+                for part in (argument, node)
             )
         except Exception:  # noqa: BLE001  (generated code: whatever it raises, there is no repair to be named then)
             return code, ""
         if not isinstance(taken, Tensor):
             continue
         if taken.dim() > 1 and not any(keyword.arg == "dim" for keyword in node.keywords):
-            return code, f"reduce each row by itself: `{code[:-1]}{', ' if node.args or node.keywords else ''}dim=-1)`"
+            return (
+                code,
+                (
+                    "reduce each row by itself:"
+                    f" `{code[:-1]}{', ' if node.args or node.keywords else ''}dim=-1)`"
+                ),
+            )
         if isinstance(result, Tensor) and result.dim() == 0:
-            return code, f"put a fixed number in its place: it is {result.item():.3g} on the recorded states"
+            return (
+                code,
+                (
+                    f"put a fixed number in its place: it is {result.item():.3g} on the recorded"
+                    " states"
+                ),
+            )
         return code, ""
     return "", ""

@@ -1,4 +1,5 @@
-"""The population that a worker trains: commands become members, what the trainer gives becomes events."""
+"""The population that a worker trains: commands become members, what the trainer gives becomes
+events."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_byt
 from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
 from eureka_agent.worker.channel import File
-from eureka_agent.worker.messages import Event, Paused, Progress, Saved, Train, Trained, TrainingFailed
+from eureka_agent.worker.messages import (
+    Event,
+    Paused,
+    Progress,
+    Saved,
+    Train,
+    Trained,
+    TrainingFailed,
+)
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 
@@ -40,7 +49,8 @@ class Population:
         nursery: Nursery,
         iteration_limit_s: float | None = None,
     ) -> None:
-        """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an environment that cannot be made."""
+        """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an
+        environment that cannot be made."""
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
@@ -65,7 +75,8 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; the failure when its source cannot even be loaded. Raises RunFolderError for a broken snapshot."""
+        """Queue a training; the failure when its source cannot even be loaded. Raises
+        RunFolderError for a broken snapshot."""
         try:
             reward = RemoteReward(
                 self._nursery,
@@ -77,11 +88,17 @@ class Population:
                 quaternion_order=self._environment_class.quaternion_order,
             )
         except RewardLoadError as error:
-            return TrainingFailed(job=command.job, code="contract", reason=error.message, env_steps=0)
+            return TrainingFailed(
+                job=command.job, code="contract", reason=error.message, env_steps=0
+            )
         except TimeLimitError as error:
-            return TrainingFailed(job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0)
+            return TrainingFailed(
+                job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0
+            )
         try:
-            self._trainer.submit(command.job, reward, command.seed, self._snapshot(command), command.pauses)
+            self._trainer.submit(
+                command.job, reward, command.seed, self._snapshot(command), command.pauses
+            )
         except BaseException:
             reward.close()
             raise
@@ -114,7 +131,8 @@ class Population:
             reward.close()
 
     def iterate(self) -> Iterator[Event | File]:
-        """Train one iteration of every member and say what came of it, progress at most every `PROGRESS_SECONDS`."""
+        """Train one iteration of every member and say what came of it, progress at most every
+        `PROGRESS_SECONDS`."""
         ended: list[Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
@@ -122,16 +140,28 @@ class Population:
                 self._points.setdefault(result.job, []).append(result.point)
             elif isinstance(result, MemberFinished):
                 self._end(result.job)
-                policies = {checkpoint: self._policy(policy, files) for checkpoint, policy in result.policies.items()}
+                policies = {
+                    checkpoint: self._policy(policy, files)
+                    for checkpoint, policy in result.policies.items()
+                }
                 ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
             elif isinstance(result, MemberPaused):
                 policy = self._policy(result.policy, files)
                 snapshot = self._state(result.snapshot, files)
-                ended.append(Paused(job=result.job, env_steps=result.env_steps, policy=policy, snapshot=snapshot))
+                ended.append(
+                    Paused(
+                        job=result.job, env_steps=result.env_steps, policy=policy, snapshot=snapshot
+                    )
+                )
             else:
                 self._end(result.job)
                 ended.append(
-                    TrainingFailed(job=result.job, code=result.code, reason=result.reason, env_steps=result.env_steps)
+                    TrainingFailed(
+                        job=result.job,
+                        code=result.code,
+                        reason=result.reason,
+                        env_steps=result.env_steps,
+                    )
                 )
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
@@ -169,7 +199,11 @@ class Population:
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
         return [
-            Saved(job=job, snapshot=self._state(snapshot, files), iterations=snapshot.record.iterations)
+            Saved(
+                job=job,
+                snapshot=self._state(snapshot, files),
+                iterations=snapshot.record.iterations,
+            )
             for job, snapshot in snapshots.items()
         ]
 

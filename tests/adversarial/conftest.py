@@ -1,4 +1,5 @@
-"""What the adversarial suite shares: the walls that are here, what lies in wait for an attack that works, and a look around after each."""
+"""What the adversarial suite shares: the walls that are here, what lies in wait for an attack that
+works, and a look around after each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Hostile rewards, as a table: what each tries, how its end looks, and whether the critic's reading stops it.
+"""Hostile rewards, as a table: what each tries, how its end looks, and whether the critic's reading
+stops it.
 
-Each source is a reward of the arguments `actions`. Where its attack works it raises a `RuntimeError` that begins with GOT, so a finding or a failure
-that holds this word is a hole; what else must hold is looked at from outside (canaries, a listener, processes, neighbours).
+Each source is a reward of the arguments `actions`. Where its attack works it raises a
+`RuntimeError` that begins with GOT, so a finding or a failure that holds this word is a hole; what
+else must hold is looked at from outside (canaries, a listener, processes, neighbours).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ class Attack:
     name: str
     source: str
     ends: tuple[str, ...]
-    """Codes of findings of which a dry run gives one; empty: it passes, and nothing has come of it."""
+    """Codes of findings of which a dry run gives one; empty: it passes, and nothing has come of
+    it."""
     said: str = ""
     """Part of the finding's message."""
     static: bool = True
@@ -44,7 +47,12 @@ def body(code: str, top: str = "") -> str:
 
 
 def _refused(
-    group: str, name: str, code: str, said: str = "PermissionError", top: str = "import os", finding: str = "D302"
+    group: str,
+    name: str,
+    code: str,
+    said: str = "PermissionError",
+    top: str = "import os",
+    finding: str = "D302",
 ) -> Attack:
     """One whose attempt fails with an error of permission, in the dry run as in a training."""
     code = f"{textwrap.dedent(code).strip(chr(10))}\nraise RuntimeError('{GOT} ' + str(x))"
@@ -52,7 +60,12 @@ def _refused(
 
 
 def _own(
-    group: str, name: str, source: str, failure: tuple[str, ...] = (), ends: tuple[str, ...] = (), **rest: bool
+    group: str,
+    name: str,
+    source: str,
+    failure: tuple[str, ...] = (),
+    ends: tuple[str, ...] = (),
+    **rest: bool,
 ) -> Attack:
     """One that may do what it does: it is nobody's matter but its own."""
     return Attack(group, name, source, ends, failure=failure, **rest)
@@ -344,7 +357,19 @@ for name, module in list(sys.modules.items()):
     """, "import gc, mmap"), ("not-a-number", "raised")),
 )  # fmt: skip
 
-ATTACKS = (*FILES, *SECRETS, *NETWORK, *PROCESSES, *BOMBS, *ENDLESS, *RESULTS, *PROTOCOL, *CHANNEL, *REACHES, *FRAMES)
+ATTACKS = (
+    *FILES,
+    *SECRETS,
+    *NETWORK,
+    *PROCESSES,
+    *BOMBS,
+    *ENDLESS,
+    *RESULTS,
+    *PROTOCOL,
+    *CHANNEL,
+    *REACHES,
+    *FRAMES,
+)
 
 _TRAINED = {
     "reads a file of the person's",

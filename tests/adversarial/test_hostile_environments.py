@@ -1,7 +1,9 @@
-"""The wall by itself: hostile code in the worker's own process, where no filter of a reward's is around it.
+"""The wall by itself: hostile code in the worker's own process, where no filter of a reward's is
+around it.
 
-It is the code of an environment, which attacks when it is imported and writes what came of it into its description; and, for what ends a worker, a
-program under the very same options. The process wall claims none of this and is not asked.
+It is the code of an environment, which attacks when it is imported and writes what came of it into
+its description; and, for what ends a worker, a program under the very same options. The process
+wall claims none of this and is not asked.
 """
 
 from __future__ import annotations
@@ -163,11 +165,17 @@ def fitness(height):
 
 task = Task(sentence="rise", fitness=fitness, fitness_doc="height")
 """
-NAMES = [line.split('"')[1] for line in ENVIRONMENT.splitlines() if line.startswith('    "') and '": ' in line]
+NAMES = [
+    line.split('"')[1]
+    for line in ENVIRONMENT.splitlines()
+    if line.startswith('    "') and '": ' in line
+]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def came_of_it(holding: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+async def came_of_it(
+    holding: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """What the environment's attempts came to, behind one wall."""
     own = tmp_path_factory.mktemp("environment")
     (own / "tasks").mkdir()
@@ -184,7 +192,9 @@ async def came_of_it(holding: Wall, traps: Traps, tmp_path_factory: pytest.TempP
         await runner.close()
     traps.check()
     assert (own / "env.py").read_text() == text
-    found: dict[str, str] = json.loads((description.doc + description.details).partition("RESULT")[2])
+    found: dict[str, str] = json.loads(
+        (description.doc + description.details).partition("RESULT")[2]
+    )
     return found
 
 
@@ -192,12 +202,13 @@ async def came_of_it(holding: Wall, traps: Traps, tmp_path_factory: pytest.TempP
 async def test_an_environment(name: str, came_of_it: dict[str, str], holding: Wall) -> None:
     if name == "runs a program that it wrote" and isinstance(holding, BubblewrapWall):
         pytest.skip(
-            "bubblewrap's folders in memory cannot be mounted without the right to execute, and it claims nothing of it"
+            "bubblewrap's folders in memory cannot be mounted without the right to execute, and it"
+            " claims nothing of it"
         )
     assert not came_of_it[name].startswith("GOT")
 
 
-# ── what ends a worker, or would ────────────────────────────────────────────────────────────────────────────────────────
+# ── what ends a worker, or would ──────────────────────────────────────────────────────────────────
 
 
 class Program:
@@ -207,7 +218,9 @@ class Program:
         self._wall = wall
         self._folder = folder
 
-    async def run(self, script: str, limits: Limits = LIMITS, timeout_s: float = 30.0) -> tuple[str, int]:
+    async def run(
+        self, script: str, limits: Limits = LIMITS, timeout_s: float = 30.0
+    ) -> tuple[str, int]:
         """What it prints, and its exit status. Killed at the end of its time."""
         script = textwrap.dedent(script)
         if isinstance(self._wall, BubblewrapWall):
@@ -251,7 +264,9 @@ def program(holding: Wall, tmp_path: Path) -> Program:
 
 async def test_a_fork_bomb_of_a_program_stops(program: Program, holding: Wall) -> None:
     if isinstance(holding, BubblewrapWall):
-        pytest.skip("of bubblewrap the worker's own limits, and a control group: see test_bubblewrap_wall")
+        pytest.skip(
+            "of bubblewrap the worker's own limits, and a control group: see test_bubblewrap_wall"
+        )
     said, _ = await program.run("""
         import os, time
         count = 0
@@ -270,7 +285,9 @@ async def test_a_fork_bomb_of_a_program_stops(program: Program, holding: Wall) -
 
 async def test_threads_without_end_stop(program: Program, holding: Wall) -> None:
     if isinstance(holding, BubblewrapWall):
-        pytest.skip("of bubblewrap the worker's own limits, and a control group: see test_bubblewrap_wall")
+        pytest.skip(
+            "of bubblewrap the worker's own limits, and a control group: see test_bubblewrap_wall"
+        )
     said, _ = await program.run("""
         import os, threading, time
         count = 0
@@ -317,16 +334,14 @@ async def test_many_small_files_are_bounded(program: Program, folder: str) -> No
 
 
 async def test_a_link_out_of_the_scratch_leads_nowhere(program: Program, traps: Traps) -> None:
-    said, _ = await program.run(
-        f"""
+    said, _ = await program.run(f"""
 import os
 try:
     os.symlink({str(traps.canary)!r}, "/scratch/link")
     print("GOT", open("/scratch/link").read())
 except OSError as error:
     print(type(error).__name__)
-"""
-    )
+""")
     assert said in ("FileNotFoundError\n", "PermissionError\n")
 
 
@@ -353,7 +368,8 @@ async def test_one_that_takes_no_signal_is_killed(program: Program) -> None:
 
 async def test_one_that_stops_itself_is_killed(program: Program) -> None:
     said, _ = await program.run(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nos.close(1)\nwhile True:\n    os.kill(0, 19)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nos.close(1)\nwhile True:\n   "
+        " os.kill(0, 19)",
         timeout_s=1.0,
     )
     assert said == "TIMEOUT"
@@ -363,7 +379,9 @@ async def test_signals_to_everybody_reach_nobody_outside(program: Program) -> No
     canary = subprocess.Popen(["sleep", "60"])
     try:
         await program.run(
-            "import os, signal\nsignal.signal(15, signal.SIG_IGN)\nfor n in (15, 9):\n    os.kill(-1, n)", timeout_s=5.0
+            "import os, signal\nsignal.signal(15, signal.SIG_IGN)\nfor n in (15, 9):\n   "
+            " os.kill(-1, n)",
+            timeout_s=5.0,
         )
         assert canary.poll() is None
     finally:
@@ -371,7 +389,7 @@ async def test_signals_to_everybody_reach_nobody_outside(program: Program) -> No
         canary.wait()
 
 
-# ── a worker whose environment speaks for it ────────────────────────────────────────────────────────────────────────────
+# ── a worker whose environment speaks for it ──────────────────────────────────────────────────────
 
 SPEAKS = '''"""It takes the worker's place."""
 import json, os
@@ -417,7 +435,8 @@ def speaks(holding: Wall, tmp_path: Path) -> Callable[[str], Any]:
 
 async def test_its_words_are_no_commands_to_a_terminal(speaks: Callable[[str], Any]) -> None:
     said = await speaks(
-        "say(json.dumps({'type': 'fault', 'job': None, 'message': '\\x1b[2J' * 100_000}).encode() + b'\\n')\nos._exit(0)"
+        "say(json.dumps({'type': 'fault', 'job': None, 'message': '\\x1b[2J' * 100_000}).encode() +"
+        " b'\\n')\nos._exit(0)"
     )
     assert "\x1b" not in said
     assert len(said) < 50_000
@@ -437,8 +456,10 @@ async def test_a_line_without_end_is_a_violation(speaks: Callable[[str], Any]) -
 async def test_a_standard_error_without_end_is_bounded(
     holding: Wall, speaks: Callable[[str], Any], tmp_path: Path
 ) -> None:
-    """16 MiB are the largest file here; the Docker wall kills a worker that writes more than it takes."""
+    """16 MiB are the largest file here; the Docker wall kills a worker that writes more than it
+    takes."""
     said = await speaks(
-        "import time\nfor _ in range(100):\n    try:\n        os.write(2, bytes(1 << 20))\n    except OSError:\n        break\nos._exit(3)"
+        "import time\nfor _ in range(100):\n    try:\n        os.write(2, bytes(1 << 20))\n   "
+        " except OSError:\n        break\nos._exit(3)"
     )
     assert len(said) < 100_000

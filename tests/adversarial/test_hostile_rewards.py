@@ -1,7 +1,8 @@
 """Hostile rewards with nobody reading them first: dry runs and trainings, behind every wall.
 
-What is inside of all walls, a process of its own for each reward with a filter of system calls, holds on Linux whatever the wall: so the process wall
-is asked for the same. One warm worker of each kind takes all attacks of a wall, one after the other: none may cost it its life.
+What is inside of all walls, a process of its own for each reward with a filter of system calls,
+holds on Linux whatever the wall: so the process wall is asked for the same. One warm worker of each
+kind takes all attacks of a wall, one after the other: none may cost it its life.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ from eureka_agent.settings import TrainingSettings
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(not kernel.available(), reason=f"without the inner filter: {kernel.why_not()}"),
+    pytest.mark.skipif(
+        not kernel.available(), reason=f"without the inner filter: {kernel.why_not()}"
+    ),
 ]
 LIMITS = Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20)
 ENDLESS_SECONDS = 0.6
 DRY_RUN_SECONDS = 20.0
 MESSAGE_CHARACTERS = 10_000
 # 10 iterations of 8 environments and 16 steps
-SETTINGS = TrainingSettings(env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
+SETTINGS = TrainingSettings(
+    env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
 GOOD = """def compute_reward(pole_upright, actions):
     upright, effort = pole_upright, -0.01 * actions.square().sum(dim=-1)
     return upright + effort, {"upright": upright, "effort": effort}
@@ -40,12 +45,19 @@ GOOD = """def compute_reward(pole_upright, actions):
 
 
 def clean(text: str) -> bool:
-    """Whether it can be shown: short, without commands to a terminal, and without what an attack was after."""
-    return len(text) < MESSAGE_CHARACTERS and text.isprintable() and GOT not in text and SECRET not in text
+    """Whether it can be shown: short, without commands to a terminal, and without what an attack
+    was after."""
+    return (
+        len(text) < MESSAGE_CHARACTERS
+        and text.isprintable()
+        and GOT not in text
+        and SECRET not in text
+    )
 
 
 def numbers(result: TrainingResult) -> dict[int, dict[str, bytes]]:
-    """All of a training's policies, by checkpoint and parameter. The order in which a file's header lists them is left to chance."""
+    """All of a training's policies, by checkpoint and parameter. The order in which a file's header
+    lists them is left to chance."""
     return {
         index: {name: array.tobytes() for name, array in load_file(path).items()}
         for index, path in result.policies.items()
@@ -53,17 +65,31 @@ def numbers(result: TrainingResult) -> dict[int, dict[str, bytes]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def runner(wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DryRunner]:
-    runner = DryRunner(wall, "cartpole", "balance", tmp_path_factory.mktemp("dry-runs"), DRY_RUN_SECONDS, LIMITS)
+async def runner(
+    wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DryRunner]:
+    runner = DryRunner(
+        wall, "cartpole", "balance", tmp_path_factory.mktemp("dry-runs"), DRY_RUN_SECONDS, LIMITS
+    )
     await runner.start()
     yield runner
     await runner.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrainingPool]:
+async def pool(
+    wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[TrainingPool]:
     pool = TrainingPool(
-        wall, "cartpole", "balance", SETTINGS, 2, 1, tmp_path_factory.mktemp("trainings"), timeout_s=60.0, limits=LIMITS
+        wall,
+        "cartpole",
+        "balance",
+        SETTINGS,
+        2,
+        1,
+        tmp_path_factory.mktemp("trainings"),
+        timeout_s=60.0,
+        limits=LIMITS,
     )
     yield pool
     await pool.close()
@@ -80,7 +106,9 @@ async def test_a_dry_run(attack: Attack, runner: DryRunner, traps: Traps) -> Non
     worker = runner._worker._client
     runner._timeout_s = ENDLESS_SECONDS if attack.endless else DRY_RUN_SECONDS
     began = time.monotonic()
-    findings = await runner.dry_run(filled_in(attack.source, str(traps.canary), traps.port, os.getpid()))
+    findings = await runner.dry_run(
+        filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
+    )
     seconds = time.monotonic() - began
     assert all(clean(finding.message) and clean(finding.hint) for finding in findings), findings
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -103,7 +131,9 @@ async def test_after_all_of_them_the_worker_judges_as_before(runner: DryRunner) 
 
 
 @pytest.mark.parametrize("attack", TRAINED, ids=lambda attack: attack.name)
-async def test_a_training(attack: Attack, pool: TrainingPool, alone: TrainingResult, traps: Traps) -> None:
+async def test_a_training(
+    attack: Attack, pool: TrainingPool, alone: TrainingResult, traps: Traps
+) -> None:
     (worker,) = pool._workers
     source = filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
     bad, good = await asyncio.gather(pool.train("bad", source, 0), pool.train("good", GOOD, 5))

@@ -1,4 +1,5 @@
-"""The critic's reading of hostile sources: each is rejected, or is one of those that are harmless when they run."""
+"""The critic's reading of hostile sources: each is rejected, or is one of those that are harmless
+when they run."""
 
 from __future__ import annotations
 
@@ -42,14 +43,17 @@ async def passes(source: str, description: TaskDescription) -> bool:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_what_the_reading_says(attack: Attack, description: TaskDescription) -> None:
-    assert await passes(filled_in(attack.source, "/tmp/canary", 1, 1), description) is not attack.static
+    assert (
+        await passes(filled_in(attack.source, "/tmp/canary", 1, 1), description)
+        is not attack.static
+    )
 
 
 async def test_a_plain_reward_passes(description: TaskDescription) -> None:
     assert await passes(body(""), description)
 
 
-# ── sources that are hard to read ───────────────────────────────────────────────────────────────────────────────────────
+# ── sources that are hard to read ─────────────────────────────────────────────────────────────────
 
 HUGE = "0x" + "f" * 5000
 
@@ -79,7 +83,11 @@ async def test_a_source_that_is_hard_to_read_is_rejected_and_nothing_falls_over(
     assert not await passes(source, description)
 
 
-FINALLY = "".join(f"{' ' * depth}try: pass\n{' ' * depth}finally:\n" for depth in range(1, 20)) + " " * 20 + "pass\n"
+FINALLY = (
+    "".join(f"{' ' * depth}try: pass\n{' ' * depth}finally:\n" for depth in range(1, 20))
+    + " " * 20
+    + "pass\n"
+)
 RETURNS = " try:\n" + "  return 1\n" * 2_500 + " finally:\n" + "  a = 1\n" * 2_500
 READS = """
 import sys
@@ -93,7 +101,8 @@ assert tree is not None and check_allow_list(tree)
 
 @pytest.mark.parametrize("body_", [FINALLY, RETURNS], ids=["nested", "returns"])
 def test_a_finally_is_not_copied_for_every_way_out_of_its_try(body_: str) -> None:
-    """As Python's compiler would: the first one takes it over ten seconds and gigabytes, in the driver."""
+    """As Python's compiler would: the first one takes it over ten seconds and gigabytes, in the
+    driver."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (8, 8))
@@ -101,7 +110,12 @@ def test_a_finally_is_not_copied_for_every_way_out_of_its_try(body_: str) -> Non
 
     source = "def compute_reward(a):\n" + body_
     read = subprocess.run(
-        [sys.executable, "-c", READS], input=source, text=True, preexec_fn=limit, capture_output=True, check=False
+        [sys.executable, "-c", READS],
+        input=source,
+        text=True,
+        preexec_fn=limit,
+        capture_output=True,
+        check=False,
     )
     assert (read.returncode, read.stderr) == (0, "")
 
@@ -118,7 +132,11 @@ def test_no_path_within_torch_leads_to_a_module() -> None:
         "torch.special": torch.special,
         "torch.fft": torch.fft,
     }.items():
-        names = [name for name, value in vars(module).items() if isinstance(value, types.ModuleType) and name != "math"]
+        names = [
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, types.ModuleType) and name != "math"
+        ]
         for path in (f"{prefix}.{name}" for name in names):
             tree, _ = parse(body(f"x = {path}\ny = {path}.torch\nz = {path}.os"))
             assert tree is not None

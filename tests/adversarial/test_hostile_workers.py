@@ -1,4 +1,5 @@
-"""The driver's end: a worker gone bad, of which nothing can be believed. It is killed, named, and its jobs end in a result."""
+"""The driver's end: a worker gone bad, of which nothing can be believed. It is killed, named, and
+its jobs end in a result."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import DryRun
 
-SETTINGS = TrainingSettings(env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
+SETTINGS = TrainingSettings(
+    env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1
+)
 SECONDS = 20.0
 
 BEGINS = """
@@ -67,10 +70,15 @@ def bad_wall(code: str) -> ScriptWall:
     return ScriptWall(BEGINS + textwrap.indent(textwrap.dedent(code), "        "))
 
 
-async def trained(code: str, tmp_path: Path, timeout_s: float = 2.0) -> tuple[TrainingResult, ScriptWall]:
-    """What comes of a training that such a worker is given, twice as a dead worker is replaced once."""
+async def trained(
+    code: str, tmp_path: Path, timeout_s: float = 2.0
+) -> tuple[TrainingResult, ScriptWall]:
+    """What comes of a training that such a worker is given, twice as a dead worker is replaced
+    once."""
     wall = bad_wall(code)
-    pool = TrainingPool(wall, "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch", timeout_s=timeout_s)
+    pool = TrainingPool(
+        wall, "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch", timeout_s=timeout_s
+    )
     try:
         async with asyncio.timeout(SECONDS):
             return await pool.train("job", "x", 0), wall
@@ -78,7 +86,9 @@ async def trained(code: str, tmp_path: Path, timeout_s: float = 2.0) -> tuple[Tr
         await pool.close()
 
 
-POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, policies={{0: 'p'}})\n"
+POLICY = (
+    "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, policies={{0: 'p'}})\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +119,9 @@ POLICY = "give('p', {content})\nsay(type='trained', job=job, outcome=outcome, po
         ("import os, signal\nfor n in range(1, 65):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n    except Exception:\n        pass\nwhile True:\n    pass", "no sign of life"),
     ],
 )  # fmt: skip
-async def test_a_worker_that_lies_is_killed_and_its_job_fails_by_name(code: str, said: str, tmp_path: Path) -> None:
+async def test_a_worker_that_lies_is_killed_and_its_job_fails_by_name(
+    code: str, said: str, tmp_path: Path
+) -> None:
     result, wall = await trained(code, tmp_path)
     assert result.outcome is None
     assert result.failure_code == "worker-died"
@@ -139,7 +151,9 @@ async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize("field", ["components", "component_magnitudes", "component_deviations"])
-async def test_components_with_new_names_in_a_later_point_are_a_violation(tmp_path: Path, field: str) -> None:
+async def test_components_with_new_names_in_a_later_point_are_a_violation(
+    tmp_path: Path, field: str
+) -> None:
     """Each name is a column of the curves' file and a row in every table."""
     later = f'say(type="progress", points={{job: [point, dict(point, {field}={{"new": 1.0}})]}})'
     result, _ = await trained(later, tmp_path)
@@ -148,7 +162,9 @@ async def test_components_with_new_names_in_a_later_point_are_a_violation(tmp_pa
 
 
 async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_path: Path) -> None:
-    result, _ = await trained('for _ in range(3):\n    say(type="progress", points={job: [point] * 50})', tmp_path)
+    result, _ = await trained(
+        'for _ in range(3):\n    say(type="progress", points={job: [point] * 50})', tmp_path
+    )
     assert result.failure_code == "worker-died"
     assert "points" in result.failure_reason
     assert len(result.points) < 2000
@@ -196,7 +212,8 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
     ],
 )
 async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Path) -> None:
-    """They are compared with those of others: by numbers of its choice one could have its successors rejected."""
+    """They are compared with those of others: by numbers of its choice one could have its
+    successors rejected."""
     (tmp_path / "episodes.npz").write_bytes(b"x")
     # a file comes before the command: its header is a line, its one byte begins the next
     code = f"say(type='scored', job=job, {answer})"
@@ -223,7 +240,9 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
 )
 async def test_an_evaluation_that_is_none_is_a_fault(answer: str, tmp_path: Path) -> None:
     (tmp_path / "policy").write_bytes(b"x")
-    wall = bad_wall(f"episode = dict(fitness=1.0, length=1, ended_by='time_out')\nsay(job=job, {answer})")
+    wall = bad_wall(
+        f"episode = dict(fitness=1.0, length=1, ended_by='time_out')\nsay(job=job, {answer})"
+    )
     # a file comes before the command: its header is a line, its one byte begins the next
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
     wall._script = wall._script.replace('"train")', '"train", "evaluate")')
@@ -303,7 +322,8 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
 
 
 async def test_the_time_that_a_decision_takes_is_no_silence(tmp_path: Path) -> None:
-    """Who is silent after it has all of its time; a decision may wait for trainings of other workers."""
+    """Who is silent after it has all of its time; a decision may wait for trainings of other
+    workers."""
     code = """
     header = b"{}" + b" " * 6
     give("p", struct.pack("<Q", len(header)) + header)

@@ -65,5 +65,9 @@ def evidence(
 ) -> Evidence:
     """Checkpoints and points that need not agree: each finding looks at one of them."""
     return gather(
-        outcome(fitness, reward, components), points() if curve is None else curve, evaluation, description, failure
+        outcome(fitness, reward, components),
+        points() if curve is None else curve,
+        evaluation,
+        description,
+        failure,
     )

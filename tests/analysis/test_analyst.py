@@ -20,9 +20,15 @@ DIAGNOSIS = Diagnosis(
     episode_length_values=(100.0,),
     components=(),
     findings=(),
-    text="reward 1 2 3\n\nWorst episode (fitness 2, ended by left_the_rail after 100 steps):\ntime [s]  0.02  2",
+    text=(
+        "reward 1 2 3\n\nWorst episode (fitness 2, ended by left_the_rail after 100 steps):\ntime"
+        " [s]  0.02  2"
+    ),
 )
-WORDS = "At 0.3 s the cart moved left, at 2 s it left the rail. The term left pays for it: -3 at the end. Square it."
+WORDS = (
+    "At 0.3 s the cart moved left, at 2 s it left the rail. The term left pays for it: -3 at the"
+    " end. Square it."
+)
 
 
 async def analysed(description: TaskDescription, reply: str | Cut | Exception) -> str:
@@ -33,7 +39,9 @@ async def analysed(description: TaskDescription, reply: str | Cut | Exception) -
 
 async def test_it_is_told_what_was_measured(description: TaskDescription) -> None:
     desk = ScriptedDesk(WORDS, WORDS)
-    analyst = Analyst(Seat(NamedModel("anthropic/small"), desk, 0.1, 500), description, "centre the cart")
+    analyst = Analyst(
+        Seat(NamedModel("anthropic/small"), desk, 0.1, 500), description, "centre the cart"
+    )
     assert await analyst.analyse("1-02", SOURCE, DIAGNOSIS) == WORDS
     await analyst.analyse("2-01", SOURCE + "# another\n", DIAGNOSIS)
     first, second = desk.requests
@@ -50,15 +58,19 @@ async def test_it_is_told_what_was_measured(description: TaskDescription) -> Non
 
 
 @pytest.mark.parametrize(
-    "reply", [Cut("I cannot", FinishReason.REFUSED), "", " \n\t", "```\n```", BudgetSpentError("spent")]
+    "reply",
+    [Cut("I cannot", FinishReason.REFUSED), "", " \n\t", "```\n```", BudgetSpentError("spent")],
 )
-async def test_without_words_there_is_no_analysis(description: TaskDescription, reply: str | Cut | Exception) -> None:
+async def test_without_words_there_is_no_analysis(
+    description: TaskDescription, reply: str | Cut | Exception
+) -> None:
     assert await analysed(description, reply) == ""
 
 
 async def test_what_was_cut_off_is_kept_and_says_so(description: TaskDescription) -> None:
-    assert await analysed(description, Cut("First it fell, then", FinishReason.CUT_OFF)) == (
-        f"First it fell, then {CUT_OFF_NOTE}"
+    assert (
+        await analysed(description, Cut("First it fell, then", FinishReason.CUT_OFF))
+        == f"First it fell, then {CUT_OFF_NOTE}"
     )
 
 
@@ -85,7 +97,11 @@ def test_only_plain_text_is_kept(reply: str, clean: str) -> None:
 def test_an_endless_analysis_is_bounded() -> None:
     text = clean_analysis("it fell again " * 20_000)
     assert len(text) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
-    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {"it", "fell", "again"}, "no word is cut in two"
+    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {
+        "it",
+        "fell",
+        "again",
+    }, "no word is cut in two"
     assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
 
 

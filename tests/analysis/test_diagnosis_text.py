@@ -25,47 +25,62 @@ EVALUATION = Evaluation(
 
 
 def test_the_reflection_word_for_word(description: TaskDescription) -> None:
-    trained = outcome([None, 1.5, 2.5], [0.25, 0.5, 1.0], {"centred": [0.3, 0.6, 1.2], "effort": [-0.05, -0.1, -0.2]})
+    trained = outcome(
+        [None, 1.5, 2.5],
+        [0.25, 0.5, 1.0],
+        {"centred": [0.3, 0.6, 1.2], "effort": [-0.05, -0.1, -0.2]},
+    )
     sizes = {"centred": 0.9, "effort": 0.1}
-    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
+    curve = points(
+        components=sizes,
+        component_magnitudes=sizes,
+        component_deviations={"centred": 0.3, "effort": 0.1},
+    )
     # before the first checkpoint, at 1000 steps, both are of one size
     curve = [
-        each.model_copy(
-            update={"env_steps": 3000 * place // 9, "component_magnitudes": {"centred": 0.5, "effort": 0.5}}
+        (
+            each.model_copy(
+                update={
+                    "env_steps": 3000 * place // 9,
+                    "component_magnitudes": {"centred": 0.5, "effort": 0.5},
+                }
+            )
+            if place < 4
+            else each.model_copy(update={"env_steps": 3000 * (place + 1) // 9})
         )
-        if place < 4
-        else each.model_copy(update={"env_steps": 3000 * (place + 1) // 9})
         for place, each in enumerate(curve)
     ]
     diagnosis = diagnose(trained, curve, EVALUATION, description)
     # (2 − 4)² + 1 + 1 = 6 over n − 1 = 2: a deviation of sqrt(3) = 1.73
     # evaluated (2 + 5 + 5)/3 = 4
-    assert diagnosis.text == (
-        "The training, in which exploration noise costs fitness: means of 3 parts of 3000 environment steps, one seed. "
-        "Components and reward: a step; in brackets a component's share of the reward's size in the first and the last part. Fitness: seconds within 0.1 m of the centre. Episode length: control steps, 500 at most.\n"
-        "centred         0.3 0.6 1.2  (50% → 90%)\n"
-        "effort          -0.05 -0.1 -0.2  (50% → 10%)\n"
-        "reward          0.25 0.5 1\n"
-        "fitness [s]     – 1.5 2.5\n"
-        "episode length  – 100 100\n"
-        "\n"
-        "The policy of checkpoint 3, which was kept, acting without exploration noise in 3 episodes: mean fitness 4 s "
-        "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
-        "the others have 5.\n"
-        "\n"
-        "Findings:\n"
-        "- Component 'centred' makes up 90% of the reward's size and does not rise with the fitness; the other 1 hardly count. "
-        "Advice: scale 'centred' down, unless it alone is the task."
+    assert (
+        diagnosis.text
+        == "The training, in which exploration noise costs fitness: means of 3 parts of 3000"
+        " environment steps, one seed. Components and reward: a step; in brackets a component's"
+        " share of the reward's size in the first and the last part. Fitness: seconds within 0.1"
+        " m of the centre. Episode length: control steps, 500 at most.\ncentred         0.3 0.6"
+        " 1.2  (50% → 90%)\neffort          -0.05 -0.1 -0.2  (50% → 10%)\nreward          0.25"
+        " 0.5 1\nfitness [s]     – 1.5 2.5\nepisode length  – 100 100\n\nThe policy of"
+        " checkpoint 3, which was kept, acting without exploration noise in 3 episodes: mean"
+        " fitness 4 s (standard deviation between episodes 1.73), 2 to 5; 1 ended early"
+        " (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; the others"
+        " have 5.\n\nFindings:\n- Component 'centred' makes up 90% of the reward's size and does"
+        " not rise with the fitness; the other 1 hardly count. Advice: scale 'centred' down,"
+        " unless it alone is the task."
     )
     # (100 + 500 + 500) / 3
-    assert diagnosis.endings == "3 episodes of 367 steps on average, 1 ended early (left_the_rail 1)"
+    assert (
+        diagnosis.endings == "3 episodes of 367 steps on average, 1 ended early (left_the_rail 1)"
+    )
     assert diagnosis.fitness == 4.0
     assert diagnosis.fitness_values == (None, 1.5, 2.5)
     assert [component.share for component in diagnosis.components] == pytest.approx([0.9, 0.1])
     assert one_line(diagnosis) == "dominated by centred"
 
 
-def test_a_training_that_broke_off_is_diagnosed_from_its_points(description: TaskDescription) -> None:
+def test_a_training_that_broke_off_is_diagnosed_from_its_points(
+    description: TaskDescription,
+) -> None:
     curve = [point(index, fitness=float(index)) for index in range(20)]
     diagnosis = diagnose(None, curve, None, description, "not-a-number: the total was NaN")
     # twenty points in ten pairs: 0.5, 2.5, …, 18.5
@@ -97,7 +112,8 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
         },
     )
     text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
-    # of 100 steps of 0.02 s the ends of a sixteenth, an eighth, a quarter, a half and three quarters: 7, 13, 25, 50, 75, 100
+    # of 100 steps of 0.02 s the ends of a sixteenth, an eighth, a quarter, a half and three
+    # quarters: 7, 13, 25, 50, 75, 100
     assert "Worst episode (fitness 2, ended by left_the_rail after 100 steps):" in text
     assert "time [s]           0.14  0.26  0.5  1  1.5  2\n" in text
     assert "cart_position [m]  0.06  0.12  0.24  0.49  0.74  0.99\n" in text
@@ -106,42 +122,57 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
     assert "secret" not in text
 
 
-def test_episodes_that_are_alike_are_shown_once(description: TaskDescription, tmp_path: Path) -> None:
+def test_episodes_that_are_alike_are_shown_once(
+    description: TaskDescription, tmp_path: Path
+) -> None:
     path = tmp_path / "trajectories.npz"
     position = np.linspace(0.0, 0.99, 500)
     np.savez(path, **{"worst/cart_position": position, "best/cart_position": position})
     text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
     assert text.count("cart_position [m]") == 1
-    assert text.endswith("\n\nBest episode (fitness 5, ended by time_out after 500 steps):\nas the worst one")
+    assert text.endswith(
+        "\n\nBest episode (fitness 5, ended by time_out after 500 steps):\nas the worst one"
+    )
 
 
 def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
     sizes = {"centred": 0.9, "effort": 0.1}
-    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"centred": 0.3, "effort": 0.1})
+    curve = points(
+        components=sizes,
+        component_magnitudes=sizes,
+        component_deviations={"centred": 0.3, "effort": 0.1},
+    )
     trained = outcome([1.5] * 6, [0.5] * 6, {"centred": [0.9] * 6, "effort": [-0.1] * 6})
     diagnosis = diagnose(trained, curve, EVALUATION, description)
     dominant, flat = diagnosis.findings[1], diagnosis.findings[0]
     assert (flat.code, dominant.code) == ("no-learning", "dominant-component")
     left = without_findings(diagnosis, (dominant,))
     assert left.findings == (flat,)
-    assert left.text == diagnosis.text.replace(f"\n- {dominant.message} Advice: {dominant.advice}.", "")
+    assert left.text == diagnosis.text.replace(
+        f"\n- {dominant.message} Advice: {dominant.advice}.", ""
+    )
     assert len(left.text) < len(diagnosis.text)
     assert "Findings" not in without_findings(diagnosis, diagnosis.findings).text
     assert without_findings(diagnosis, ()) is diagnosis
 
 
 def test_a_policy_under_way_is_not_called_the_best(description: TaskDescription) -> None:
-    """Of a training that is not at its end the policy of the last point is evaluated, whichever checkpoint was best."""
+    """Of a training that is not at its end the policy of the last point is evaluated, whichever
+    checkpoint was best."""
     scored = outcome([1.0, 2.0]).model_copy(update={"fitness": 4.5})
     text = diagnose(scored, points(), None, description).text
-    assert "The policy at the last of these points, acting without exploration noise: mean fitness 4.5 s." in text
+    assert (
+        "The policy at the last of these points, acting without exploration noise: mean fitness"
+        " 4.5 s." in text
+    )
     assert "kept" not in text
     text = diagnose(outcome([2.0, 1.0]), points(), EVALUATION, description, ended=False).text
     assert (
-        "The policy at the last of these points, acting without exploration noise in 3 episodes: mean fitness 4 s "
-        "(standard deviation between episodes 1.73), 2 to 5; 1 ended early (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; "
-        "the others have 5."
-    ) in text
+        "The policy at the last of these points, acting without exploration noise in 3 episodes:"
+        " mean fitness 4 s (standard deviation between episodes 1.73), 2 to 5; 1 ended early"
+        " (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; the others"
+        " have 5." in text
+    )
     assert "kept" not in text
 
 

@@ -7,14 +7,21 @@ import time
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.episode_table import MOST_ROWS, Episode, failed, moments, trajectory_tables
+from eureka_agent.analysis.episode_table import (
+    MOST_ROWS,
+    Episode,
+    failed,
+    moments,
+    trajectory_tables,
+)
 from eureka_agent.records import TaskDescription, VariableSpec
 
 
 def seeing(description: TaskDescription, **shapes: tuple[int, ...]) -> TaskDescription:
     """The description with these public variables."""
     variables = tuple(
-        VariableSpec(name=name, shape=shape, unit="m", frame="-", doc="d") for name, shape in shapes.items()
+        VariableSpec(name=name, shape=shape, unit="m", frame="-", doc="d")
+        for name, shape in shapes.items()
     )
     return description.model_copy(update={"variables": variables})
 
@@ -30,8 +37,9 @@ def trajectory_table(episode: Episode, description: TaskDescription) -> str:
 
 
 def test_a_failed_episode_is_shown_closely_before_its_end() -> None:
-    # 500 steps of 0.016 s: the last, 0.2, 0.5 and 1 s before it, which is 12.5 → 12, 31.25 → 31 and 62.5 → 62 steps, and the ends of an eighth (62.5 → 63 steps),
-    # a quarter, a half and three quarters
+    # 500 steps of 0.016 s: the last, 0.2, 0.5 and 1 s before it, which is 12.5 → 12, 31.25 → 31 and
+    # 62.5 → 62 steps, and the ends of an eighth (62.5 → 63 steps), a quarter, a half and three
+    # quarters
     assert moments(500, True, 0.016) == [62, 124, 249, 374, 437, 468, 487, 499]
     # of 10 steps of 0.1 s there is none 1 s before; 0.5 s before the last is the end of a half
     assert moments(10, True, 0.1) == [1, 2, 4, 7, 9]
@@ -48,7 +56,8 @@ def test_no_gap_is_longer_than_a_quarter_and_no_two_columns_say_the_same(
     gaps = np.diff([-1, *shown])
     assert shown[-1] == steps - 1
     assert len(shown) <= 8
-    # a column gives way to one that is nearer than 0.1 s or a sixteenth, so a gap may be that much longer
+    # a column gives way to one that is nearer than 0.1 s or a sixteenth, so a gap may be that much
+    # longer
     least = max(1, min(round(0.1 / control_dt), steps // 16))
     assert gaps.max() <= np.ceil(steps / 4) + least
     assert len(gaps) == 1 or gaps[1:].min() >= least
@@ -58,7 +67,9 @@ def test_what_is_constant_stands_below_the_table(description: TaskDescription) -
     seen = seeing(description, goal=(2,), height=(), lamps=(6,))
     # the height moves by a hundredth, the goal by a ten-thousandth of a thousandth of its size
     goal = np.stack((np.full(50, 5.0), np.linspace(-1.0, -1.0 + 1e-7, 50)), axis=1)
-    table = trajectory_table({"goal": goal, "height": np.linspace(1.0, 1.01, 50), "lamps": np.ones((50, 6))}, seen)
+    table = trajectory_table(
+        {"goal": goal, "height": np.linspace(1.0, 1.01, 50), "lamps": np.ones((50, 6))}, seen
+    )
     assert rows_of(table) == ["time [s]", "height [m]", "constant: goal (5, -1), lamps"]
 
 
@@ -69,21 +80,28 @@ def test_what_moves_with_another_is_named_not_shown(description: TaskDescription
     table = trajectory_table(episode, seeing(description, height=(), position=(3,), speed=()))
     assert rows_of(table)[:3] == ["time [s]", "position [m]", "speed [m]"]
     assert table.endswith("\nleft out, with what says the same: height (position[2])")
-    # a noisy copy says something of its own: cos has a variance of about 1/2, noise of 0.2 leaves r = 1/sqrt(1 + 0.04/0.5) = 0.96
+    # a noisy copy says something of its own: cos has a variance of about 1/2, noise of 0.2 leaves r
+    # = 1/sqrt(1 + 0.04/0.5) = 0.96
     noisy = episode | {"height": position[:, 2] + np.random.default_rng(0).normal(0.0, 0.2, 200)}
-    assert "height [m]" in rows_of(trajectory_table(noisy, seeing(description, height=(), position=(3,), speed=())))
+    assert "height [m]" in rows_of(
+        trajectory_table(noisy, seeing(description, height=(), position=(3,), speed=()))
+    )
 
 
-def described(description: TaskDescription, *variables: tuple[str, tuple[int, ...], str, str]) -> TaskDescription:
+def described(
+    description: TaskDescription, *variables: tuple[str, tuple[int, ...], str, str]
+) -> TaskDescription:
     """The description with variables of these names, shapes, units and frames."""
     specs = [
-        VariableSpec(name=name, shape=shape, unit=unit, frame=frame, doc="d") for name, shape, unit, frame in variables
+        VariableSpec(name=name, shape=shape, unit=unit, frame=frame, doc="d")
+        for name, shape, unit, frame in variables
     ]
     return description.model_copy(update={"variables": tuple(specs)})
 
 
 def test_an_attitude_is_shown_once(description: TaskDescription) -> None:
-    """A pose as an angle, its cosine and sine, its quaternion, and a velocity in two frames: the angle and one velocity are left."""
+    """A pose as an angle, its cosine and sine, its quaternion, and a velocity in two frames: the
+    angle and one velocity are left."""
     yaw = np.cumsum(np.random.default_rng(3).normal(0.0, 0.1, 200))
     turned = np.stack((np.cos(yaw), np.sin(yaw)), axis=1)
     forward = 2.0 + np.sin(np.linspace(0.0, 9.0, 200))
@@ -122,13 +140,19 @@ def test_an_attitude_is_shown_once(description: TaskDescription) -> None:
 
 
 def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescription) -> None:
-    # contact in every second step, a position that rises by 1 in each; of 100 steps of 0.02 s the columns end at 7, 13, 25, 50, 75 and 100
+    # contact in every second step, a position that rises by 1 in each; of 100 steps of 0.02 s the
+    # columns end at 7, 13, 25, 50, 75 and 100
     contact = np.tile([1.0, 0.0], 50)
     speed = np.where(np.arange(100) < 50, 1.0, 3.0)
     seen = described(
-        description, ("place", (), "m", "world"), ("speed", (), "m/s", "world"), ("in_contact", (), "1", "world")
+        description,
+        ("place", (), "m", "world"),
+        ("speed", (), "m/s", "world"),
+        ("in_contact", (), "1", "world"),
     )
-    table = trajectory_table({"place": np.arange(1.0, 101.0) ** 2, "speed": speed, "in_contact": contact}, seen)
+    table = trajectory_table(
+        {"place": np.arange(1.0, 101.0) ** 2, "speed": speed, "in_contact": contact}, seen
+    )
     assert table.split("\n")[1:] == [
         "place [m]            49  169  625  2.5e+03  5.62e+03  1e+04",
         "mean speed [m/s]     1  1  1  1  3  3",
@@ -139,7 +163,10 @@ def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescript
 
 def test_of_many_joints_the_mean_size_is_shown(description: TaskDescription) -> None:
     """The same row in every training, whichever joints moved most."""
-    joints = np.tile([[3.0, -1.0, 0.0, 0.0, 0.0, 0.0]], (100, 1)) * np.where(np.arange(100) < 50, 1.0, -2.0)[:, None]
+    joints = (
+        np.tile([[3.0, -1.0, 0.0, 0.0, 0.0, 0.0]], (100, 1))
+        * np.where(np.arange(100) < 50, 1.0, -2.0)[:, None]
+    )
     table = trajectory_table({"joints": joints}, seeing(description, joints=(6,)))
     # (3 + 1) / 6 = 0.667, twice that in the second half
     assert table.split("\n")[1] == "mean |joints| [m]  0.667  0.667  0.667  0.667  1.33  1.33"
@@ -150,22 +177,35 @@ def test_both_episodes_have_the_same_rows(description: TaskDescription) -> None:
     moves, rests = np.sin(np.arange(80.0)), np.zeros(80)
     episodes = {"worst": {"a": moves, "b": rests}, "best": {"a": rests[:50], "b": moves[:50]}}
     tables, left_out = trajectory_tables(episodes, seeing(description, a=(), b=()))
-    assert rows_of(tables["worst"]) == rows_of(tables["best"]) == ["time [s]", "a [m]   ".strip(), "b [m]"]
+    assert (
+        rows_of(tables["worst"])
+        == rows_of(tables["best"])
+        == ["time [s]", "a [m]   ".strip(), "b [m]"]
+    )
     assert left_out == ""
 
 
-def test_the_fitness_of_a_step_has_no_row_where_a_velocity_says_it(description: TaskDescription) -> None:
+def test_the_fitness_of_a_step_has_no_row_where_a_velocity_says_it(
+    description: TaskDescription,
+) -> None:
     speed = np.random.default_rng(6).normal(2.0, 1.0, 90)
     fitness = 0.02 * speed
     seen = described(description, ("speed", (), "m/s", "world"))
     table = trajectory_table({"speed": speed, "fitness": fitness}, seen)
-    assert rows_of(table)[1:] == ["mean speed [m/s]", "left out, with what says the same: fitness a step (speed)"]
+    assert rows_of(table)[1:] == [
+        "mean speed [m/s]",
+        "left out, with what says the same: fitness a step (speed)",
+    ]
     assert "mean fitness a step" in trajectory_table({"speed": speed, "fitness": fitness**2}, seen)
 
 
 def test_a_long_vector_that_moves_with_another_is_not_shown(description: TaskDescription) -> None:
     joints = np.random.default_rng(4).normal(size=(60, 8))
-    episode = {"joints": joints, "scaled": (joints - 0.5) / np.arange(1.0, 9.0), "nearness": np.abs(joints - 0.5) * 2.0}
+    episode = {
+        "joints": joints,
+        "scaled": (joints - 0.5) / np.arange(1.0, 9.0),
+        "nearness": np.abs(joints - 0.5) * 2.0,
+    }
     table = trajectory_table(episode, seeing(description, joints=(8,), scaled=(8,), nearness=(8,)))
     assert rows_of(table) == [
         "time [s]",
@@ -195,7 +235,9 @@ def test_a_camera_is_compared_in_a_moment(description: TaskDescription) -> None:
     pictures = np.random.default_rng(5).random((500, 64, 64))
     names = [f"camera{number}" for number in range(6)]
     began = time.process_time()
-    table = trajectory_table(dict.fromkeys(names, pictures), seeing(description, **dict.fromkeys(names, (64, 64))))
+    table = trajectory_table(
+        dict.fromkeys(names, pictures), seeing(description, **dict.fromkeys(names, (64, 64)))
+    )
     assert time.process_time() - began < 5.0
     assert len(rows_of(table)) == 3
     assert "camera5 (camera0[" in table
@@ -204,16 +246,25 @@ def test_a_camera_is_compared_in_a_moment(description: TaskDescription) -> None:
 def test_numbers_beyond_all_bounds_are_compared_too(description: TaskDescription) -> None:
     wild = np.array([0.0, np.inf, -np.inf, 1e308, np.nan, 3.0])
     with np.errstate(all="raise"):
-        table = trajectory_table({"a": wild, "b": wild[::-1].copy()}, seeing(description, a=(), b=()))
+        table = trajectory_table(
+            {"a": wild, "b": wild[::-1].copy()}, seeing(description, a=(), b=())
+        )
     assert rows_of(table)[:2] == ["time [s]", "a [m]"]
 
 
 def test_arrays_that_do_not_fit_are_left_out(description: TaskDescription) -> None:
-    episode = {"a": np.arange(5.0), "b": np.arange(3.0), "c": np.array(["x"] * 5), "d": np.array(1.0)}
+    episode = {
+        "a": np.arange(5.0),
+        "b": np.arange(3.0),
+        "c": np.array(["x"] * 5),
+        "d": np.array(1.0),
+    }
     table = trajectory_table(episode, seeing(description, a=(), b=(), c=(), d=()))
     assert rows_of(table) == ["time [s]", "a [m]"]
     assert trajectory_table({}, description) == "no steps"
-    assert "nan" not in trajectory_table({"a": np.array([0.0, np.nan, 2.0])}, seeing(description, a=()))
+    assert "nan" not in trajectory_table(
+        {"a": np.array([0.0, np.nan, 2.0])}, seeing(description, a=())
+    )
 
 
 def test_an_end_is_read_from_whatever_shape_a_worker_wrote() -> None:

@@ -1,4 +1,5 @@
-"""Each finding on curves made by hand: where it must fire, and the nearest case where it must not."""
+"""Each finding on curves made by hand: where it must fire, and the nearest case where it must
+not."""
 
 from __future__ import annotations
 
@@ -26,23 +27,32 @@ def test_rank_correlation_against_hand_counted_ranks() -> None:
     rising = np.array([1.0, 2.0, 3.0, 4.0])
     assert rank_correlation(rising, rising**3) == pytest.approx(1.0)
     assert rank_correlation(rising, -rising) == pytest.approx(-1.0)
-    # ranks 0 1 2 3 against 0.5 0.5 2 3: centred −1.5 −.5 .5 1.5 and −1 −1 .5 1.5; 4.5 / sqrt(5 · 4.5)
-    assert rank_correlation(rising, np.array([1.0, 1.0, 2.0, 5.0])) == pytest.approx(4.5 / np.sqrt(22.5))
+    # ranks 0 1 2 3 against 0.5 0.5 2 3: centred −1.5 −.5 .5 1.5 and −1 −1 .5 1.5; 4.5 / sqrt(5 ·
+    # 4.5)
+    assert rank_correlation(rising, np.array([1.0, 1.0, 2.0, 5.0])) == pytest.approx(
+        4.5 / np.sqrt(22.5)
+    )
     assert rank_correlation(rising, np.ones(4)) == 0.0
 
 
 def test_a_constant_component_is_dead(description: TaskDescription) -> None:
     curve = points(component_deviations={"a": 0.3, "b": 0.001})
     # b is 0.4 with a deviation of 0.001, a quarter of a percent of its size
-    (finding,) = findings.dead_components(evidence(description, curve=curve, components={"a": [0.6], "b": [0.4]}))
+    (finding,) = findings.dead_components(
+        evidence(description, curve=curve, components={"a": [0.6], "b": [0.4]})
+    )
     assert (finding.component, finding.value) == ("b", pytest.approx(0.001))
     assert "0.4 in every step" in finding.message
 
 
 def test_a_component_that_is_tiny_next_to_the_others_is_dead(description: TaskDescription) -> None:
     sizes = {"a": 1.0, "b": 0.002}
-    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.002})
-    (finding,) = findings.dead_components(evidence(description, curve=curve, components={"a": [1.0], "b": [0.002]}))
+    curve = points(
+        components=sizes, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.002}
+    )
+    (finding,) = findings.dead_components(
+        evidence(description, curve=curve, components={"a": [1.0], "b": [0.002]})
+    )
     assert finding.component == "b"
     assert "all components together are 1" in finding.message
 
@@ -50,7 +60,11 @@ def test_a_component_that_is_tiny_next_to_the_others_is_dead(description: TaskDe
 def test_a_component_that_moves_over_the_training_is_not_dead(description: TaskDescription) -> None:
     # constant within an iteration, but from 0.1 to 0.5 over the training
     curve = [
-        point(index, components={"a": 0.6, "b": 0.1 + 0.05 * index}, component_deviations={"a": 0.3, "b": 0.0})
+        point(
+            index,
+            components={"a": 0.6, "b": 0.1 + 0.05 * index},
+            component_deviations={"a": 0.3, "b": 0.0},
+        )
         for index in range(9)
     ]
     assert findings.dead_components(evidence(description, curve=curve)) == []
@@ -58,12 +72,18 @@ def test_a_component_that_moves_over_the_training_is_not_dead(description: TaskD
 
 def test_a_component_of_nothing_but_zeros_is_dead(description: TaskDescription) -> None:
     zero = {"a": 0.6, "b": 0.0}
-    curve = points(components=zero, component_magnitudes=zero, component_deviations={"a": 0.3, "b": 0.0})
-    assert [each.component for each in findings.dead_components(evidence(description, curve=curve))] == ["b"]
+    curve = points(
+        components=zero, component_magnitudes=zero, component_deviations={"a": 0.3, "b": 0.0}
+    )
+    assert [
+        each.component for each in findings.dead_components(evidence(description, curve=curve))
+    ] == ["b"]
 
 
 @pytest.mark.parametrize(("size", "fires"), [(9.0, True), (4.0, False)])
-def test_dominance_is_a_share_of_the_last_third(description: TaskDescription, size: float, fires: bool) -> None:
+def test_dominance_is_a_share_of_the_last_third(
+    description: TaskDescription, size: float, fires: bool
+) -> None:
     # over the last three of nine points: 9 of 10 is 0.9, 4 of 5 is 0.8; the first six are even
     curve = [
         point(index, component_magnitudes={"a": size if index >= 6 else 1.0, "b": 1.0}) for index in range(9)
@@ -75,7 +95,9 @@ def test_dominance_is_a_share_of_the_last_third(description: TaskDescription, si
 
 
 def test_a_reward_of_one_component_is_not_dominated(description: TaskDescription) -> None:
-    curve = points(components={"a": 1.0}, component_magnitudes={"a": 1.0}, component_deviations={"a": 0.2})
+    curve = points(
+        components={"a": 1.0}, component_magnitudes={"a": 1.0}, component_deviations={"a": 0.2}
+    )
     assert findings.dominant_component(evidence(description, curve=curve)) == []
 
 
@@ -85,8 +107,11 @@ RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 
 def test_reward_up_and_fitness_down_is_hacking(description: TaskDescription) -> None:
     components = {"speed": [0.05] * 10, "bonus": [value - 0.05 for value in RISING]}
-    (finding,) = findings.reward_hacking(evidence(description, FALLING, reward=RISING, components=components))
-    # from the best checkpoint on every value of one rises as the other falls: a rank correlation of −1
+    (finding,) = findings.reward_hacking(
+        evidence(description, FALLING, reward=RISING, components=components)
+    )
+    # from the best checkpoint on every value of one rises as the other falls: a rank correlation of
+    # −1
     assert finding.value == pytest.approx(-1.0)
     assert finding.component == "bonus"
     assert "from 8 to 2" in finding.message
@@ -101,27 +126,36 @@ def test_reward_up_and_fitness_down_is_hacking(description: TaskDescription) -> 
         ([5.0, 6.0, 5.0, 6.2, 5.1, 6.0, 5.2, 5.9, 5.0, 5.5], RISING),  # within the noise
     ],
 )
-def test_other_falls_are_no_hacking(description: TaskDescription, fitness: list[float], reward: list[float]) -> None:
+def test_other_falls_are_no_hacking(
+    description: TaskDescription, fitness: list[float], reward: list[float]
+) -> None:
     assert findings.reward_hacking(evidence(description, fitness, reward=reward)) == []
 
 
 def test_early_ends_name_the_most_common_cause(description: TaskDescription) -> None:
     ends = {"fell": 6, "left": 2, "time_out": 2}
     curve = [
-        point(index, terminations=ends if index >= 6 else {"time_out": 10}, episodes=10, episode_length=50.0)
+        point(
+            index,
+            terminations=ends if index >= 6 else {"time_out": 10},
+            episodes=10,
+            episode_length=50.0,
+        )
         for index in range(9)
     ]
     (finding,) = findings.early_termination(evidence(description, curve=curve))
     assert (finding.cause, finding.value) == ("fell", pytest.approx(0.8))
     assert (
         finding.message
-        == "80% of the episodes of the training's last third, with exploration noise, ended early, most often by fell (60% of all), "
-        "after 50 of 500 steps on average."
+        == "80% of the episodes of the training's last third, with exploration noise, ended early,"
+        " most often by fell (60% of all), after 50 of 500 steps on average."
     )
 
 
 def test_a_success_is_no_early_end(description: TaskDescription) -> None:
-    landing = description.model_copy(update={"termination_causes": ("fell", "landed"), "success_causes": ("landed",)})
+    landing = description.model_copy(
+        update={"termination_causes": ("fell", "landed"), "success_causes": ("landed",)}
+    )
     curve = points(terminations={"landed": 8, "fell": 2}, episodes=10, episode_length=50.0)
     assert findings.early_termination(evidence(landing, curve=curve)) == []
     curve = points(terminations={"landed": 4, "fell": 6}, episodes=10, episode_length=50.0)
@@ -164,14 +198,18 @@ def test_saturation_beyond_what_noise_explains(
 
 def test_no_number_names_its_component(description: TaskDescription) -> None:
     failure = "not-a-number: component 'b' was NaN at step 300"
-    (finding,) = findings.not_a_number(evidence(description, components={"a": [1.0], "b": [1.0]}, failure=failure))
+    (finding,) = findings.not_a_number(
+        evidence(description, components={"a": [1.0], "b": [1.0]}, failure=failure)
+    )
     assert finding.component == "b"
     assert findings.not_a_number(evidence(description, failure="timeout: took 9 s")) == []
     assert findings.not_a_number(evidence(description)) == []
 
 
 def test_a_flat_fitness_is_no_learning(description: TaskDescription) -> None:
-    (finding,) = findings.no_learning(evidence(description, [1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 1.1, 1.0, 0.9, 1.05]))
+    (finding,) = findings.no_learning(
+        evidence(description, [1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 1.1, 1.0, 0.9, 1.05])
+    )
     assert finding.value == pytest.approx(0.2)
 
 
@@ -179,7 +217,8 @@ def test_a_flat_fitness_is_no_learning(description: TaskDescription) -> None:
     "fitness",
     [
         [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5],  # steady
-        [0.0] * 9 + [5.0],  # a jump at the end: its own noise is sqrt(25/9/2) = 1.2, three times that is 3.5
+        [0.0] * 9
+        + [5.0],  # a jump at the end: its own noise is sqrt(25/9/2) = 1.2, three times that is 3.5
         [9.0, 9.1, 9.0, 9.1, 9.0, 9.1],  # solved from the start
         [1.0, 1.0],  # too short to tell
     ],
@@ -192,19 +231,33 @@ def test_a_rise_up_to_the_end_is_still_improving(description: TaskDescription) -
     rising = evidence(description, [0.0, 0.2, 0.5, 1.0, 1.4, 2.0, 2.4, 3.1, 3.6, 4.0])
     (finding,) = findings.still_improving(rising)
     # 0.9 of 4 in the last two of ten parts
-    assert finding.message == (
-        "Fitness with exploration noise rose from 3.1 to 4 in the last 20% of the training, which is 22% of all that it gained."
+    assert (
+        finding.message
+        == "Fitness with exploration noise rose from 3.1 to 4 in the last 20% of the training,"
+        " which is 22% of all that it gained."
     )
     assert finding.value == pytest.approx(0.9)
-    assert findings.still_improving(replace(rising, ended=False)) == [], "at 70 % of a training nearly all still rise"
+    assert findings.still_improving(replace(rising, ended=False)) == [], (
+        "at 70 % of a training nearly all still rise"
+    )
     # with 25.3 and 25.4 at last after 23.9 the rise has slackened: 1.5 of 24.3 is 6 %
     slackened = [1.1, 4.9, 10.7, 16.0, 18.4, 20.8, 23.3, 23.9, 25.3, 25.4]
     assert findings.still_improving(evidence(description, slackened)) == []
     # 6 to 9 in the last fifth, but the series jumps by as much all the time
     jumping = [3.0, 0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 6.0, 3.0, 9.0]
     assert findings.still_improving(evidence(description, jumping)) == []
-    assert findings.still_improving(evidence(description, [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02])) == []
-    assert findings.still_improving(evidence(description, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 7.5])) == []
+    assert (
+        findings.still_improving(
+            evidence(description, [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02])
+        )
+        == []
+    )
+    assert (
+        findings.still_improving(
+            evidence(description, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 7.5])
+        )
+        == []
+    )
 
 
 def test_a_fall_with_the_reward_is_a_collapse(description: TaskDescription) -> None:
@@ -215,13 +268,17 @@ def test_a_fall_with_the_reward_is_a_collapse(description: TaskDescription) -> N
     assert findings.collapsed(evidence(description, FALLING, reward=RISING)) == []
     # 8 to 6 loses 2 of the 7 gained: less than two fifths
     assert (
-        findings.collapsed(evidence(description, [1.0, 4.0, 6.0, 8.0, 7.5, 7.0, 6.5, 6.0, 6.0, 6.0], reward=reward))
+        findings.collapsed(
+            evidence(description, [1.0, 4.0, 6.0, 8.0, 7.5, 7.0, 6.5, 6.0, 6.0, 6.0], reward=reward)
+        )
         == []
     )
 
 
 @pytest.mark.parametrize(("later", "fires"), [(0.1, True), (0.4, False)])
-def test_noise_that_shrinks_early_is_lost_exploration(description: TaskDescription, later: float, fires: bool) -> None:
+def test_noise_that_shrinks_early_is_lost_exploration(
+    description: TaskDescription, later: float, fires: bool
+) -> None:
     curve = [point(index, action_std=1.0 if index < 3 else later) for index in range(9)]
     found = findings.exploration_lost(evidence(description, curve=curve))
     assert [each.value for each in found] == ([pytest.approx(0.1)] if fires else [])
@@ -233,7 +290,7 @@ def test_an_unremarkable_training_has_no_findings(description: TaskDescription) 
     assert findings.all_findings(evidence(description, fitness, components=parts)) == ()
 
 
-# ── what is no fault ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is no fault ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_bonus_for_every_step_is_not_dead(description: TaskDescription) -> None:
@@ -246,7 +303,8 @@ def test_a_bonus_for_every_step_is_not_dead(description: TaskDescription) -> Non
 
 
 def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescription) -> None:
-    """0.74 in all but one of 20,000 steps, in each of which an episode failed: a deviation of 0.74 sqrt(1 / 20000) = 0.00523, below 1 %."""
+    """0.74 in all but one of 20,000 steps, in each of which an episode failed: a deviation of 0.74
+    sqrt(1 / 20000) = 0.00523, below 1 %."""
     paid = {"alive": 0.74, "forward": 1.0}
 
     def curve(deviation: float, failures: int) -> list[CurvePoint]:
@@ -262,31 +320,59 @@ def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescrip
             for index in range(9)
         ]
 
-    assert findings.dead_components(evidence(description, curve=curve(0.00523, 1), components={})) == []
+    assert (
+        findings.dead_components(evidence(description, curve=curve(0.00523, 1), components={}))
+        == []
+    )
     # where nobody falls, or a hundred do, something else moves it
-    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 0), components={}))) == 1
-    assert len(findings.dead_components(evidence(description, curve=curve(0.00523, 100), components={}))) == 1
+    assert (
+        len(findings.dead_components(evidence(description, curve=curve(0.00523, 0), components={})))
+        == 1
+    )
+    assert (
+        len(
+            findings.dead_components(
+                evidence(description, curve=curve(0.00523, 100), components={})
+            )
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_what_is_paid_seldom_and_much_is_not_dead(description: TaskDescription, sign: float) -> None:
-    # 2 in one step of 100,000, next to 1 in every step: a mean of 0.00002 and a deviation of 2 sqrt(0.00001) = 0.00632, below 1 % of all
+def test_what_is_paid_seldom_and_much_is_not_dead(
+    description: TaskDescription, sign: float
+) -> None:
+    # 2 in one step of 100,000, next to 1 in every step: a mean of 0.00002 and a deviation of 2
+    # sqrt(0.00001) = 0.00632, below 1 % of all
     means, sizes = {"a": 1.0, "b": sign * 0.00002}, {"a": 1.0, "b": 0.00002}
-    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00632})
+    curve = points(
+        components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00632}
+    )
     assert findings.dead_components(evidence(description, curve=curve)) == []
     # a bonus of 0.05 in one step of a thousand is lost beside the rest: 0.05 sqrt(0.001) = 0.00158
     means, sizes = {"a": 1.0, "b": 0.00005}, {"a": 1.0, "b": 0.00005}
-    curve = points(components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00158})
-    assert [each.component for each in findings.dead_components(evidence(description, curve=curve))] == ["b"]
+    curve = points(
+        components=means, component_magnitudes=sizes, component_deviations={"a": 0.3, "b": 0.00158}
+    )
+    assert [
+        each.component for each in findings.dead_components(evidence(description, curve=curve))
+    ] == ["b"]
 
 
 def test_a_small_price_is_not_to_be_raised(description: TaskDescription) -> None:
     sizes = {"a": 1.0, "effort": 0.002}
     deviations = {"a": 0.3, "effort": 0.002}
     priced = points(
-        components={"a": 1.0, "effort": -0.002}, component_magnitudes=sizes, component_deviations=deviations
+        components={"a": 1.0, "effort": -0.002},
+        component_magnitudes=sizes,
+        component_deviations=deviations,
     )
-    paid = points(components={"a": 1.0, "effort": 0.002}, component_magnitudes=sizes, component_deviations=deviations)
+    paid = points(
+        components={"a": 1.0, "effort": 0.002},
+        component_magnitudes=sizes,
+        component_deviations=deviations,
+    )
     parts = {"a": [1.0], "effort": [0.002]}
     assert findings.dead_components(evidence(description, curve=priced, components=parts)) == []
     assert len(findings.dead_components(evidence(description, curve=paid, components=parts))) == 1
@@ -297,7 +383,11 @@ STEADY = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5]
 
 def test_the_task_itself_may_outweigh_everything(description: TaskDescription) -> None:
     sizes = {"forward": 9.0, "effort": 0.2}
-    curve = points(components=sizes, component_magnitudes=sizes, component_deviations={"forward": 1.0, "effort": 0.2})
+    curve = points(
+        components=sizes,
+        component_magnitudes=sizes,
+        component_deviations={"forward": 1.0, "effort": 0.2},
+    )
     task = {"forward": [2.0 * value for value in STEADY], "effort": [0.2] * 10}
     assert findings.dominant_component(evidence(description, STEADY, curve, components=task)) == []
     other = {"forward": [9.0 - value for value in STEADY], "effort": [0.2] * 10}
@@ -305,23 +395,36 @@ def test_the_task_itself_may_outweigh_everything(description: TaskDescription) -
     assert finding.component == "forward"
     # a bonus for every step outweighs the rest without hiding it
     constant = points(
-        components=sizes, component_magnitudes=sizes, component_deviations={"forward": 0.0, "effort": 0.2}
+        components=sizes,
+        component_magnitudes=sizes,
+        component_deviations={"forward": 0.0, "effort": 0.2},
     )
-    assert findings.dominant_component(evidence(description, STEADY, constant, components=other)) == []
+    assert (
+        findings.dominant_component(evidence(description, STEADY, constant, components=other)) == []
+    )
 
 
 def test_what_cheats_is_not_the_term_that_is_the_task(description: TaskDescription) -> None:
-    """The task's term grew most in all, but it fell with the fitness; something else grew while it did."""
+    """The task's term grew most in all, but it fell with the fitness; something else grew while it
+    did."""
     components = {"task": FALLING, "hover": [value - 0.05 for value in RISING]}
-    (finding,) = findings.reward_hacking(evidence(description, FALLING, reward=RISING, components=components))
+    (finding,) = findings.reward_hacking(
+        evidence(description, FALLING, reward=RISING, components=components)
+    )
     assert finding.component == "hover"
-    curve = points(components={"task": 1.0}, component_magnitudes={"task": 1.0}, component_deviations={"task": 0.3})
+    curve = points(
+        components={"task": 1.0},
+        component_magnitudes={"task": 1.0},
+        component_deviations={"task": 0.3},
+    )
     alone = evidence(description, FALLING, curve, reward=RISING, components={"task": FALLING})
     (finding,) = findings.reward_hacking(alone)
     assert (finding.component, finding.advice) == (None, "pay for the task itself")
 
 
-def test_actions_at_their_bounds_are_no_fault_of_what_gets_better(description: TaskDescription) -> None:
+def test_actions_at_their_bounds_are_no_fault_of_what_gets_better(
+    description: TaskDescription,
+) -> None:
     curve = points(action_saturation=0.9, action_std=0.5)
     assert findings.saturated_actions(evidence(description, STEADY, curve)) == []
     (finding,) = findings.saturated_actions(evidence(description, STEADY[::-1], curve))
@@ -329,7 +432,8 @@ def test_actions_at_their_bounds_are_no_fault_of_what_gets_better(description: T
 
 
 def test_episodes_without_noise_decide_what_ends_early(description: TaskDescription) -> None:
-    """With exploration noise nearly all end early; of the evaluated ones, who are what counts, few do."""
+    """With exploration noise nearly all end early; of the evaluated ones, who are what counts, few
+    do."""
     curve = points(terminations={"fell": 17, "time_out": 3}, episodes=20, episode_length=60.0)
     assert len(findings.early_termination(evidence(description, curve=curve))) == 1
     lives = EpisodeSummary(fitness=5.0, length=500, ended_by="time_out")
@@ -337,22 +441,37 @@ def test_episodes_without_noise_decide_what_ends_early(description: TaskDescript
     calm = Evaluation(episodes=(lives, lives, lives, falls), seed=1)
     assert findings.early_termination(evidence(description, curve=curve, evaluation=calm)) == []
     (finding,) = findings.early_termination(
-        evidence(description, curve=points(), evaluation=Evaluation(episodes=(falls, falls, falls, lives), seed=1))
+        evidence(
+            description,
+            curve=points(),
+            evaluation=Evaluation(episodes=(falls, falls, falls, lives), seed=1),
+        )
     )
     # (50 + 50 + 50 + 500) / 4 = 162.5
-    assert finding.message == (
-        "75% of 4 episodes without exploration noise ended early, most often by fell (75% of all), after 162 of 500 steps on average."
+    assert (
+        finding.message
+        == "75% of 4 episodes without exploration noise ended early, most often by fell (75% of"
+        " all), after 162 of 500 steps on average."
     )
 
 
 def test_what_a_worker_makes_up_is_no_error_of_the_findings(description: TaskDescription) -> None:
     # no step at all, and a deviation whose square no float holds
-    curve = [point(0, env_steps=0, component_deviations={"a": 1e200, "b": 0.2}, terminations={"fell": 2**62})]
+    curve = [
+        point(
+            0,
+            env_steps=0,
+            component_deviations={"a": 1e200, "b": 0.2},
+            terminations={"fell": 2**62},
+        )
+    ]
     findings.dead_components(evidence(description, curve=curve))
     findings.dominant_component(evidence(description, curve=curve))
 
 
-@pytest.mark.parametrize("made_up", [{"env_steps": -1}, {"episodes": 1 << 63}, {"terminations": {"fell": -4}}])
+@pytest.mark.parametrize(
+    "made_up", [{"env_steps": -1}, {"episodes": 1 << 63}, {"terminations": {"fell": -4}}]
+)
 def test_counts_are_counts(made_up: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         point(0, **made_up)

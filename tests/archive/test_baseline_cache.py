@@ -12,7 +12,14 @@ OUTCOME = Outcome(
     env_steps=10,
     seconds=1.0,
     checkpoints=(
-        CheckpointRecord(env_steps=10, fitness=1.0, episode_length=5.0, episodes=2, reward=0.5, components={"a": 0.5}),
+        CheckpointRecord(
+            env_steps=10,
+            fitness=1.0,
+            episode_length=5.0,
+            episodes=2,
+            reward=0.5,
+            components={"a": 0.5},
+        ),
     ),
     best_checkpoint=0,
     training_fitness=1.0,
@@ -27,7 +34,9 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_baseline_is_found_again_with_its_policy(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
+def test_a_baseline_is_found_again_with_its_policy(
+    tmp_path: Path, description: TaskDescription, policy: Path
+) -> None:
     BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
     found = BaselineCache(tmp_path, description, SearchSettings()).find("source", 3)
     assert found is not None
@@ -35,12 +44,18 @@ def test_a_baseline_is_found_again_with_its_policy(tmp_path: Path, description: 
     assert found[1].read_bytes() == b"weights"
 
 
-@pytest.mark.parametrize("change", ["source", "seed", "environment", "settings", "episodes", "scoring", "device"])
+@pytest.mark.parametrize(
+    "change", ["source", "seed", "environment", "settings", "episodes", "scoring", "device"]
+)
 def test_anything_that_it_depends_on_makes_it_another_entry(
     tmp_path: Path, description: TaskDescription, policy: Path, change: str
 ) -> None:
     BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
-    changed = description.model_copy(update={"fingerprint": "1" * 64}) if change == "environment" else description
+    changed = (
+        description.model_copy(update={"fingerprint": "1" * 64})
+        if change == "environment"
+        else description
+    )
     others: dict[str, dict[str, int]] = {
         "settings": {"env_steps": 5},
         "episodes": {"evaluation_episodes": 16},
@@ -48,10 +63,15 @@ def test_anything_that_it_depends_on_makes_it_another_entry(
     }
     settings = SearchSettings().model_copy(update=others.get(change, {}))
     cache = BaselineCache(tmp_path, changed, settings, "cuda" if change == "device" else "cpu")
-    assert cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3) is None
+    assert (
+        cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3)
+        is None
+    )
 
 
-def test_an_entry_that_was_cut_off_is_no_entry(tmp_path: Path, description: TaskDescription, policy: Path) -> None:
+def test_an_entry_that_was_cut_off_is_no_entry(
+    tmp_path: Path, description: TaskDescription, policy: Path
+) -> None:
     cache = BaselineCache(tmp_path, description, SearchSettings())
     cache.put("source", 3, OUTCOME, policy)
     (outcome,) = tmp_path.rglob("outcome.json")

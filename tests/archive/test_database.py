@@ -12,7 +12,9 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 
 
-def test_an_attempt_comes_back_as_it_was_put(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+def test_an_attempt_comes_back_as_it_was_put(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
     attempt = make_attempt(0, 2, fitness=3.5, retries=1)
     Archive(tmp_path).put_attempt(attempt)
     assert Archive(tmp_path).attempt("1-03") == attempt
@@ -34,23 +36,37 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
     assert archive.attempts(iteration=2) == ()
 
 
-def test_a_later_stage_replaces_the_earlier_one(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+def test_a_later_stage_replaces_the_earlier_one(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
     archive = Archive(tmp_path)
     archive.put_attempt(make_attempt(0, 0, stage=Stage.PROPOSED))
     archive.put_attempt(make_attempt(0, 0, fitness=2.0))
-    assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [(Stage.TRAINED, 2.0)]
+    assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
+        (Stage.TRAINED, 2.0)
+    ]
 
 
-def test_the_table_can_be_read_with_plain_sql(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+def test_the_table_can_be_read_with_plain_sql(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
     Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=2.0))
-    rows = sqlite3.connect(tmp_path / "archive.sqlite").execute("SELECT id, stage, fitness FROM attempts").fetchall()
+    rows = (
+        sqlite3.connect(tmp_path / "archive.sqlite")
+        .execute("SELECT id, stage, fitness FROM attempts")
+        .fetchall()
+    )
     assert rows == [("1-01", "trained", 2.0)]
 
 
 def test_trainings_and_messages_come_back(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    training = FinalTraining(name="human", seed=5, outcome=None, failure="the reward raised", retries=1)
-    message = Message(role="designer", model="m", request="q", reply="a", cost=Cost(prompt_tokens=3))
+    training = FinalTraining(
+        name="human", seed=5, outcome=None, failure="the reward raised", retries=1
+    )
+    message = Message(
+        role="designer", model="m", request="q", reply="a", cost=Cost(prompt_tokens=3)
+    )
     archive.put_training(training)
     archive.put("key", message)
     assert archive.trainings() == (training,)
@@ -76,12 +92,16 @@ def test_migrations_apply_once_and_in_order_from_any_earlier_state(tmp_path: Pat
 
 
 def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "archive.sqlite").write_text("not a database, but long enough to be read as one " * 10)
+    (tmp_path / "archive.sqlite").write_text(
+        "not a database, but long enough to be read as one " * 10
+    )
     with pytest.raises(RunFolderError, match="cannot be read as a run's archive"):
         Archive(tmp_path)
 
 
-def test_a_damaged_record_is_a_clear_error(tmp_path: Path, make_attempt: Callable[..., Attempt]) -> None:
+def test_a_damaged_record_is_a_clear_error(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
     Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=1.0))
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
         connection.execute("UPDATE attempts SET record = '{\"id\": 3}'")
@@ -99,10 +119,18 @@ def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     message = Message(
-        role="designer", attempt="1-01", model="a/b", request="long\n'\"", reply="…", cost=Cost(prompt_tokens=7)
+        role="designer",
+        attempt="1-01",
+        model="a/b",
+        request="long\n'\"",
+        reply="…",
+        cost=Cost(prompt_tokens=7),
     )
     archive.put("x", message)
     archive.put("y", message.model_copy(update={"attempt": "1-02", "cost": Cost()}))
     expected = [(each.attempt, "a/b", "", "", each.cost) for each in archive.messages()]
-    assert [(each.attempt, each.model, each.request, each.reply, each.cost) for each in archive.account()] == expected
+    assert [
+        (each.attempt, each.model, each.request, each.reply, each.cost)
+        for each in archive.account()
+    ] == expected
     assert [each.cost.prompt_tokens for each in archive.account()] == [7, None]

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.archive.files import write_file, write_text
-from eureka_agent.archive.run_folder import create_run, find_run, list_runs, locked, open_run, runs_folder
+from eureka_agent.archive.run_folder import (
+    create_run,
+    find_run,
+    list_runs,
+    locked,
+    open_run,
+    runs_folder,
+)
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.settings import SearchSettings
@@ -35,21 +42,27 @@ def test_a_run_opens_with_the_settings_and_the_task_that_it_was_made_with(
     assert opened.archive.fact("command") == ["eureka", "search"]
 
 
-def test_two_runs_in_the_same_second_get_folders_of_their_own(runs: Path, description: TaskDescription) -> None:
+def test_two_runs_in_the_same_second_get_folders_of_their_own(
+    runs: Path, description: TaskDescription
+) -> None:
     made = [create_run(SearchSettings(), description, []).folder for _ in range(3)]
     assert len(set(made)) == 3
     assert set(list_runs()) == set(made)
 
 
 @pytest.mark.parametrize("missing", ["settings.yaml", "environment.json", "archive.sqlite"])
-def test_a_folder_without_a_part_is_not_a_run(runs: Path, description: TaskDescription, missing: str) -> None:
+def test_a_folder_without_a_part_is_not_a_run(
+    runs: Path, description: TaskDescription, missing: str
+) -> None:
     folder = create_run(SearchSettings(), description, []).folder
     (folder / missing).unlink()
     with pytest.raises(RunFolderError, match=f"is not a run: it has no {missing}"):
         open_run(folder)
 
 
-def test_an_edited_setting_is_named_with_a_suggestion(runs: Path, description: TaskDescription) -> None:
+def test_an_edited_setting_is_named_with_a_suggestion(
+    runs: Path, description: TaskDescription
+) -> None:
     folder = create_run(SearchSettings(), description, []).folder
     (folder / "settings.yaml").write_text("iteration: 3\n")
     with pytest.raises(SettingsError) as caught:
@@ -87,7 +100,10 @@ def test_a_run_that_another_process_holds_cannot_be_entered(tmp_path: Path) -> N
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(RunFolderError, match=f"is being worked on by process {holder.pid}"), locked(tmp_path):
+        with (
+            pytest.raises(RunFolderError, match=f"is being worked on by process {holder.pid}"),
+            locked(tmp_path),
+        ):
             pass
     finally:
         holder.kill()
@@ -106,7 +122,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: 
     write_text(report, "old")
     with pytest.raises(RunFolderError, match="the disk is full") as caught:
         write_file(report, fill_the_disk)
-    assert caught.value.hint == f"free some space, then `eureka resume {shlex.quote(str(tmp_path))}`"
+    assert (
+        caught.value.hint == f"free some space, then `eureka resume {shlex.quote(str(tmp_path))}`"
+    )
     assert report.read_text() == "old"
     assert list(report.parent.iterdir()) == [report]
 
@@ -134,8 +152,12 @@ def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) 
         looker.communicate()
 
 
-def test_first_facts_are_there_as_soon_as_the_archive_is(runs: Path, description: TaskDescription) -> None:
-    folder = create_run(SearchSettings(), description, [], {"given_source": "def compute_reward(): ..."}).folder
+def test_first_facts_are_there_as_soon_as_the_archive_is(
+    runs: Path, description: TaskDescription
+) -> None:
+    folder = create_run(
+        SearchSettings(), description, [], {"given_source": "def compute_reward(): ..."}
+    ).folder
     assert open_run(folder).archive.fact("given_source") == "def compute_reward(): ..."
 
 
@@ -159,7 +181,9 @@ def test_an_edited_environment_is_told_in_words(
     assert caught.value.message == f"{str(path)!r} does not describe an environment: {reason}"
 
 
-def test_an_empty_variable_for_the_runs_folder_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_for_the_runs_folder_counts_as_not_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("EUREKA_RUNS", "")
     assert runs_folder() == Path("runs")
 
@@ -168,13 +192,21 @@ def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     with pytest.raises(RunFolderError) as caught:
         write_text(tmp_path / "docs", "text")
-    assert caught.value.message == f"cannot write {str(tmp_path / 'docs')!r}: it is a folder, expected a file"
+    assert (
+        caught.value.message
+        == f"cannot write {str(tmp_path / 'docs')!r}: it is a folder, expected a file"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"SQLite format 3\0" + bytes(50), b"no database" * 50])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"SQLite format 3\0" + bytes(50), b"no database" * 50]
+)
 def test_a_lost_archive_says_what_is_left_of_the_run(
-    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+    tmp_path: Path,
+    description: TaskDescription,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes | None,
 ) -> None:
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path))
     run = create_run(SearchSettings(), description, [])
@@ -193,10 +225,14 @@ def test_a_lost_archive_says_what_is_left_of_the_run(
     )
 
 
-def test_no_folder_stays_of_a_run_that_could_not_be_made(tmp_path: Path, description: TaskDescription) -> None:
+def test_no_folder_stays_of_a_run_that_could_not_be_made(
+    tmp_path: Path, description: TaskDescription
+) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))  # a write beyond it fails, as on a full disk
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (100, limit[1])
+    )  # a write beyond it fails, as on a full disk
     try:
         with pytest.raises(RunFolderError) as caught:
             create_run(SearchSettings(), description, [], parent=tmp_path / "runs")

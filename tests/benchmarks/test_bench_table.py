@@ -37,7 +37,9 @@ def test_without_results_nothing_is_measured(results: Path) -> None:
 
 
 def test_a_figure_that_is_to_be_large(results: Path) -> None:
-    write(results, "two_cores", task="hopper/run", ratio=1.53, ratio_without_startup=1.6, ceiling=1.9)
+    write(
+        results, "two_cores", task="hopper/run", ratio=1.53, ratio_without_startup=1.6, ceiling=1.9
+    )
     found = row("hopper/run: training pool")
     assert found.met is False
     assert found.ratio == pytest.approx(0.9)  # 1.53 of 1.7
@@ -53,7 +55,11 @@ def test_a_figure_that_is_to_be_small(results: Path) -> None:
 
 
 def test_idle_slots_are_told_with_and_without_an_analyst(results: Path) -> None:
-    figures = {"idle_share_of_each_worker": [0.06, 0.02], "median_training_s": 58.2, "watched_s": 280.4}
+    figures = {
+        "idle_share_of_each_worker": [0.06, 0.02],
+        "median_training_s": 58.2,
+        "watched_s": 280.4,
+    }
     write(results, "model_latency", idle_share=0.04, driver_peak_mb=150, **figures)
     found = row("slots idle beside models that take 20 s, designer")
     assert (found.met, found.value, found.note) == (
@@ -61,7 +67,9 @@ def test_idle_slots_are_told_with_and_without_an_analyst(results: Path) -> None:
         "4.0%",
         "workers 6.0%, 2.0%; trainings of 58 s, 280 s watched",
     )
-    assert row("slots idle beside models that take 20 s, with an analyst").value == table.NOT_MEASURED
+    assert (
+        row("slots idle beside models that take 20 s, with an analyst").value == table.NOT_MEASURED
+    )
     assert row("peak memory of the driver").ratio == pytest.approx(2.0)  # 300 MB over 150
 
 
@@ -83,7 +91,14 @@ def test_the_lowest_phase_counts(results: Path) -> None:
 
 
 def test_a_difference_within_its_interval_is_noise(results: Path) -> None:
-    task = {"seeds": 3, "first": 0.4, "to_stay": 0.6, "end": 0.7, "difference": -0.2, "difference_half_width": 0.3}
+    task = {
+        "seeds": 3,
+        "first": 0.4,
+        "to_stay": 0.6,
+        "end": 0.7,
+        "difference": -0.2,
+        "difference_half_width": 0.3,
+    }
     write(results, "racing_time", tasks={"hopper/run": task})
     assert row("hopper/run: wall time to the same").met is True
     assert row("hopper/run: winner's").met is True
@@ -98,7 +113,9 @@ def test_results_of_another_form_are_not_measured(results: Path) -> None:
 
 
 def test_figures_say_when_they_are_from(results: Path) -> None:
-    write(results, "two_cores", task="hopper/run", ratio=2.0, ratio_without_startup=2.0, ceiling=2.0)
+    write(
+        results, "two_cores", task="hopper/run", ratio=2.0, ratio_without_startup=2.0, ceiling=2.0
+    )
     written = (results / "two_cores.json").stat().st_mtime
     assert row("hopper/run: training pool", since=written - 1.0).measured == "this run"
     assert row("hopper/run: training pool", since=written + 1.0).measured == "2026-01-02"
@@ -111,7 +128,13 @@ def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
 
     listed = bench("--list")
     names = [line.split()[0] for line in listed.stdout.splitlines()]
-    assert {"training_speed", "candidates_per_hour", "two_cores", "worker_memory", "racing_time"} <= set(names)
+    assert {
+        "training_speed",
+        "candidates_per_hour",
+        "two_cores",
+        "worker_memory",
+        "racing_time",
+    } <= set(names)
     assert "table" not in names
     assert bench("--table").stdout.startswith("figure")
     unknown = bench("nothing")
@@ -119,7 +142,9 @@ def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
     assert "no benchmark 'nothing'" in unknown.stderr
 
 
-def test_the_table_of_the_stored_results_is_at_most_100_columns_wide_and_says_what_a_ratio_is() -> None:
+def test_the_table_of_the_stored_results_is_at_most_100_columns_wide_and_says_what_a_ratio_is() -> (
+    None
+):
     text = table.render(table.rows())
     assert max(map(len, text.splitlines())) <= 100
     assert text.splitlines()[-1].startswith("ratio: ")

@@ -1,4 +1,5 @@
-"""The plain Gymnasium robots that benchmarks compare with are the built-in ones: same start, same actions, same observation, pay and end."""
+"""The plain Gymnasium robots that benchmarks compare with are the built-in ones: same start, same
+actions, same observation, pay and end."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def test_plain_robots_are_the_built_in_ones(robot: str) -> None:
     for step in range(1, 301):
         if step % 100 == 0 and robot == "ant":  # random actions alone never tip it over
             plain.reset()
-            plain.data.qpos[2:7] = (2.0, 0.1, 1.0, 0.0, 0.0) if step == 100 else (0.31, 1.0, 0.0, 0.0, 0.0)
+            plain.data.qpos[2:7] = (
+                (2.0, 0.1, 1.0, 0.0, 0.0) if step == 100 else (0.31, 1.0, 0.0, 0.0, 0.0)
+            )
             start_alike()
         action = generator.uniform(-1.0, 1.0, plain.model.nu).astype(np.float32)
         observation, paid, terminated, _, _ = plain.step(action)

@@ -1,4 +1,5 @@
-"""Races on paper: whose score counts at a rung, who is stopped by it, and what the scoring costs."""
+"""Races on paper: whose score counts at a rung, who is stopped by it, and what the scoring
+costs."""
 
 from __future__ import annotations
 
@@ -15,9 +16,18 @@ from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.policy import Policy as TrainedPolicy
 
 
-def trained(fitness: float, curve: Sequence[float | None], scores: Sequence[float] = (), cost: float = 0.01) -> Trained:
+def trained(
+    fitness: float, curve: Sequence[float | None], scores: Sequence[float] = (), cost: float = 0.01
+) -> Trained:
     records = [
-        CheckpointRecord(env_steps=place, fitness=value, episode_length=None, episodes=1, reward=0.0, components={})
+        CheckpointRecord(
+            env_steps=place,
+            fitness=value,
+            episode_length=None,
+            episodes=1,
+            reward=0.0,
+            components={},
+        )
         for place, value in enumerate(curve)
     ]
     return Trained(
@@ -26,12 +36,20 @@ def trained(fitness: float, curve: Sequence[float | None], scores: Sequence[floa
         seed=0,
         fitness=fitness,
         checkpoints=tuple(records),
-        scores=tuple(PolicyScore(fitness=(value - 1.0, value + 1.0), cost=cost) for value in scores),
+        scores=tuple(
+            PolicyScore(fitness=(value - 1.0, value + 1.0), cost=cost) for value in scores
+        ),
     )
 
 
 @pytest.mark.parametrize(
-    "curve", [(None, None, 3.0, 3.0, 2.0, None, 4.0), (1.0, None, 0.5, 2.0, 1.9, 2.0), (None, -1.0, -2.0), (5.0, 4.0)]
+    "curve",
+    [
+        (None, None, 3.0, 3.0, 2.0, None, 4.0),
+        (1.0, None, 0.5, 2.0, 1.9, 2.0),
+        (None, -1.0, -2.0),
+        (5.0, 4.0),
+    ],
 )
 def test_the_kept_policy_is_the_one_that_the_trainer_keeps(curve: Sequence[float | None]) -> None:
     keeper = CheckpointKeeper(iterations=len(curve), checkpoints=len(curve))
@@ -41,7 +59,8 @@ def test_the_kept_policy_is_the_one_that_the_trainer_keeps(curve: Sequence[float
 
 
 def test_a_race_compares_scores_and_counts_what_they_cost() -> None:
-    # By the curve at the fifth of ten checkpoints the last one leads; its kept policy there is that of the fourth, which scores worst.
+    # By the curve at the fifth of ten checkpoints the last one leads; its kept policy there is that
+    # of the fourth, which scores worst.
     settings = TrainingSettings(env_steps=512 * 10)
     rising = [float(place) for place in range(10)]
     generation = [
@@ -49,15 +68,22 @@ def test_a_race_compares_scores_and_counts_what_they_cost() -> None:
         trained(3.0, rising, [3.9] * 9),
         trained(2.0, rising, [3.8] * 9),
         trained(
-            1.0, [0.0, 0.0, 0.0, 99.0, 98.0, 0.0, 0.0, 0.0, 0.0, 0.0], [4.0, 4.0, 4.0, 0.0, 9.0, 4.0, 4.0, 4.0, 4.0]
+            1.0,
+            [0.0, 0.0, 0.0, 99.0, 98.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [4.0, 4.0, 4.0, 0.0, 9.0, 4.0, 4.0, 4.0, 4.0],
         ),
     ]
     stopped_by = {
-        by: [each for each in generation if each not in raced(generation, Policy((0.5,), 0.5, by), settings).kept]
+        by: [
+            each
+            for each in generation
+            if each not in raced(generation, Policy((0.5,), 0.5, by), settings).kept
+        ]
         for by in ("curve", "kept", "now")
     }
     assert stopped_by["kept"] == [generation[3]]
-    # now: 4, 3.9, 3.8 and 9; median 3.95, spread 0.19 (5 % of it is more than 1.4826 x 0.1), so below 3.85 is behind
+    # now: 4, 3.9, 3.8 and 9; median 3.95, spread 0.19 (5 % of it is more than 1.4826 x 0.1), so
+    # below 3.85 is behind
     assert stopped_by["now"] == [generation[2]]
     assert stopped_by["curve"] == []
     race = raced(generation, Policy((0.5,), 0.5, "kept"), settings)
@@ -65,23 +91,29 @@ def test_a_race_compares_scores_and_counts_what_they_cost() -> None:
     # three and a half trainings and four scores of a hundredth, in place of four
     assert race.share == pytest.approx((3.5 + 0.04) / 4)
     # who is stopped at the first rung is not scored at the second
-    assert raced(generation, Policy((0.5, 0.8), 0.5, "kept"), settings).scoring == pytest.approx(0.07)
+    assert raced(generation, Policy((0.5, 0.8), 0.5, "kept"), settings).scoring == pytest.approx(
+        0.07
+    )
     # two policies of the one whose kept policy is an earlier one
     assert raced(generation, Policy((0.5,), 0.5, "both"), settings).scoring == pytest.approx(0.05)
 
 
 def test_a_policy_that_is_chosen_by_its_score_is_valued_in_other_episodes() -> None:
-    # Each score has two episodes, one above and one below. The eighth checkpoint's: 4.5 and 6.5, the final policy's fitness: 5. By the first
-    # episode it is not chosen, by the second one it is, and the first one says 4.5.
+    # Each score has two episodes, one above and one below. The eighth checkpoint's: 4.5 and 6.5,
+    # the final policy's fitness: 5. By the first episode it is not chosen, by the second one it is,
+    # and the first one says 4.5.
     rising = [float(place) for place in range(10)]
     one = trained(5.0, rising, [0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 5.5, 0.0])
     assert final_fitness(one, (4,), Policy((0.5,), 0.5, "kept")) == 5.0
-    assert final_fitness(one, (4,), Policy((0.5,), 0.5, "kept", chosen=2)) == pytest.approx((5.0 + 4.5) / 2)
+    assert final_fitness(one, (4,), Policy((0.5,), 0.5, "kept", chosen=2)) == pytest.approx(
+        (5.0 + 4.5) / 2
+    )
     # what was scored at a rung can be chosen too: 8 and 10
     assert final_fitness(one, (4,), Policy((0.5,), 0.5, "now", chosen=2)) == pytest.approx(9.0)
     settings = TrainingSettings(env_steps=512 * 10)
     race = raced([one, one], Policy((0.5, 0.8), 0.5, "now", chosen=2), settings)
-    # two scores at rungs, and of the last two checkpoints only that at the ninth, since the eighth is a rung
+    # two scores at rungs, and of the last two checkpoints only that at the ninth, since the eighth
+    # is a rung
     assert race.scoring == pytest.approx(2 * 0.03)
 
 
@@ -113,7 +145,10 @@ def test_policies_side_by_side_act_each_in_its_rows() -> None:
 
 
 def _point(fitness: float | None) -> CurvePoint:
-    names = "action_saturation action_std learning_rate kl entropy value_loss policy_loss explained_variance"
+    names = (
+        "action_saturation action_std learning_rate kl entropy value_loss policy_loss"
+        " explained_variance"
+    )
     return CurvePoint(
         env_steps=1,
         fitness=fitness,

@@ -18,7 +18,9 @@ def test_recorded_steps_and_resets_lead_to_the_same_state_again(robot: str) -> N
     own = batch_of(environment)
     watched = watch(environment)
     environment.reset()
-    environment.progress_buf[:] = environment.max_episode_length - torch.tensor([3, 5, 9, 9, 20, 90, 90, 90])
+    environment.progress_buf[:] = environment.max_episode_length - torch.tensor(
+        [3, 5, 9, 9, 20, 90, 90, 90]
+    )
     begins = watched.copied_state()
     watched.record()
     noise = torch.Generator().manual_seed(0)

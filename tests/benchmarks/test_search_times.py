@@ -10,12 +10,24 @@ import where_time_goes
 from _searches import Watch
 
 from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, Event, RunStarted, TrainingEnded, TrainingQueued
+from eureka_agent.report.events import (
+    AttemptEnded,
+    AttemptRepeated,
+    Event,
+    RunStarted,
+    TrainingEnded,
+    TrainingQueued,
+)
 
 
 def outcome(fitness: float) -> Outcome:
     return Outcome(
-        env_steps=10, seconds=1.0, checkpoints=(), best_checkpoint=0, training_fitness=fitness, fitness=fitness
+        env_steps=10,
+        seconds=1.0,
+        checkpoints=(),
+        best_checkpoint=0,
+        training_fitness=fitness,
+        fitness=fitness,
     )
 
 
@@ -60,22 +72,33 @@ def test_times_are_compared_at_the_fitness_that_both_arms_reached() -> None:
     without = {"seconds": 60.0, "winners": [(16.0, 3.0), (40.0, 9.0)], "final_fitness": None}
     found = racing_time.compare({"racing": racing, "without": without})
     assert found["end"] == 0.5
-    assert found["first"] == found["to_stay"] == pytest.approx(10.0 / 40.0)  # 8 is reached at 10 s and at 40 s
+    assert (
+        found["first"] == found["to_stay"] == pytest.approx(10.0 / 40.0)
+    )  # 8 is reached at 10 s and at 40 s
     assert found["difference"] == -1.0
-    fresh = {"racing": {**racing, "final_fitness": 6.0}, "without": {**without, "final_fitness": 5.5}}
+    fresh = {
+        "racing": {**racing, "final_fitness": 6.0},
+        "without": {**without, "final_fitness": 5.5},
+    }
     assert racing_time.compare(fresh)["difference"] == 0.5
 
 
 def test_seeds_are_summed_up_by_geometric_means_and_a_paired_interval() -> None:
     def pair(ratio: float, difference: float) -> dict[str, Any]:
-        racing = {"seconds": ratio * 10.0, "winners": [(ratio * 10.0, 5.0 + difference)], "final_fitness": None}
+        racing = {
+            "seconds": ratio * 10.0,
+            "winners": [(ratio * 10.0, 5.0 + difference)],
+            "final_fitness": None,
+        }
         without = {"seconds": 10.0, "winners": [(10.0, 5.0)], "final_fitness": None}
         return {"racing": racing, "without": without}
 
     found = racing_time.summarize({"1": pair(0.5, 1.0), "2": pair(2.0, -1.0), "3": pair(1.0, 0.0)})
     assert found["end"] == pytest.approx(1.0)
     assert found["difference"] == pytest.approx(0.0)
-    assert found["difference_half_width"] == pytest.approx(4.30 / 3**0.5)  # deviation 1, three seeds
+    assert found["difference_half_width"] == pytest.approx(
+        4.30 / 3**0.5
+    )  # deviation 1, three seeds
     assert "difference_half_width" not in racing_time.summarize({"1": pair(0.5, 1.0)})
 
 
@@ -92,7 +115,9 @@ def test_every_moment_of_a_search_is_counted_once() -> None:
         where_time_goes.Interval("evaluation", 10.5, 13.0),
         where_time_goes.Interval("critic", 9.0, 11.0),
     ]
-    stopwatch.lives = cast("dict[where_time_goes.TrainingWorker, list[float]]", {"the only one": [5.0, 15.0]})
+    stopwatch.lives = cast(
+        "dict[where_time_goes.TrainingWorker, list[float]]", {"the only one": [5.0, 15.0]}
+    )
     found = {what: seconds for what, seconds in stopwatch.phases().items() if seconds}
     assert found == pytest.approx(
         {

@@ -14,13 +14,20 @@ from eureka_agent.search.strategies import STRATEGIES
 
 def searches(*fitness: float | None) -> dict[str, Any]:
     return {
-        str(seed): {"fitness": value, "believed": 10.0 + seed, "env_steps": 1000 * (seed + 1), "tuned": seed}
+        str(seed): {
+            "fitness": value,
+            "believed": 10.0 + seed,
+            "env_steps": 1000 * (seed + 1),
+            "tuned": seed,
+        }
         for seed, value in enumerate(fitness)
     }
 
 
 def test_arms_are_compared_seed_by_seed() -> None:
-    found = strategies.summarize({"greedy": searches(1.0, 5.0, 3.0), "tree": searches(2.0, 7.0, 6.0)})
+    found = strategies.summarize(
+        {"greedy": searches(1.0, 5.0, 3.0), "tree": searches(2.0, 7.0, 6.0)}
+    )
     assert found["arms"]["greedy"] == {
         "median": 3.0,
         "lowest": 1.0,
@@ -30,7 +37,12 @@ def test_arms_are_compared_seed_by_seed() -> None:
         "seeds": 3,
     }
     pair = found["pairs"]["tree - greedy"]  # 1, 2 and 3
-    assert (pair["difference"], pair["median_difference"], pair["ahead"], pair["seeds"]) == (2.0, 2.0, 3, 3)
+    assert (pair["difference"], pair["median_difference"], pair["ahead"], pair["seeds"]) == (
+        2.0,
+        2.0,
+        3,
+        3,
+    )
     assert pair["half_width"] == pytest.approx(4.30 / 3**0.5)
 
 
@@ -50,16 +62,24 @@ def test_an_arm_is_a_strategy_with_tuning_or_without() -> None:
     assert set(strategies.ARMS) == set(STRATEGIES)
 
 
-def test_the_command_line_adds_the_tuned_arm_and_bounds_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["strategies.py", "--tuning", "--arms", "tree", "--seeds", "3"])
+def test_the_command_line_adds_the_tuned_arm_and_bounds_the_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["strategies.py", "--tuning", "--arms", "tree", "--seeds", "3"]
+    )
     arguments = strategies.parsed()
     assert (arguments.arms, arguments.seeds) == (["tree", "greedy+tuning"], [3])
-    monkeypatch.setattr(sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]])
+    monkeypatch.setattr(
+        sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]]
+    )
     with pytest.raises(SystemExit):  # the interval's table ends at ten
         strategies.parsed()
 
 
-def test_a_replayed_run_is_found_from_another_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_run_is_found_from_another_runs_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "recorded").mkdir()
     monkeypatch.chdir(tmp_path)
     assert strategies.model_name("replay:recorded") == f"replay:{tmp_path / 'recorded'}"

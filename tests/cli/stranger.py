@@ -18,13 +18,18 @@ from eureka_agent.records import Attempt, Message, Operator, Proposal, Stage, Ta
 from eureka_agent.settings import SearchSettings
 
 REWARD = (
-    "def compute_reward(actions):\n    effort = actions.square().sum(dim=-1)\n    return effort, {'effort': effort}\n"
+    "def compute_reward(actions):\n    effort = actions.square().sum(dim=-1)\n    return effort,"
+    " {'effort': effort}\n"
 )
 KEY = "sk-the-key-of-the-user"
 
 
 def eureka(
-    *arguments: str, cwd: Path, timeout: float = 60.0, most_memory: int | None = None, **variables: str
+    *arguments: str,
+    cwd: Path,
+    timeout: float = 60.0,
+    most_memory: int | None = None,
+    **variables: str,
 ) -> subprocess.CompletedProcess[str]:
     """The command, without a terminal, with the user's key in its environment."""
 
@@ -35,7 +40,13 @@ def eureka(
     return subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", *arguments],
         cwd=cwd,
-        env={**os.environ, "EUREKA_RUNS": str(cwd / "runs"), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **variables},
+        env={
+            **os.environ,
+            "EUREKA_RUNS": str(cwd / "runs"),
+            "OPENAI_API_KEY": KEY,
+            "COLUMNS": "160",
+            **variables,
+        },
         stdin=subprocess.DEVNULL,
         preexec_fn=bound_memory,
         capture_output=True,
@@ -69,12 +80,22 @@ def attempt(attempt_id: str = "1-01", **fields: Any) -> Attempt:
 
 
 def message(**fields: str) -> Message:
-    return Message(**{"role": "designer", "model": "openai/tiny", "request": "Design.", "reply": "No.", **fields})
+    return Message(
+        **{
+            "role": "designer",
+            "model": "openai/tiny",
+            "request": "Design.",
+            "reply": "No.",
+            **fields,
+        }
+    )
 
 
 def make_run(parent: Path, description: TaskDescription, **settings: Any) -> Run:
     """A run with one attempt and one reply of a model, signed by whoever's secret is in force."""
-    run = create_run(SearchSettings(**{"env": "cartpole", **settings}), description, [], parent=parent)
+    run = create_run(
+        SearchSettings(**{"env": "cartpole", **settings}), description, [], parent=parent
+    )
     run.archive.put_attempt(attempt())
     run.archive.put("key", message())
     return run

@@ -23,8 +23,8 @@ SECRET = "sk-very-secret-value"
 
 def test_importing_the_command_imports_click_alone() -> None:
     script = (
-        "import sys, eureka_agent.cli.doctor;"
-        "sys.exit(any(name in sys.modules for name in ('torch', 'mujoco', 'pydantic', 'rich', 'asyncio', 'openai')))"
+        "import sys, eureka_agent.cli.doctor;sys.exit(any(name in sys.modules for name in ('torch',"
+        " 'mujoco', 'pydantic', 'rich', 'asyncio', 'openai')))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
@@ -48,9 +48,13 @@ def test_every_required_package_of_the_project_is_looked_at() -> None:
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     block = project.partition("dependencies = [")[2].partition("]")[0]
     names = {
-        line.strip().strip('",').split(">")[0].split("=")[0].split("<")[0] for line in block.splitlines() if '"' in line
+        line.strip().strip('",').split(">")[0].split("=")[0].split("<")[0]
+        for line in block.splitlines()
+        if '"' in line
     }
-    assert names - {"click"} == set(health.REQUIRED_PACKAGES)  # without click there is no command to run
+    assert names - {"click"} == set(
+        health.REQUIRED_PACKAGES
+    )  # without click there is no command to run
 
 
 def test_disk_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
@@ -74,14 +78,19 @@ def test_a_gpu_tool_that_fails_is_a_note(tmp_path: Path, monkeypatch: pytest.Mon
     assert "Some GPU, 16384 MiB" in health.gpu().detail
 
 
-def test_the_devices_line_says_what_torch_finds_and_what_auto_takes(description: TaskDescription) -> None:
+def test_the_devices_line_says_what_torch_finds_and_what_auto_takes(
+    description: TaskDescription,
+) -> None:
     without = Opened(description=description, gpus=Gpus(missing="torch is built without CUDA"))
     assert health.devices(without).detail.startswith(
-        "cpu (torch is built without CUDA); with --device auto on cartpole trainings run on the CPU, "
+        "cpu (torch is built without CUDA); with --device auto on cartpole trainings run on the"
+        " CPU, "
     )
     both = Opened(description=description, gpus=Gpus(count=2), device_types=("cpu", "cuda"))
-    assert health.devices(both).detail == (
-        "cpu, cuda:0, cuda:1; with --device auto on cartpole trainings run on cuda:0 and cuda:1, a worker on each"
+    assert (
+        health.devices(both).detail
+        == "cpu, cuda:0, cuda:1; with --device auto on cartpole trainings run on cuda:0 and cuda:1,"
+        " a worker on each"
     )
 
 
@@ -92,7 +101,9 @@ def test_rendering_is_only_reported() -> None:
 
 def test_a_failure_sets_the_exit_status_and_shows_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Check("worker", "error", "it does not start", "look here")
-    monkeypatch.setattr(health, "all_checks", lambda runs, variables: iter([Check("a", "ok", "fine"), broken]))
+    monkeypatch.setattr(
+        health, "all_checks", lambda runs, variables: iter([Check("a", "ok", "fine"), broken])
+    )
     text = CliRunner().invoke(doctor)
     assert text.exit_code == 1
     assert "FAIL  worker: it does not start\n      look here" in text.output
@@ -131,17 +142,32 @@ def test_everything_works_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert checks["sandbox"]["detail"] == "--sandbox auto takes process, as EUREKA_SANDBOX says"
 
 
-def test_a_wall_that_the_variable_names_and_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wall_that_the_variable_names_and_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("EUREKA_SANDBOX", "docker")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     *others, chosen = walls()
     assert others[0].detail.startswith("cannot be had: no Docker engine runs here")
     assert chosen.status == "warning"
-    assert chosen.detail == "--sandbox auto takes docker, as EUREKA_SANDBOX says, which cannot be had"
+    assert (
+        chosen.detail == "--sandbox auto takes docker, as EUREKA_SANDBOX says, which cannot be had"
+    )
     assert "process" in chosen.hint
 
 
-def test_a_disk_without_room_for_a_run_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for free, status in ((0, "error"), ((100 << 20) - 1, "error"), (100 << 20, "warning"), (2 << 30, "ok")):
-        monkeypatch.setattr(health.shutil, "disk_usage", lambda folder, free=free: shutil._ntuple_diskusage(9, 9, free))
+def test_a_disk_without_room_for_a_run_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for free, status in (
+        (0, "error"),
+        ((100 << 20) - 1, "error"),
+        (100 << 20, "warning"),
+        (2 << 30, "ok"),
+    ):
+        monkeypatch.setattr(
+            health.shutil,
+            "disk_usage",
+            lambda folder, free=free: shutil._ntuple_diskusage(9, 9, free),
+        )
         assert health.disk(tmp_path).status == status

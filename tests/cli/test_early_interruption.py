@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = "import sys\nfrom eureka_agent.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+SCRIPT = (
+    "import sys\nfrom eureka_agent.cli.main import main\nif __name__ == '__main__':\n   "
+    " sys.exit(main())\n"
+)
 """Console script as pip writes it."""
 
 
@@ -31,15 +34,26 @@ def test_ctrl_c_while_the_program_imports_its_parts_ends_it_without_a_word(
     imported = []
     for line in process.stderr:  # one a module, written when it has been imported
         imported.append(line)
-        if line.split("|")[-1].strip() == "click._compat":  # the first package of others that the program imports
+        if (
+            line.split("|")[-1].strip() == "click._compat"
+        ):  # the first package of others that the program imports
             process.send_signal(signal.SIGINT)
             break
     _, rest = process.communicate(timeout=60)
-    said = [line for line in [*imported, *rest.splitlines(keepends=True)] if not line.startswith("import time:")]
+    said = [
+        line
+        for line in [*imported, *rest.splitlines(keepends=True)]
+        if not line.startswith("import time:")
+    ]
     assert (process.returncode, said) == (130, [])
 
 
 def test_whoever_imports_the_program_keeps_its_own_ctrl_c() -> None:
-    code = "import signal, eureka_agent.cli.main; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    code = (
+        "import signal, eureka_agent.cli.main; print(signal.getsignal(signal.SIGINT) is"
+        " signal.default_int_handler)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     assert result.stdout == "True\n", result.stderr

@@ -19,14 +19,18 @@ def chatty(tmp_path: Path) -> Path:
     import shutil
 
     folder = tmp_path / "chatty"
-    shutil.copytree(resource_folder("envs") / "cartpole", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        resource_folder("envs") / "cartpole", folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
     with (folder / "env.py").open("a", encoding="utf-8") as file:
         file.write('\nprint("hello from env.py")\n')
     return folder
 
 
 @pytest.mark.parametrize("arguments", [("{}",), ("--check", "{}", "--task", "balance")])
-def test_what_an_environment_prints_does_not_break_the_json(chatty: Path, arguments: tuple[str, ...]) -> None:
+def test_what_an_environment_prints_does_not_break_the_json(
+    chatty: Path, arguments: tuple[str, ...]
+) -> None:
     command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", "--format", "json"]
     command += [argument.format(chatty) for argument in arguments]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=chatty.parent)
@@ -36,12 +40,21 @@ def test_what_an_environment_prints_does_not_break_the_json(chatty: Path, argume
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", "--check", str(folder), *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "eureka_agent.cli.main",
+        "envs",
+        "--check",
+        str(folder),
+        *arguments,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder.parent)
 
 
 def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:
-    """Of two tasks both are checked; what fails is told with file and line, and what is missing is a warning."""
+    """Of two tasks both are checked; what fails is told with file and line, and what is missing is
+    a warning."""
     folder = write_lift(tmp_path / "lift", rewards={"human": REWARD})
     (folder / "tasks" / "down.py").write_text(TASK.replace("return height", "return -hieght"))
     result = check(folder)
@@ -49,7 +62,9 @@ def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> No
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("task ")] == ["task down", "task up"]
     found = [line for line in lines if line.startswith(("warning", "error"))]
-    assert found[0].startswith(f"error   fitness: {folder / 'tasks' / 'down.py'}, line 5: NameError: name 'hieght'")
+    assert found[0].startswith(
+        f"error   fitness: {folder / 'tasks' / 'down.py'}, line 5: NameError: name 'hieght'"
+    )
     assert found[1] == found[2]
     assert found[1].startswith("warning baselines: there is none: reports cannot say")
     assert len(found) == 3
@@ -90,14 +105,20 @@ def shown(reference: str, *arguments: str) -> str:
 
 def test_an_environment_is_shown_with_its_endings_masses_and_start_states() -> None:
     text = shown("cartpole", "--task", "swingup")
-    assert "ends early by: pole_fell (never in this task), left_the_track (cart_position beyond ±3 m)" in text
+    assert (
+        "ends early by: pole_fell (never in this task), left_the_track (cart_position beyond ±3 m)"
+        in text
+    )
     assert "sizes cart 1 kg; pole 0.1 kg, 1 m long; track 6 m long" in text
     assert "cart_position (batch,) m world -3 … 3 start -0.2 to 0.2" in text
 
 
 def test_one_that_cannot_be_reset_is_shown_all_the_same(chatty: Path) -> None:
     with (chatty / "env.py").open("a", encoding="utf-8") as file:
-        file.write('\ndef fail(*arguments):\n    raise ValueError("stuck")\n\n\nCartpole.reset_idx = fail\n')
+        file.write(
+            '\ndef fail(*arguments):\n    raise ValueError("stuck")\n\n\nCartpole.reset_idx ='
+            " fail\n"
+        )
     text = shown(str(chatty))
     assert "cart_position (batch,) m world -3 … 3 position of the cart" in text
     assert json.loads(shown(str(chatty), "--format", "json"))["measured"] is None

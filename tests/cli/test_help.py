@@ -26,7 +26,9 @@ def commands() -> dict[str, click.Command]:
 
 
 @pytest.mark.parametrize("name", commands())
-def test_every_command_has_an_example_that_can_be_pasted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_has_an_example_that_can_be_pasted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
     command = commands()[name]
     assert isinstance(command, Command | Group)
@@ -55,7 +57,9 @@ def test_the_help_of_a_search_begins_with_the_ten_options_to_know() -> None:
     help_text = command.get_help(click.Context(command, info_name="eureka search"))
     titles = re.findall(r"^([A-Z].*):$", help_text, re.MULTILINE)
     assert titles == [*OPTION_GROUPS, OTHER_OPTIONS]
-    assert re.findall(r"^  (?:-h, )?(--[a-z-]+)", help_text.partition(f"{OTHER_OPTIONS}:")[2], re.MULTILINE) == [
+    assert re.findall(
+        r"^  (?:-h, )?(--[a-z-]+)", help_text.partition(f"{OTHER_OPTIONS}:")[2], re.MULTILINE
+    ) == [
         "--format",
         "--help",
     ]
@@ -69,6 +73,8 @@ def test_the_help_of_a_search_begins_with_the_ten_options_to_know() -> None:
 @pytest.mark.parametrize("name", ["resume", "train"])
 def test_other_commands_with_settings_list_them_in_the_same_groups(name: str) -> None:
     command = commands()[name]
-    titles = re.findall(r"^([A-Z].*):$", command.get_help(click.Context(command, info_name=name)), re.MULTILINE)
+    titles = re.findall(
+        r"^([A-Z].*):$", command.get_help(click.Context(command, info_name=name)), re.MULTILINE
+    )
     assert titles == [title for title in (*OPTION_GROUPS, OTHER_OPTIONS) if title in titles]
     assert len(titles) >= 5

@@ -1,4 +1,5 @@
-"""Archives, settings and files that are made to break whoever opens them: one clear line each, in little time and memory."""
+"""Archives, settings and files that are made to break whoever opens them: one clear line each, in
+little time and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.final import keep_best
 
 MOST_SECONDS = 10.0
-"""Start of the program included, on a busy machine; without bounds these never end, or take gigabytes."""
+"""Start of the program included, on a busy machine; without bounds these never end, or take
+gigabytes."""
 MOST_MEMORY_BYTES = 1_000_000_000
 
 
@@ -48,16 +50,24 @@ def sql(folder: Path, script: str, *values: object) -> None:
 def refused(folder: Path, *command: str) -> str:
     began = time.monotonic()
     words = (*(command or ("show",)), str(folder))
-    error = assert_one_clear_error(eureka(*words, cwd=folder.parent.parent, most_memory=MOST_MEMORY_BYTES))
+    error = assert_one_clear_error(
+        eureka(*words, cwd=folder.parent.parent, most_memory=MOST_MEMORY_BYTES)
+    )
     assert time.monotonic() - began < MOST_SECONDS
     return error
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 SCHEMAS = {
-    "an endless view": f"DROP TABLE attempts; CREATE VIEW attempts AS {ENDLESS} SELECT hex(i) AS record, i AS iteration, i AS sample, i AS revision FROM n",
-    "a computed column": "DROP TABLE trainings; CREATE TABLE trainings (name, seed, failure, cached, retries, outcome AS (hex(zeroblob(400000000))));"
-    "INSERT INTO trainings VALUES ('human', 1, '', 0, 0)",
+    "an endless view": (
+        f"DROP TABLE attempts; CREATE VIEW attempts AS {ENDLESS} SELECT hex(i) AS record, i AS"
+        " iteration, i AS sample, i AS revision FROM n"
+    ),
+    "a computed column": (
+        "DROP TABLE trainings; CREATE TABLE trainings (name, seed, failure, cached, retries,"
+        " outcome AS (hex(zeroblob(400000000))));INSERT INTO trainings VALUES ('human', 1, '',"
+        " 0, 0)"
+    ),
     "no table": "DROP TABLE messages",
     "other columns": "DROP TABLE run; CREATE TABLE run (name TEXT, number REAL)",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM attempts; END",
@@ -78,9 +88,13 @@ RECORD = json.loads(attempt().model_dump_json())
 DEEP = "[" * 10_000 + "]" * 10_000
 VERDICT = '"verdict": {"findings": [], "steps_run": [], "seconds": %s}'
 RECORDS = {
-    "a whole number of 4000 digits": json.dumps(RECORD).replace('"sample": 0', f'"sample": {"9" * 4000}'),
+    "a whole number of 4000 digits": (
+        json.dumps(RECORD).replace('"sample": 0', f'"sample": {"9" * 4000}')
+    ),
     "an infinite number": json.dumps(RECORD).replace('"verdict": null', VERDICT % "1e999"),
-    "a number that no sum holds": json.dumps(RECORD).replace('"verdict": null', VERDICT % "1.7e308"),
+    "a number that no sum holds": (
+        json.dumps(RECORD).replace('"verdict": null', VERDICT % "1.7e308")
+    ),
     "NaN": json.dumps(RECORD).replace('"verdict": null', VERDICT % "NaN"),
 }
 
@@ -103,7 +117,9 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in FACTS.items() for value in values])
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in FACTS.items() for value in values]
+)
 def test_facts_that_are_none(folder: Path, key: str, value: str) -> None:
     """In this process: of the command there is a test for every other door."""
     from eureka_agent.search.summary import run_report
@@ -125,7 +141,11 @@ def test_a_value_of_a_gigabyte(folder: Path) -> None:
 
 def test_more_rows_than_memory(folder: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
-    sql(folder, f"{numbers} INSERT INTO attempts SELECT 'x' || i, i, 0, 0, '', '', '', 0, 0, '', '{{}}', '' FROM n;")
+    sql(
+        folder,
+        f"{numbers} INSERT INTO attempts SELECT 'x' || i, i, 0, 0, '', '', '', 0, 0, '', '{{}}', ''"
+        " FROM n;",
+    )
     assert "holds more than" in refused(folder)
 
 
@@ -143,16 +163,28 @@ def test_a_log_without_end(folder: Path) -> None:
 
 
 def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_path: Path) -> None:
-    """SQLite would remove the file that it names: 8 bytes before the end are its magic, before that checksum, length and name (file format, section 3)."""
+    """SQLite would remove the file that it names: 8 bytes before the end are its magic, before that
+    checksum, length and name (file format, section 3)."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     name = str(victim).encode()
     checksum = sum(byte if byte < 128 else byte - 256 for byte in name) & 0xFFFFFFFF
     magic = bytes.fromhex("d9d505f920a163d7")
-    header = magic + (0).to_bytes(4, "big") + bytes(8) + (512).to_bytes(4, "big") + (4096).to_bytes(4, "big")
+    header = (
+        magic
+        + (0).to_bytes(4, "big")
+        + bytes(8)
+        + (512).to_bytes(4, "big")
+        + (4096).to_bytes(4, "big")
+    )
     page = (0x40000000 // 4096 + 1).to_bytes(4, "big")
     journal = (
-        header.ljust(512, b"\0") + page + name + len(name).to_bytes(4, "big") + checksum.to_bytes(4, "big") + magic
+        header.ljust(512, b"\0")
+        + page
+        + name
+        + len(name).to_bytes(4, "big")
+        + checksum.to_bytes(4, "big")
+        + magic
     )
     (folder / "archive.sqlite-journal").write_bytes(journal)
     assert "names another file" in refused(folder)
@@ -161,11 +193,16 @@ def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_
     assert victim.read_text() == "precious"
 
 
-def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_before(folder: Path, tmp_path: Path) -> None:
-    """Only who may write could play its journal back; a reader does so in a copy, and its `resume` finds what it left."""
+def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_before(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Only who may write could play its journal back; a reader does so in a copy, and its `resume`
+    finds what it left."""
     killed = tmp_path / "runs" / "killed"
     connection = sqlite3.connect(folder / "archive.sqlite", isolation_level=None)
-    connection.execute("PRAGMA cache_size=1")  # what is written goes to the file before it is committed
+    connection.execute(
+        "PRAGMA cache_size=1"
+    )  # what is written goes to the file before it is committed
     connection.execute("BEGIN")
     connection.execute("UPDATE attempts SET id = 'half', record = ?", ("x" * 100_000,))
     connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
@@ -181,7 +218,9 @@ def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_befor
 
 
 YAML = {
-    "aliases without end": "env: [&a0 [x, x]" + "".join(f", &a{i + 1} [*a{i}, *a{i}]" for i in range(40)) + "]",
+    "aliases without end": (
+        "env: [&a0 [x, x]" + "".join(f", &a{i + 1} [*a{i}, *a{i}]" for i in range(40)) + "]"
+    ),
     "lists without end": "env: " + "[" * 30_000,
     "a large file": "sentence: " + "x" * 100_000_000,
 }
@@ -193,17 +232,21 @@ def test_settings_that_explode(folder: Path, text: str) -> None:
     assert "settings" in refused(folder)
 
 
-@pytest.mark.parametrize("text", ['{"env_steps": ' + "9" * 5000 + "}", DEEP, "x" * (65 << 20), "[1e999]"])
+@pytest.mark.parametrize(
+    "text", ['{"env_steps": ' + "9" * 5000 + "}", DEEP, "x" * (65 << 20), "[1e999]"]
+)
 def test_an_environment_that_is_none(folder: Path, text: str) -> None:
     (folder / "environment.json").write_text(text)
     assert "does not describe an environment" in refused(folder)
 
 
-# ── links, pipes and names ──────────────────────────────────────────────────────────────────────────────────────────
+# ── links, pipes and names ────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("make", ["link", "pipe"])
-@pytest.mark.parametrize("name", ["settings.yaml", "environment.json", "archive.sqlite", "archive.sqlite-journal"])
+@pytest.mark.parametrize(
+    "name", ["settings.yaml", "environment.json", "archive.sqlite", "archive.sqlite-journal"]
+)
 def test_a_file_of_a_run_that_is_a_link_or_a_pipe_is_not_read(
     folder: Path, tmp_path: Path, name: str, make: str
 ) -> None:
@@ -250,7 +293,9 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_nothing_is_written_through_a_folder_that_is_a_link(folder: Path, tmp_path: Path, name: str) -> None:
+def test_nothing_is_written_through_a_folder_that_is_a_link(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (folder / name).parent.mkdir(exist_ok=True)
@@ -264,7 +309,10 @@ def test_a_file_that_is_a_link_is_replaced_and_not_followed(folder: Path, tmp_pa
     (tmp_path / "precious").write_text("precious")
     (folder / "report.md").symlink_to(tmp_path / "precious")
     write_text(folder / "report.md", "new")
-    assert ((tmp_path / "precious").read_text(), (folder / "report.md").read_text()) == ("precious", "new")
+    assert ((tmp_path / "precious").read_text(), (folder / "report.md").read_text()) == (
+        "precious",
+        "new",
+    )
     (folder / "policy.safetensors").symlink_to(tmp_path / "precious")
     with pytest.raises(RunFolderError, match="link"):
         copy_file(folder / "policy.safetensors", folder / "copy")
@@ -279,7 +327,9 @@ def test_an_attempt_s_name_leads_nowhere_else(folder: Path, tmp_path: Path, name
 
 
 @pytest.mark.parametrize("command", [("evaluate",), ("export",)])
-def test_a_policy_that_is_a_link_is_not_read(folder: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_policy_that_is_a_link_is_not_read(
+    folder: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (folder / "best").mkdir()
     (folder / "best" / "reward.py").touch()
     (folder / "best" / "policy.safetensors").symlink_to("/etc/passwd")
@@ -300,7 +350,9 @@ def test_curves_that_are_a_pipe_or_too_wide(folder: Path, tmp_path: Path) -> Non
     curves.unlink()
     for text in ("env_steps\n" + "9" * 200_000, "env_steps\n1,2,3\n", "x\n\0\n"):
         curves.write_text(text)
-        assert "cannot be read as curves" in assert_one_clear_error(eureka("show", str(folder), "1-01", cwd=tmp_path))
+        assert "cannot be read as curves" in assert_one_clear_error(
+            eureka("show", str(folder), "1-01", cwd=tmp_path)
+        )
 
 
 async def test_a_worker_is_given_no_file_of_any_size(tmp_path: Path) -> None:
@@ -321,7 +373,9 @@ def test_a_runs_folder_that_is_a_link_is_the_user_s_own(folder: Path, tmp_path: 
     assert (folder / "attempts" / "1-01" / "reward.py").is_file()
 
 
-def test_one_hostile_run_does_not_hide_the_others(folder: Path, tmp_path: Path, description: TaskDescription) -> None:
+def test_one_hostile_run_does_not_hide_the_others(
+    folder: Path, tmp_path: Path, description: TaskDescription
+) -> None:
     sql(folder, SCHEMAS["an endless view"])
     other = make_run(tmp_path / "runs", description)
     result: subprocess.CompletedProcess[str] = eureka("runs", "--format", "json", cwd=tmp_path)
@@ -329,7 +383,9 @@ def test_one_hostile_run_does_not_hide_the_others(folder: Path, tmp_path: Path, 
     assert f"skipped {folder.name}" in result.stderr
 
 
-def test_a_run_whose_settings_cannot_be_read_hides_no_other(folder: Path, description: TaskDescription) -> None:
+def test_a_run_whose_settings_cannot_be_read_hides_no_other(
+    folder: Path, description: TaskDescription
+) -> None:
     other = make_run(folder.parent, description)
     other.archive.close()
     (folder / "settings.yaml").write_text("iterations: many\n")

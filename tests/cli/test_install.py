@@ -17,7 +17,9 @@ def link(tmp_path: Path) -> Path:
     return tmp_path / "home" / ".local" / "bin" / "eureka"
 
 
-def install(link: Path, *arguments: str, path: str = "", shell: str = "/bin/bash") -> subprocess.CompletedProcess[str]:
+def install(
+    link: Path, *arguments: str, path: str = "", shell: str = "/bin/bash"
+) -> subprocess.CompletedProcess[str]:
     home = str(link.parents[2])
     variables = {
         **os.environ,
@@ -35,7 +37,9 @@ def test_the_link_is_made_once_leads_to_this_program_and_goes_again(link: Path) 
         assert result.returncode == 0, result.stderr
         assert result.stdout == f"{link} leads to {own_program()}\nfrom any folder: eureka doctor\n"
         assert link.resolve() == own_program().resolve()
-    assert subprocess.run([link, "--version"], capture_output=True, text=True, timeout=60).stdout.startswith("eureka ")
+    assert subprocess.run(
+        [link, "--version"], capture_output=True, text=True, timeout=60
+    ).stdout.startswith("eureka ")
     assert install(link, "--remove").stdout == f"removed {link}\n"
     assert not os.path.lexists(link)
     assert install(link, "--remove").stdout == f"there is no {link}\n"
@@ -52,7 +56,10 @@ def test_what_is_somebody_else_s_stays(link: Path, arguments: tuple[str, ...], k
     before = os.lstat(link).st_ino
     result = install(link, *arguments)
     assert result.returncode == 2
-    assert f"error: {str(link)!r} is there already and does not lead to this program\n" in result.stderr
+    assert (
+        f"error: {str(link)!r} is there already and does not lead to this program\n"
+        in result.stderr
+    )
     assert os.lstat(link).st_ino == before
 
 
@@ -64,7 +71,9 @@ def test_what_is_somebody_else_s_stays(link: Path, arguments: tuple[str, ...], k
         ("/usr/bin/fish", "fish_add_path "),
     ],
 )
-def test_a_folder_that_is_not_on_the_path_is_said_with_how_to_put_it_there(link: Path, shell: str, advice: str) -> None:
+def test_a_folder_that_is_not_on_the_path_is_said_with_how_to_put_it_there(
+    link: Path, shell: str, advice: str
+) -> None:
     output = install(link, shell=shell).stdout
     assert f"{link.parent} is not on your PATH" in output
     assert advice in output

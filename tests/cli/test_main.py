@@ -12,7 +12,9 @@ EUREKA = [sys.executable, "-m", "eureka_agent.cli.main"]
 
 
 def eureka(*arguments: str | bytes, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*EUREKA, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [*EUREKA, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60
+    )
 
 
 def test_version(tmp_path: Path) -> None:
@@ -22,11 +24,13 @@ def test_version(tmp_path: Path) -> None:
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     script = (
-        "import sys\nsys.argv = ['eureka', '--help']\nfrom eureka_agent.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('torch', 'mujoco', 'litellm', 'openai', 'pydantic', 'rich', 'numpy') if name in sys.modules])"
+        "import sys\nsys.argv = ['eureka', '--help']\nfrom eureka_agent.cli.main import"
+        " main\ntry:\n    main()\nexcept SystemExit:\n    pass\nprint([name for name in ('torch',"
+        " 'mujoco', 'litellm', 'openai', 'pydantic', 'rich', 'numpy') if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert result.stdout.splitlines()[-1] == "[]"
 
 
@@ -62,11 +66,16 @@ def test_completion_script_names_the_program(tmp_path: Path, shell: str) -> None
 
 def test_completing_a_value_imports_nothing_heavy(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom eureka_agent.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('torch', 'mujoco', 'litellm', 'openai', 'gymnasium', 'numpy') if name in sys.modules])"
+        "import sys\nfrom eureka_agent.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n"
+        "    pass\nprint([name for name in ('torch', 'mujoco', 'litellm', 'openai', 'gymnasium',"
+        " 'numpy') if name in sys.modules])"
     )
     for words in ("eureka search --env ", "eureka search --model openai/", "eureka show latest "):
-        variables = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_EUREKA_COMPLETE": "bash_complete"}
+        variables = {
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+            "_EUREKA_COMPLETE": "bash_complete",
+        }
         result = subprocess.run(
             [sys.executable, "-c", script],
             cwd=tmp_path,
@@ -98,7 +107,12 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         }
         script = "from eureka_agent.cli.main import main; main()"
         result = subprocess.run(
-            [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", script],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         return [line.partition(",")[2] for line in result.stdout.splitlines() if line]
 
@@ -120,7 +134,11 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (tmp_path / "runs" / name / "archive.sqlite").touch()
     (tmp_path / "runs" / name / "messages.jsonl").touch()  # the other run asked no model
     assert complete("eureka", "search", "--model", "replay:2") == ["replay:20261122-100000_ant_run"]
-    assert complete("eureka", "show", "") == ["latest", "20261122-100000_ant_run", "20261121-100000_ant_run"]
+    assert complete("eureka", "show", "") == [
+        "latest",
+        "20261122-100000_ant_run",
+        "20261121-100000_ant_run",
+    ]
     assert complete("eureka", "resume", "20261121") == ["20261121-100000_ant_run"]
     for command in ("show", "evaluate", "export"):
         assert complete("eureka", command, "20261121-100000_ant_run", "2") == ["2-03"]
@@ -132,26 +150,46 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (["search", "  "], 2, "expected the task in plain words", 'search "hover'),
         (["search", "hop", "--env", "hoper"], 2, "hoper", "hopper"),
         (["search", "hop", "--env", "hopper", "--task", "fly"], 2, "fly", "run"),
-        (["search", "x", "--samples", "0"], 2, "--samples is 0, expected more than 0", "search --help"),
+        (
+            ["search", "x", "--samples", "0"],
+            2,
+            "--samples is 0, expected more than 0",
+            "search --help",
+        ),
         (["show", "nowhere"], 2, "no run 'nowhere'", "eureka search"),
         (["resume", "."], 2, "is not a run", "eureka runs"),
         (["train", "missing.py"], 2, "missing.py", "name a Python file"),
         (["critique", "missing.py", "--env", "cartpole"], 2, "missing.py", "name a Python file"),
-        (["critique", "x.py", "--dry-run-timeout", "nan"], 2, "--dry-run-timeout is nan, expected", ""),
+        (
+            ["critique", "x.py", "--dry-run-timeout", "nan"],
+            2,
+            "--dry-run-timeout is nan, expected",
+            "",
+        ),
         (
             ["critique", "x.py", "--dry-run-timeout", "1e30"],
             2,
             "--dry-run-timeout is 1e+30, expected at most 86400",
             "",
         ),
-        (["search", "x", "--hidden-sizes", "0,-3"], 2, "--hidden-sizes holds 0, expected more than 0", ""),
+        (
+            ["search", "x", "--hidden-sizes", "0,-3"],
+            2,
+            "--hidden-sizes holds 0, expected more than 0",
+            "",
+        ),
         (
             ["search", "x", "--hidden-sizes", ""],
             2,
             "--hidden-sizes is (), expected at least one value",
             "search --help",
         ),
-        (["search", "x", "--rungs", "0.4,70"], 2, "--rungs holds 70.0, expected less than 1", "search --help"),
+        (
+            ["search", "x", "--rungs", "0.4,70"],
+            2,
+            "--rungs holds 70.0, expected less than 1",
+            "search --help",
+        ),
         (
             ["search", "x", "--learning-rate", "inf"],
             2,
@@ -161,7 +199,12 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         (["search", "x", "--num-envs", "1", "--horizon", "1"], 2, "minibatches is 4", ""),
         (["search", "x", "--env", ""], 2, "no environment is named", "eureka envs"),
         (["search", b"balance \xff"], 2, "not encoded as UTF-8", ""),
-        (["search", "x", "--device", "gpu"], 2, "--device is 'gpu': expected auto, cpu", "cuda:0,cuda:1"),
+        (
+            ["search", "x", "--device", "gpu"],
+            2,
+            "--device is 'gpu': expected auto, cpu",
+            "cuda:0,cuda:1",
+        ),
         (["search", "x", "--device", "cuda:99"], 2, "cuda:99", "--device"),
         (["serch"], 2, "there is no command 'serch'", "did you mean 'search'?"),
     ],
@@ -213,15 +256,25 @@ def test_output_to_a_reader_that_has_gone_gives_no_traceback(tmp_path: Path) -> 
 def test_output_to_a_full_disk_is_one_clear_error(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [*EUREKA, "envs"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            [*EUREKA, "envs"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
         )
-    assert (result.returncode, result.stderr) == (2, "error: cannot write: the disk is full\n hint: free some space\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "error: cannot write: the disk is full\n hint: free some space\n",
+    )
 
 
 def test_output_that_is_not_utf8_gets_stand_ins_and_json_escapes(tmp_path: Path) -> None:
     def shown(encoding: str, *arguments: str) -> str:
         environment = {**os.environ, "PYTHONIOENCODING": encoding}
-        result = subprocess.run([*EUREKA, *arguments], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+        result = subprocess.run(
+            [*EUREKA, *arguments], cwd=tmp_path, env=environment, capture_output=True, timeout=60
+        )
         assert (result.returncode, result.stderr) == (0, b"")
         return result.stdout.decode(encoding)
 

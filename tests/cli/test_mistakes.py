@@ -1,4 +1,5 @@
-"""What a person can type wrong: each is one line that says what, the value and what was expected, and one with the next step."""
+"""What a person can type wrong: each is one line that says what, the value and what was expected,
+and one with the next step."""
 
 from __future__ import annotations
 
@@ -19,13 +20,34 @@ MISTAKES = {
     "sandbox biuld": ("there is no command 'biuld'", "did you mean 'build'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
     "search x --no-racing=3": ("--no-racing takes no value", "see `eureka search --help`"),
-    "search x --samples many": ("--samples is 'many', expected a whole number", "see `eureka search --help`"),
-    "search x --samples 1.5": ("--samples is '1.5', expected a whole number", "see `eureka search --help`"),
-    "search x --samples=": ("--samples is '', expected a whole number", "see `eureka search --help`"),
-    "search x --samples -1": ("--samples is -1, expected more than 0", "see `eureka search --help` for what it takes"),
-    "search x --revisions 9": ("--revisions is 9, expected at most 3", "see `eureka search --help` for what it takes"),
-    "search x --seed -1": ("--seed is -1, expected 0 or more", "see `eureka search --help` for what it takes"),
-    "search x --discount fast": ("--discount is 'fast', expected a number", "see `eureka search --help`"),
+    "search x --samples many": (
+        "--samples is 'many', expected a whole number",
+        "see `eureka search --help`",
+    ),
+    "search x --samples 1.5": (
+        "--samples is '1.5', expected a whole number",
+        "see `eureka search --help`",
+    ),
+    "search x --samples=": (
+        "--samples is '', expected a whole number",
+        "see `eureka search --help`",
+    ),
+    "search x --samples -1": (
+        "--samples is -1, expected more than 0",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --revisions 9": (
+        "--revisions is 9, expected at most 3",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --seed -1": (
+        "--seed is -1, expected 0 or more",
+        "see `eureka search --help` for what it takes",
+    ),
+    "search x --discount fast": (
+        "--discount is 'fast', expected a number",
+        "see `eureka search --help`",
+    ),
     "search x --discount 1.5": (
         "--discount is 1.5, expected at most 1",
         "see `eureka search --help` for what it takes",
@@ -46,9 +68,15 @@ MISTAKES = {
         "--sandbox is 'Docker', expected auto, docker, bubblewrap or process",
         "did you mean 'docker'?",
     ),
-    "search x --format yml": ("--format is 'yml', expected text or json", "see `eureka search --help`"),
+    "search x --format yml": (
+        "--format is 'yml', expected text or json",
+        "see `eureka search --help`",
+    ),
     "search x --hidden-sizes 64,big": (
-        "--hidden-sizes is '64,big', expected whole numbers with commas between them, such as 64,64",
+        (
+            "--hidden-sizes is '64,big', expected whole numbers with commas between them, such as"
+            " 64,64"
+        ),
         "see `eureka search --help`",
     ),
     "search x --model offline --model openai/x": (
@@ -71,10 +99,19 @@ MISTAKES = {
         "'list.yaml' holds a list, expected names with values",
         "write one `name: value` a line",
     ),
-    "search x --config key.yaml": ("unknown setting 'sampels' in key.yaml", "did you mean 'samples'?"),
-    "search x --config far.yaml": ("unknown setting 'zzz' in far.yaml", "`eureka search --help` lists the settings"),
+    "search x --config key.yaml": (
+        "unknown setting 'sampels' in key.yaml",
+        "did you mean 'samples'?",
+    ),
+    "search x --config far.yaml": (
+        "unknown setting 'zzz' in far.yaml",
+        "`eureka search --help` lists the settings",
+    ),
     "search x --config choice.yaml": (
-        "setting 'strategy' in choice.yaml is 'greddy', expected greedy, best-of-n, islands or tree",
+        (
+            "setting 'strategy' in choice.yaml is 'greddy', expected greedy, best-of-n, islands or"
+            " tree"
+        ),
         "did you mean 'greedy'?",
     ),
     "search x --config text.yaml": (
@@ -83,17 +120,29 @@ MISTAKES = {
     ),
     "search balance the pole --env cartpole --rungs 0.3,0.6 --no-racing": (
         "the task is 3 words, expected one sentence",
-        "put it in quotes: eureka search 'balance the pole' --env cartpole --no-racing --rungs 0.3,0.6",
+        (
+            "put it in quotes: eureka search 'balance the pole' --env cartpole --no-racing --rungs"
+            " 0.3,0.6"
+        ),
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
-    "show one two three": ("show has no use for 'three'", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
+    "show one two three": (
+        "show has no use for 'three'",
+        "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]",
+    ),
     "show 20261121-115500_jmup": (
         "no run '20261121-115500_jmup' in 'FOLDER/runs'",
         "did you mean '20261121-115500_jump'?",
     ),
-    "show 2-03": ("no run '2-03' in 'FOLDER/runs'", "an attempt is named behind its run: eureka show latest 2-03"),
+    "show 2-03": (
+        "no run '2-03' in 'FOLDER/runs'",
+        "an attempt is named behind its run: eureka show latest 2-03",
+    ),
     "show nothing": ("no run 'nothing' in 'FOLDER/runs'", "`eureka runs` lists the runs there are"),
-    "show folder": ("'folder' is not a run: it has no settings.yaml", "`eureka runs` lists the runs there are"),
+    "show folder": (
+        "'folder' is not a run: it has no settings.yaml",
+        "`eureka runs` lists the runs there are",
+    ),
     "runs extra": ("runs has no use for 'extra'", "it is called as: eureka runs [OPTIONS]"),
     "evaluate latest --episodes 0": (
         "--episodes is 0, expected a whole number from 1 to 100000",
@@ -103,8 +152,14 @@ MISTAKES = {
         "--seed is 'few', expected a whole number from 0 to 9223372036854775807",
         "see `eureka evaluate --help`",
     ),
-    "envs --kind torhc --new mine": ("--kind is 'torhc', expected torch, mujoco or gymnasium", "did you mean 'torch'?"),
-    "envs --kind torch": ("--kind was given without --new", "name the folder: --new my_env --kind torch"),
+    "envs --kind torhc --new mine": (
+        "--kind is 'torhc', expected torch, mujoco or gymnasium",
+        "did you mean 'torch'?",
+    ),
+    "envs --kind torch": (
+        "--kind was given without --new",
+        "name the folder: --new my_env --kind torch",
+    ),
     "envs ant --check folder": ("ENVIRONMENT and --check were given together", "give one of them"),
     "envs --new x --check y": ("--check and --new were given together", "give one of them"),
     "envs --check nowhere/at/all": ("there is no folder 'nowhere/at/all'", "check the path"),
@@ -112,9 +167,15 @@ MISTAKES = {
         "'key.yaml' is a file, expected an environment's folder",
         "name the folder that holds env.py",
     ),
-    "envs key.yaml": ("'key.yaml' is a file, expected an environment's folder", "name the folder that holds env.py"),
+    "envs key.yaml": (
+        "'key.yaml' is a file, expected an environment's folder",
+        "name the folder that holds env.py",
+    ),
     "search x --environment ant": ("there is no option '--environment'", "did you mean '--env'?"),
-    "train good.py --iterations 3": ("there is no option '--iterations'", "see `eureka train --help`"),
+    "train good.py --iterations 3": (
+        "there is no option '--iterations'",
+        "see `eureka train --help`",
+    ),
     "train good.py --model offline": ("there is no option '--model'", "see `eureka train --help`"),
     "train good.py --final-seeds 0": (
         "--final-seeds is 0, expected more than 0",
@@ -149,7 +210,10 @@ MISTAKES = {
         "name a Python file that defines compute_reward",
     ),
     "critique": ("REWARD is missing", "it is called as: eureka critique [OPTIONS] REWARD…"),
-    "completion tcsh": ("SHELL is 'tcsh', expected bash, zsh or fish", "see `eureka completion --help`"),
+    "completion tcsh": (
+        "SHELL is 'tcsh', expected bash, zsh or fish",
+        "see `eureka completion --help`",
+    ),
     "sandbox build --requirements folder --download-only wheels": (
         "cannot read the requirements 'folder': it is a folder, expected a file",
         "name a file of package names, one a line",
@@ -210,28 +274,37 @@ def test_without_a_run_it_is_said_where_runs_are_looked_for(
 
 @pytest.mark.parametrize("command", ["build", "list", "clean"])
 def test_a_command_about_docker_offers_no_other_wall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     assert typed(["sandbox", command], monkeypatch) == 2
     shown = capsys.readouterr().err
     assert "error: no Docker engine runs here" in shown
-    assert shown.endswith(" hint: install or start Docker, or name its socket in DOCKER_HOST=unix:///path\n")
+    assert shown.endswith(
+        " hint: install or start Docker, or name its socket in DOCKER_HOST=unix:///path\n"
+    )
 
 
 def test_a_task_without_its_command_is_one_for_a_search(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert typed(["balance the pole", "--env", "cartpole"], monkeypatch) == 2
-    assert capsys.readouterr().err == (
-        "error: there is no command 'balance the pole'\n"
-        " hint: a task in plain words goes to search: eureka search 'balance the pole' --env cartpole\n"
+    assert (
+        capsys.readouterr().err
+        == "error: there is no command 'balance the pole'\n hint: a task in plain words goes to"
+        " search: eureka search 'balance the pole' --env cartpole\n"
     )
 
 
 @pytest.mark.parametrize("line", [["search"], ["search", "--format", "json"]])
 def test_a_search_for_nothing_says_what_there_is_and_starts_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: list[str]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: list[str],
 ) -> None:
     before = sorted(path.name for path in (folder / "runs").iterdir())
     assert typed(line, monkeypatch) == 2
@@ -239,8 +312,8 @@ def test_a_search_for_nothing_says_what_there_is_and_starts_none(
     assert re.search(r"^  cartpole +balance, swingup$", shown, re.MULTILINE)
     assert re.search(r"^  quadcopter +hover$", shown, re.MULTILINE)
     assert shown.endswith(
-        "error: no task is given\n"
-        ' hint: say what the policy is to do, and where: eureka search "hover at the goal" --env quadcopter\n'
+        "error: no task is given\n hint: say what the policy is to do, and where: eureka search"
+        ' "hover at the goal" --env quadcopter\n'
     )
     assert sorted(path.name for path in (folder / "runs").iterdir()) == before
 
@@ -254,5 +327,7 @@ def test_an_archive_that_is_no_database_is_said_without_the_library_s_words(
     (folder / "folder" / "archive.sqlite").write_text(
         "not a database, but longer than a header of one hundred bytes\n" * 4
     )
-    with pytest.raises(RunFolderError, match="cannot be read as a run's archive: it is no SQLite database"):
+    with pytest.raises(
+        RunFolderError, match="cannot be read as a run's archive: it is no SQLite database"
+    ):
         Archive(folder / "folder", reading=True)

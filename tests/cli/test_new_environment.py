@@ -22,18 +22,31 @@ from eureka_agent.simulation.new_environment import kinds, write_new_environment
 def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "EUREKA_RUNS": str(folder / "runs")}
     command = [sys.executable, "-m", "eureka_agent.cli.main", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_template_keeps_the_contract_and_names_all_that_it_says(tmp_path: Path, kind: str) -> None:
+def test_a_template_keeps_the_contract_and_names_all_that_it_says(
+    tmp_path: Path, kind: str
+) -> None:
     files = write_new_environment(tmp_path / "mine", kind)
-    assert {path.relative_to(tmp_path / "mine").parts[0] for path in files} >= {"env.py", "tasks", "rewards"}
+    assert {path.relative_to(tmp_path / "mine").parts[0] for path in files} >= {
+        "env.py",
+        "tasks",
+        "rewards",
+    }
     assert any("CHANGE" in path.read_text() for path in files)
-    assert [result for result in check_environment(str(tmp_path / "mine")) if not result.passed] == []
+    assert [
+        result for result in check_environment(str(tmp_path / "mine")) if not result.passed
+    ] == []
     description = describe(load_environment(str(tmp_path / "mine")))
     assert description.human_reward is not None
-    assert sum(len(each.entries) or 1 for each in description.observation_channels) == description.num_observations
+    assert (
+        sum(len(each.entries) or 1 for each in description.observation_channels)
+        == description.num_observations
+    )
     assert all(variable.unit != "?" for variable in description.public_variables())
 
 
@@ -43,7 +56,17 @@ def test_a_template_is_trained_as_it_is(tmp_path: Path, kind: str) -> None:
     written = eureka(tmp_path, "envs", "--new", "mine", "--kind", kind)
     assert written.returncode == 0, written.stderr
     assert "search --env ./mine" in written.stdout
-    flags = ["--iterations", "1", "--samples", "1", "--finalists", "1", "--final-seeds", "1", "--no-baselines"]
+    flags = [
+        "--iterations",
+        "1",
+        "--samples",
+        "1",
+        "--finalists",
+        "1",
+        "--final-seeds",
+        "1",
+        "--no-baselines",
+    ]
     flags += ["--env-steps", "2048", "--sandbox", "process", "--format", "json"]
     result = eureka(tmp_path, "search", "--env", "./mine", *flags)
     assert result.returncode == 0, result.stderr
@@ -69,13 +92,17 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_nothing_stays_of_a_folder_that_the_disk_had_no_room_for(tmp_path: Path, there: bool) -> None:
+def test_nothing_stays_of_a_folder_that_the_disk_had_no_room_for(
+    tmp_path: Path, there: bool
+) -> None:
     folder = tmp_path / "mine"
     if there:
         folder.mkdir()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))  # a longer file fails, as on a full disk
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (1000, limit[1])
+    )  # a longer file fails, as on a full disk
     try:
         with pytest.raises(EnvironmentLoadError, match="cannot write the environment"):
             write_new_environment(folder, "torch")

@@ -18,17 +18,31 @@ from eureka_agent.cli.options import given_settings, settings_options
         ("--rungs", "", ()),  # nobody is compared
     ],
 )
-def test_lists_of_numbers_are_typed_with_commas(flag: str, text: str, expected: tuple[float, ...]) -> None:
+def test_lists_of_numbers_are_typed_with_commas(
+    flag: str, text: str, expected: tuple[float, ...]
+) -> None:
     assert given(flag, text) == {flag[2:].replace("-", "_"): expected}
 
 
 @pytest.mark.parametrize(
     ("flag", "text", "message"),
     [
-        ("--hidden-sizes", "64,0.5", "is '64,0.5', expected whole numbers with commas between them, such as 64,64"),
-        ("--hidden-sizes", "64,", "is '64,', expected whole numbers with commas between them, such as 64,64"),
+        (
+            "--hidden-sizes",
+            "64,0.5",
+            "is '64,0.5', expected whole numbers with commas between them, such as 64,64",
+        ),
+        (
+            "--hidden-sizes",
+            "64,",
+            "is '64,', expected whole numbers with commas between them, such as 64,64",
+        ),
         ("--rungs", "late", "is 'late', expected numbers with commas between them, such as 0.7"),
-        ("--rungs", "0.4,,0.7", "is '0.4,,0.7', expected numbers with commas between them, such as 0.7"),
+        (
+            "--rungs",
+            "0.4,,0.7",
+            "is '0.4,,0.7', expected numbers with commas between them, such as 0.7",
+        ),
     ],
 )
 def test_what_is_no_list_of_numbers_is_shown(flag: str, text: str, message: str) -> None:

@@ -1,4 +1,5 @@
-"""A run of the user's own is asked about by nobody, from the search to the export; one that could not be signed says so."""
+"""A run of the user's own is asked about by nobody, from the search to the export; one that could
+not be signed says so."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ import pytest
 from stranger import eureka, is_own
 
 pytestmark = pytest.mark.slow
-SMALL = ("--iterations", "1", "--samples", "2", "--finalists", "1", "--final-seeds", "1", "--env-steps", "2048")
+SMALL = (
+    "--iterations",
+    "1",
+    "--samples",
+    "2",
+    "--finalists",
+    "1",
+    "--final-seeds",
+    "1",
+    "--env-steps",
+    "2048",
+)
 SEARCH = ("search", "balance the pole", "--env", "cartpole", *SMALL)
 
 
@@ -27,9 +39,15 @@ def test_nothing_is_asked_of_the_user_s_own_run(tmp_path: Path) -> None:
         assert "your own" not in result.stdout + result.stderr
     assert is_own(moved, attempts=True)
     described = moved / "environment.json"
-    described.write_text(described.read_text().replace('"fitness_doc": "', '"fitness_doc": "\\u001b[2J\\u009b31m'))
+    described.write_text(
+        described.read_text().replace('"fitness_doc": "', '"fitness_doc": "\\u001b[2J\\u009b31m')
+    )
     result = eureka("evaluate", str(moved), "--trust", cwd=tmp_path, timeout=300)
-    assert (result.returncode, "\x1b" in result.stdout, "\x9b" in result.stdout) == (0, False, False)
+    assert (result.returncode, "\x1b" in result.stdout, "\x9b" in result.stdout) == (
+        0,
+        False,
+        False,
+    )
     assert "over 64 episodes" in result.stdout
 
 
@@ -42,4 +60,6 @@ def test_a_search_without_a_place_for_the_secret_says_so_once(tmp_path: Path) ->
     result = eureka("resume", "latest", cwd=tmp_path, **variables)
     assert (result.returncode, "--trust" in result.stderr) == (2, True)
     cause = f"'{tmp_path}/read-only/eureka_agent/secret': a part of the path is a file"
-    assert all(each in result.stderr for each in (cause, "set HOME or XDG_STATE_HOME")), result.stderr
+    assert all(each in result.stderr for each in (cause, "set HOME or XDG_STATE_HOME")), (
+        result.stderr
+    )

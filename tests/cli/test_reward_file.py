@@ -23,7 +23,9 @@ def test_a_reward_is_read_as_utf_8(tmp_path: Path) -> None:
         (b"# gr\xf6\xdfer", "byte 4"),
     ],
 )
-def test_a_file_without_a_reward_says_why(tmp_path: Path, content: bytes | None, reason: str) -> None:
+def test_a_file_without_a_reward_says_why(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
     path = tmp_path / "reward.py"
     if content is not None:
         path.write_bytes(content)

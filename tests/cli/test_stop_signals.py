@@ -1,4 +1,5 @@
-"""A stop while the event loop is held up, as by the designs of a large generation: it is not left to whenever that ends."""
+"""A stop while the event loop is held up, as by the designs of a large generation: it is not left
+to whenever that ends."""
 
 from __future__ import annotations
 
@@ -34,8 +35,12 @@ except click.exceptions.Abort:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_search_that_is_held_up_is_stopped_and_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
-    process = subprocess.Popen([sys.executable, "-c", HELD_UP], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+def test_a_search_that_is_held_up_is_stopped_and_cleans_up(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HELD_UP], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "held up\n"

@@ -1,4 +1,5 @@
-"""What a run folder says is shown as text: it neither commands the terminal nor is it taken for this program's own markup."""
+"""What a run folder says is shown as text: it neither commands the terminal nor is it taken for
+this program's own markup."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ import pytest
 from outcomes import make_outcome
 from stranger import attempt, edit_settings, eureka, make_run, message
 
-from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, RunStatus, Stage, TaskDescription, Verdict
+from eureka_agent.records import (
+    Diagnosis,
+    Finding,
+    Operator,
+    Proposal,
+    RunStatus,
+    Stage,
+    TaskDescription,
+    Verdict,
+)
 
 CLEAR, TITLE, C1, BIDI = "\x1b[2J", "\x1b]0;owned\x07", "\x9b31m", "\u202e"
 EVIL = f"[red]red[/red] [link=http://evil]click[/link] {CLEAR}{TITLE}{C1}{BIDI}\x08:smile:"
@@ -27,11 +37,20 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
     (folder / "environment.json").write_text(hostile.model_dump_json())
     edit_settings(folder, sentence=EVIL)
     proposal = Proposal(
-        source=f"# {EVIL}\nx = 1", reasoning=EVIL, operator=Operator.FRESH, designer=EVIL, parents=(EVIL,)
+        source=f"# {EVIL}\nx = 1",
+        reasoning=EVIL,
+        operator=Operator.FRESH,
+        designer=EVIL,
+        parents=(EVIL,),
     )
     finding = Finding(code=EVIL, severity="error", message=EVIL, hint=EVIL)
     diagnosis = Diagnosis(
-        fitness=1.0, fitness_values=(), episode_length_values=(), components=(), findings=(), text=EVIL
+        fitness=1.0,
+        fitness_values=(),
+        episode_length_values=(),
+        components=(),
+        findings=(),
+        text=EVIL,
     )
     run.archive.put_attempt(
         attempt(
@@ -43,7 +62,9 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
             outcome=make_outcome(1.0),
         )
     )
-    run.archive.put_attempt(attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0)))
+    run.archive.put_attempt(
+        attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+    )
     run.archive.put("evil", message(attempt=EVIL, model=EVIL, role="reviewer"))
     facts = dict.fromkeys(("designer", "wall", "message", "created"), EVIL)
     run.archive.set_facts({**facts, "devices": [EVIL], "status": RunStatus.FAILED.value})
@@ -65,7 +86,9 @@ def test_no_command_reaches_the_terminal_and_markup_is_text(
 
 
 @pytest.mark.parametrize("command", [("show",), ("show", "1-01"), ("show", "--cost"), ("runs",)])
-def test_json_holds_the_text_in_escapes(folder: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_json_holds_the_text_in_escapes(
+    folder: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     words = command if command == ("runs",) else (command[0], str(folder), *command[1:])
     result = eureka(*words, "--format", "json", cwd=tmp_path)
     assert COMMANDS.search(result.stdout) is None

@@ -1,4 +1,5 @@
-"""Before a run folder that is not the user's own decides about code, walls or keys, the user is asked."""
+"""Before a run folder that is not the user's own decides about code, walls or keys, the user is
+asked."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ from eureka_agent.archive.signature import Signer, secret_path, user_signer
 from eureka_agent.records import TaskDescription
 
 MakeRun = Callable[..., Run]
-EVIL = "from pathlib import Path\nPath({marker!r}).write_text('the environment ran')\nraise ImportError('enough')\n"
+EVIL = (
+    "from pathlib import Path\nPath({marker!r}).write_text('the environment ran')\nraise"
+    " ImportError('enough')\n"
+)
 
 
 @pytest.fixture
@@ -40,7 +44,8 @@ def marker(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stranger(make: MakeRun, marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that somebody else's program signed, with an environment and a policy in it, behind no wall."""
+    """A folder that somebody else's program signed, with an environment and a policy in it, behind
+    no wall."""
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("XDG_STATE_HOME", str(tmp_path / "somebody-else"))
         run = make(sandbox="process")
@@ -81,8 +86,12 @@ def server() -> Iterator[_Server]:
     server.server_close()
 
 
-def test_a_stranger_s_environment_does_not_run_unasked(stranger: Path, marker: Path, tmp_path: Path) -> None:
-    error = assert_one_clear_error(eureka("evaluate", str(stranger), cwd=tmp_path, EUREKA_SANDBOX="docker"))
+def test_a_stranger_s_environment_does_not_run_unasked(
+    stranger: Path, marker: Path, tmp_path: Path
+) -> None:
+    error = assert_one_clear_error(
+        eureka("evaluate", str(stranger), cwd=tmp_path, EUREKA_SANDBOX="docker")
+    )
     assert f"run the environment '{stranger / 'env'}' behind the wall 'process'" in error
     assert "use the wall 'process' that it names, in place of your own, 'docker'" in error
     assert "eureka show" in error
@@ -93,32 +102,47 @@ def test_a_stranger_s_environment_does_not_run_unasked(stranger: Path, marker: P
     assert not marker.exists()
 
 
-def test_trust_on_the_command_line_lets_it_run(stranger: Path, marker: Path, tmp_path: Path) -> None:
+def test_trust_on_the_command_line_lets_it_run(
+    stranger: Path, marker: Path, tmp_path: Path
+) -> None:
     result = eureka("evaluate", str(stranger), "--trust", cwd=tmp_path)
     assert "enough" in result.stderr
     assert marker.read_text() == "the environment ran"
     marker.unlink()
-    assert "--trust" in assert_one_clear_error(eureka("evaluate", str(stranger), cwd=tmp_path))  # it is asked again
+    assert "--trust" in assert_one_clear_error(
+        eureka("evaluate", str(stranger), cwd=tmp_path)
+    )  # it is asked again
     assert not marker.exists()
 
 
-def test_a_stranger_s_server_gets_no_key_unasked(make: MakeRun, server: _Server, tmp_path: Path) -> None:
+def test_a_stranger_s_server_gets_no_key_unasked(
+    make: MakeRun, server: _Server, tmp_path: Path
+) -> None:
     folder = make(model=("openai/tiny",)).folder
     address = f"http://127.0.0.1:{server.server_port}/v1"
     edit_settings(folder, base_url=address, reviewer="anthropic/other")
     error = assert_one_clear_error(eureka("resume", str(folder), cwd=tmp_path))
     assert f"ask the model 'openai/tiny' at {address}, with the key in OPENAI_API_KEY" in error
-    assert "ask the model 'anthropic/other' at anthropic's, with the key in ANTHROPIC_API_KEY" in error
+    assert (
+        "ask the model 'anthropic/other' at anthropic's, with the key in ANTHROPIC_API_KEY" in error
+    )
     assert KEY not in error
     assert server.asked == []
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("n\n", False), ("\n", False), ("y\n", True)])
-def test_a_person_at_a_terminal_is_asked(stranger: Path, marker: Path, tmp_path: Path, answer: str, ran: bool) -> None:
+def test_a_person_at_a_terminal_is_asked(
+    stranger: Path, marker: Path, tmp_path: Path, answer: str, ran: bool
+) -> None:
     own, theirs = pty.openpty()
     command = [sys.executable, "-m", "eureka_agent.cli.main", "evaluate", str(stranger)]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
     os.close(theirs)
     os.write(own, answer.encode())  # it waits in the terminal until it is asked for
@@ -131,7 +155,8 @@ def test_a_person_at_a_terminal_is_asked(stranger: Path, marker: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"sandbox": "process"}, {"base_url": "http://evil/v1"}, {"env": "/evil"}, {"api": "chat"}]
+    "setting",
+    [{"sandbox": "process"}, {"base_url": "http://evil/v1"}, {"env": "/evil"}, {"api": "chat"}],
 )
 def test_a_signature_does_not_cover_other_settings(make: MakeRun, setting: dict[str, str]) -> None:
     folder = make().folder
@@ -140,7 +165,9 @@ def test_a_signature_does_not_cover_other_settings(make: MakeRun, setting: dict[
     assert not is_own(folder)
 
 
-def test_a_signature_covers_settings_that_may_be_edited_and_another_place(make: MakeRun, tmp_path: Path) -> None:
+def test_a_signature_covers_settings_that_may_be_edited_and_another_place(
+    make: MakeRun, tmp_path: Path
+) -> None:
     folder = make().folder
     edit_settings(folder, iterations=9, max_cost="3.50", workers=1)
     moved = tmp_path / "elsewhere" / "renamed"
@@ -148,7 +175,9 @@ def test_a_signature_covers_settings_that_may_be_edited_and_another_place(make: 
     assert is_own(moved, attempts=True)
 
 
-def test_a_signature_does_not_cover_another_task_or_reward(make: MakeRun, description: TaskDescription) -> None:
+def test_a_signature_does_not_cover_another_task_or_reward(
+    make: MakeRun, description: TaskDescription
+) -> None:
     folder = make().folder
     other = description.model_copy(update={"human_reward": "def compute_reward(): ..."})
     (folder / "environment.json").write_text(other.model_dump_json())
@@ -165,11 +194,16 @@ def test_a_signature_of_one_run_says_nothing_of_another(make: MakeRun) -> None:
     assert not other.is_own()
 
 
-def test_a_reward_that_somebody_put_into_the_archive_is_noticed(make: MakeRun, tmp_path: Path) -> None:
+def test_a_reward_that_somebody_put_into_the_archive_is_noticed(
+    make: MakeRun, tmp_path: Path
+) -> None:
     folder = make().folder
-    with sqlite3.connect(folder / "archive.sqlite") as connection:  # with the seal of another attempt of the run
+    with sqlite3.connect(
+        folder / "archive.sqlite"
+    ) as connection:  # with the seal of another attempt of the run
         connection.execute(
-            "INSERT INTO attempts SELECT '1-02', 0, 1, 0, operator, stage, reason, fitness, retries, created, ?, seal FROM attempts",
+            "INSERT INTO attempts SELECT '1-02', 0, 1, 0, operator, stage, reason, fitness,"
+            " retries, created, ?, seal FROM attempts",
             (attempt("1-02", sample=1).model_dump_json(),),
         )
     assert is_own(folder)  # an evaluation runs no reward
@@ -203,16 +237,27 @@ def test_an_environment_that_came_with_the_folder_is_asked_about_whoever_signed(
     edit_settings(run.folder, env=str(run.folder / "env"))
     assert run.sign() == ""
     assert run.is_own()
-    assert "run the environment" in assert_one_clear_error(eureka("evaluate", str(run.folder), cwd=tmp_path))
+    assert "run the environment" in assert_one_clear_error(
+        eureka("evaluate", str(run.folder), cwd=tmp_path)
+    )
 
 
 def test_a_replay_of_a_stranger_s_run_reads_text_alone(
     stranger: Path, marker: Path, tmp_path: Path, server: _Server
 ) -> None:
-    edit_settings(stranger, model=["openai/tiny"], base_url=f"http://127.0.0.1:{server.server_port}/v1")
+    edit_settings(
+        stranger, model=["openai/tiny"], base_url=f"http://127.0.0.1:{server.server_port}/v1"
+    )
     before = {path: path.read_bytes() for path in stranger.rglob("*") if path.is_file()}
     result = eureka(
-        "search", "balance", "--env", "cartpole", "--model", f"replay:{stranger}", cwd=tmp_path, timeout=120
+        "search",
+        "balance",
+        "--env",
+        "cartpole",
+        "--model",
+        f"replay:{stranger}",
+        cwd=tmp_path,
+        timeout=120,
     )
     assert "has no reply to what" in result.stderr  # it came as far as asking the recording
     assert not marker.exists()
@@ -221,21 +266,35 @@ def test_a_replay_of_a_stranger_s_run_reads_text_alone(
 
 
 def test_reading_a_run_changes_nothing_in_it(stranger: Path, tmp_path: Path) -> None:
-    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in stranger.rglob("*") if path.is_file()}
+    before = {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in stranger.rglob("*")
+        if path.is_file()
+    }
     for command in (["show"], ["show", "--cost"], ["show", "1-01"]):
         assert eureka(command[0], str(stranger), *command[1:], cwd=tmp_path).returncode == 0
     assert {
-        path: (path.read_bytes(), path.stat().st_mtime_ns) for path in stranger.rglob("*") if path.is_file()
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in stranger.rglob("*")
+        if path.is_file()
     } == before
 
 
 def test_two_first_uses_of_the_secret_agree(tmp_path: Path) -> None:
-    script = "from eureka_agent.archive.signature import user_signer; print(user_signer(make=True).sign('x'))"
+    script = (
+        "from eureka_agent.archive.signature import user_signer;"
+        " print(user_signer(make=True).sign('x'))"
+    )
     variables = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def signed(_: int) -> str:
         return subprocess.run(
-            [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", script],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         ).stdout
 
     with ThreadPoolExecutor(6) as pool:

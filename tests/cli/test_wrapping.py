@@ -1,4 +1,5 @@
-"""Errors as a terminal shows them: broken at words, commands whole, without colour where none is wanted; in a pipe as they are."""
+"""Errors as a terminal shows them: broken at words, commands whole, without colour where none is
+wanted; in a pipe as they are."""
 
 from __future__ import annotations
 
@@ -19,14 +20,23 @@ from eureka_agent.cli.wrapping import wrapped
 COMMAND = [sys.executable, "-m", "eureka_agent.cli.main"]
 
 
-def on_terminal(folder: Path, columns: int, arguments: list[str], **variables: str) -> tuple[int, str]:
+def on_terminal(
+    folder: Path, columns: int, arguments: list[str], **variables: str
+) -> tuple[int, str]:
     """Exit status and output of the command in a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")
+    }
     environment |= {"TERM": "xterm-256color", **variables}
     process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     )
     os.close(theirs)
     output = b""
@@ -46,7 +56,9 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_an_error_is_broken_at_words_and_its_hint_is_indented(tmp_path: Path, columns: int) -> None:
-    in_a_pipe = subprocess.run([*COMMAND, "envs", "zzz"], cwd=tmp_path, capture_output=True, text=True).stderr
+    in_a_pipe = subprocess.run(
+        [*COMMAND, "envs", "zzz"], cwd=tmp_path, capture_output=True, text=True
+    ).stderr
     status, output = on_terminal(tmp_path, columns, ["envs", "zzz"])
     assert status == 2
     lines = plain(output).splitlines()
@@ -55,11 +67,15 @@ def test_an_error_is_broken_at_words_and_its_hint_is_indented(tmp_path: Path, co
     assert len(lines[hint:]) > 1
     for group in (lines[:hint], lines[hint:]):
         assert all(line.startswith("       ") and line[7] != " " for line in group[1:])
-    assert " ".join(line.strip() for line in lines) == " ".join(line.strip() for line in in_a_pipe.splitlines())
+    assert " ".join(line.strip() for line in lines) == " ".join(
+        line.strip() for line in in_a_pipe.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_escape_sequence_where_no_colour_is_wanted(tmp_path: Path, variable: str, value: str) -> None:
+def test_no_escape_sequence_where_no_colour_is_wanted(
+    tmp_path: Path, variable: str, value: str
+) -> None:
     assert "\x1b[31m" in on_terminal(tmp_path, 80, ["serch"])[1]
     for arguments in (["serch"], ["runs"], ["envs"]):
         assert "\x1b[3" not in on_terminal(tmp_path, 80, arguments, **{variable: value})[1]
@@ -78,7 +94,10 @@ class _Terminal:
 def test_what_can_be_pasted_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     stream = _Terminal()
-    text = "cannot write: the disk is full, so free some space, then `eureka resume 'runs/of mine/20261121-115500_hop'` and wait for it"
+    text = (
+        "cannot write: the disk is full, so free some space, then `eureka resume 'runs/of"
+        " mine/20261121-115500_hop'` and wait for it"
+    )
     assert wrapped(text, 7, stream).split("\n") == [  # type: ignore[arg-type]
         "cannot write: the disk is full,",  # 31 of 33 columns
         "       so free some space, then",

@@ -1,6 +1,8 @@
-"""The corpus of reward functions as language models publish them: its files, and what each says of itself.
+"""The corpus of reward functions as language models publish them: its files, and what each says of
+itself.
 
-One by hand: `PYTHONPATH=$PWD/tests/critic/corpus/shared eureka critique tests/critic/corpus/working/NAME.py --env tests/critic/corpus/envs/ENVIRONMENT`.
+One by hand: `PYTHONPATH=$PWD/tests/critic/corpus/shared eureka critique
+tests/critic/corpus/working/NAME.py --env tests/critic/corpus/envs/ENVIRONMENT`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The corpus judged without the critic: its working rewards do work, called with torch after the repairs that anybody would make."""
+"""The corpus judged without the critic: its working rewards do work, called with torch after the
+repairs that anybody would make."""
 
 from __future__ import annotations
 
@@ -36,21 +37,31 @@ def shared_on_the_path() -> typing.Iterator[None]:
 
 @functools.cache
 def recorded(environment: str) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """States of some steps with random actions, resets among them, and the environment's constants."""
+    """States of some steps with random actions, resets among them, and the environment's
+    constants."""
     loaded = load_environment(str(environment_folder(environment)))
     world = loaded.make(loaded.task(None)[1], ROWS, seed=1)
     steps = list(run(world, random_actions(ROWS, world.num_actions, STEPS, 1)))
-    values = {name: torch.cat([step.values[name] for step in steps]).float() for name in steps[0].values}
+    values = {
+        name: torch.cat([step.values[name] for step in steps]).float() for name in steps[0].values
+    }
     return values, {constant.name: constant.value for constant in world.constants}
 
 
 def prepared(reward: CorpusFile) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function and its keyword arguments, after the repairs: imports, helpers, decorators, `torch.exp` of a number."""
+    """The function and its keyword arguments, after the repairs: imports, helpers, decorators,
+    `torch.exp` of a number."""
     import isaac_helpers
 
     source = re.sub(r"(?m)^from isaacgym.*$|^@torch\.jit\.script$", "", reward.source)
     source = re.sub(r"torch\.(exp|sqrt|log|abs)\(", r"_lifted(torch.\1)(", source)
-    names: dict[str, Any] = {"torch": torch, "math": math, "np": numpy, "Tensor": Tensor, "_lifted": _lifted}
+    names: dict[str, Any] = {
+        "torch": torch,
+        "math": math,
+        "np": numpy,
+        "Tensor": Tensor,
+        "_lifted": _lifted,
+    }
     names |= {name: getattr(typing, name) for name in ("Dict", "Tuple")}
     names |= {name: getattr(isaac_helpers, name) for name in isaac_helpers.__all__}
     exec(compile(source, str(reward.path), "exec"), names)
@@ -58,7 +69,11 @@ def prepared(reward: CorpusFile) -> tuple[Callable[..., Any], dict[str, Any]]:
     values, constants = recorded(reward.environment)
     given = {**constants, **values}
     parameters = inspect.signature(names[name]).parameters.values()
-    unknown = [each.name for each in parameters if each.name not in given and each.default is inspect.Parameter.empty]
+    unknown = [
+        each.name
+        for each in parameters
+        if each.name not in given and each.default is inspect.Parameter.empty
+    ]
     assert not unknown, f"{reward.name} asks for {unknown}"
     return names[name], {each.name: given[each.name] for each in parameters if each.name in given}
 
@@ -69,7 +84,10 @@ def _lifted(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor | float], 
 
 def rows(arguments: dict[str, Any], chosen: Tensor) -> dict[str, Any]:
     """Some rows of the arguments, copied."""
-    return {name: value[chosen].clone() if isinstance(value, Tensor) else value for name, value in arguments.items()}
+    return {
+        name: value[chosen].clone() if isinstance(value, Tensor) else value
+        for name, value in arguments.items()
+    }
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
@@ -87,7 +105,9 @@ def test_quaternions_have_unit_length_and_steps_before_agree(environment: str) -
         if name.endswith(("_rot", "_quat", "_quats", "torso_rotation")):
             torch.testing.assert_close(value.norm(dim=-1), torch.ones(len(value)))
     if "prev_potentials" in values:
-        torch.testing.assert_close(values["prev_potentials"], values["previous_potentials"], rtol=1e-5, atol=0.0)
+        torch.testing.assert_close(
+            values["prev_potentials"], values["previous_potentials"], rtol=1e-5, atol=0.0
+        )
         torch.testing.assert_close(values["up_proj"], values["up_vec"][:, 2])
 
 
@@ -107,9 +127,13 @@ def test_a_working_reward_is_finite_pure_and_row_by_row(reward: CorpusFile) -> N
         assert component.float().isfinite().all(), name
     for name, value in given.items():  # nothing was written into the arguments
         assert not isinstance(value, Tensor) or torch.equal(value, arguments[name]), name
-    torch.testing.assert_close(function(**rows(arguments, everything))[0], total, rtol=0.0, atol=0.0)
+    torch.testing.assert_close(
+        function(**rows(arguments, everything))[0], total, rtol=0.0, atol=0.0
+    )
     few = torch.tensor([7, 500, 31, 2, 899])
-    torch.testing.assert_close(function(**rows(arguments, few))[0], total[few], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        function(**rows(arguments, few))[0], total[few], rtol=1e-4, atol=1e-4
+    )
 
 
 def test_the_corpus_is_as_large_as_it_says() -> None:
@@ -120,4 +144,7 @@ def test_the_corpus_is_as_large_as_it_says() -> None:
     assert all(reward.reason for reward in broken)
     assert {reward.environment for reward in working + broken} == set(ENVIRONMENTS)
     styles = [reward.style for reward in working]
-    assert all(styles.count(style) >= 12 for style in ("eureka", "rfagent", "revolve", "isaac", "text2reward"))
+    assert all(
+        styles.count(style) >= 12
+        for style in ("eureka", "rfagent", "revolve", "isaac", "text2reward")
+    )

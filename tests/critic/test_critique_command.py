@@ -1,4 +1,5 @@
-"""The critic with its real dry run, and `eureka critique`: every bad reward gets a clear finding, never a traceback."""
+"""The critic with its real dry run, and `eureka critique`: every bad reward gets a clear finding,
+never a traceback."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ GOOD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Critic]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), 1.5)
+    dry_runner = DryRunner(
+        ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), 1.5
+    )
     yield Critic(await dry_runner.start(), dry_runner)
     await dry_runner.close()
 
@@ -70,7 +73,10 @@ def test_the_command_shows_place_line_and_hint_and_exits_with_1(tmp_path: Path) 
     result = CliRunner().invoke(critique, [str(reward), "--env", "cartpole"])
     assert result.exit_code == 1
     lines = result.output.splitlines()
-    assert lines[0] == f"{reward}:1:20 C303 unknown variable 'pole_uprigth': did you mean 'pole_upright'?"
+    assert (
+        lines[0]
+        == f"{reward}:1:20 C303 unknown variable 'pole_uprigth': did you mean 'pole_upright'?"
+    )
     assert lines[1] == "    def compute_reward(pole_uprigth):"
     assert lines[2] == "                       ^"
     assert lines[-1].startswith("rejected (1 error; parse, allow-list, contract;")
@@ -79,10 +85,16 @@ def test_the_command_shows_place_line_and_hint_and_exits_with_1(tmp_path: Path) 
 def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:
     reward = tmp_path / "reward.py"
     reward.write_text(GOOD)
-    result = CliRunner().invoke(critique, [str(reward), "--env", "cartpole", "--task", "swingup", "--format", "json"])
+    result = CliRunner().invoke(
+        critique, [str(reward), "--env", "cartpole", "--task", "swingup", "--format", "json"]
+    )
     assert result.exit_code == 0
     document = json.loads(result.output)
-    assert [document.pop(key) for key in ("schema_version", "file", "written")] == [1, str(reward), False]
+    assert [document.pop(key) for key in ("schema_version", "file", "written")] == [
+        1,
+        str(reward),
+        False,
+    ]
     assert Verdict.model_validate(document).accepted
     assert document["findings"] == []
 
@@ -108,8 +120,16 @@ def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_pa
     assert (folder / "b_other_name.py").read_text() == GOOD.replace("compute_reward", "my_reward")
     result = CliRunner().invoke(critique, [*paths, "--fix", "--format", "json"])
     records = json.loads(result.output)["verdicts"]
-    assert [Path(record["file"]).name for record in records] == ["a_good.py", "b_other_name.py", "bad.py"]
-    assert [[finding["code"] for finding in record["findings"]] for record in records] == [[], ["M401"], ["A201"]]
+    assert [Path(record["file"]).name for record in records] == [
+        "a_good.py",
+        "b_other_name.py",
+        "bad.py",
+    ]
+    assert [[finding["code"] for finding in record["findings"]] for record in records] == [
+        [],
+        ["M401"],
+        ["A201"],
+    ]
     assert [record["written"] for record in records] == [False, True, False]
     assert (folder / "b_other_name.py").read_text() == GOOD
     assert bad.read_text() == "import os\n" + GOOD
@@ -129,19 +149,25 @@ def test_mended_on_request_it_says_so_and_the_file_runs_by_itself(tmp_path: Path
     words = [str(reward), "--env", "cartpole"]
     result = CliRunner().invoke(critique, words)
     assert "        return np.pi * pole_upright" in result.output  # as the person wrote it
-    assert result.output.splitlines()[-1] == f"{reward}: judged with 3 repairs, which --fix writes into the file"
+    assert (
+        result.output.splitlines()[-1]
+        == f"{reward}: judged with 3 repairs, which --fix writes into the file"
+    )
     assert reward.read_text() == WITH_NUMPY
     result = CliRunner().invoke(critique, [*words, "--fix"])
     assert result.exit_code == 0
     assert result.output.splitlines()[-1] == f"{reward}: written, with 3 repairs"
-    assert reward.read_text() == WITH_NUMPY.replace("numpy as np", "math").replace("np.pi", "math.pi").replace(
-        "print(pole_upright)", "pass"
-    )
+    assert reward.read_text() == WITH_NUMPY.replace("numpy as np", "math").replace(
+        "np.pi", "math.pi"
+    ).replace("print(pole_upright)", "pass")
     names: dict[str, Any] = {}
     exec(reward.read_text(), names)
     assert names["compute_reward"](2.0)[0] == 2.0 * math.pi
     result = CliRunner().invoke(critique, [*words, "--fix"])
-    assert result.output.splitlines()[-1] == f"{reward}: nothing in it has a sure repair, so it is left as it is"
+    assert (
+        result.output.splitlines()[-1]
+        == f"{reward}: nothing in it has a sure repair, so it is left as it is"
+    )
 
 
 def test_a_rejected_reward_is_not_written(tmp_path: Path) -> None:
@@ -167,13 +193,15 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes 
 
 def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
-        "import sys\n"
-        "import eureka_agent.cli.critique\n"
-        "import eureka_agent.critic.critic, eureka_agent.critic.render, eureka_agent.sandbox.training_pool\n"
-        "import eureka_agent.sandbox.dry_runner, eureka_agent.sandbox.evaluator, eureka_agent.sandbox.choose\n"
-        "print(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} & set(sys.modules)))\n"
+        "import sys\nimport eureka_agent.cli.critique\nimport eureka_agent.critic.critic,"
+        " eureka_agent.critic.render, eureka_agent.sandbox.training_pool\nimport"
+        " eureka_agent.sandbox.dry_runner, eureka_agent.sandbox.evaluator,"
+        " eureka_agent.sandbox.choose\nprint(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
+        " set(sys.modules)))\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout == "[]\n"
 
 
@@ -181,12 +209,23 @@ def test_a_file_that_cannot_be_read_is_one_line_among_others(tmp_path: Path) -> 
     (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "good.py").write_text(GOOD)
     (tmp_path / "misspelt.py").write_text(GOOD.replace("pole_upright)", "pole_uprigth)", 1))
-    arguments = [str(tmp_path), str(tmp_path / "nowhere.py"), "--env", "cartpole", "--sandbox", "process"]
+    arguments = [
+        str(tmp_path),
+        str(tmp_path / "nowhere.py"),
+        "--env",
+        "cartpole",
+        "--sandbox",
+        "process",
+    ]
     result = CliRunner().invoke(critique, arguments)
     assert result.exit_code == 1
     lines = {line.split()[1].rpartition("/")[2]: line for line in result.output.splitlines()}
     assert lines["good.py"].startswith("accepted ")
     assert " C303 " in lines["misspelt.py:1"]
-    assert lines["binary.py"].endswith("binary.py P100 cannot be read: it is not UTF-8 (invalid start byte at byte 0)")
-    assert lines["nowhere.py"].endswith("nowhere.py P100 cannot be read: there is no such file or folder")
+    assert lines["binary.py"].endswith(
+        "binary.py P100 cannot be read: it is not UTF-8 (invalid start byte at byte 0)"
+    )
+    assert lines["nowhere.py"].endswith(
+        "nowhere.py P100 cannot be read: there is no such file or folder"
+    )
     assert len(lines) == 4

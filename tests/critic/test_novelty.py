@@ -44,11 +44,15 @@ def compute_reward(actions, pole_angle, cart_velocity):
 
 
 def body(text: str, arguments: str = "pole_angle, actions") -> str:
-    return f"import torch\ndef compute_reward({arguments}):\n" + textwrap.indent(textwrap.dedent(text).strip(), "    ")
+    return f"import torch\ndef compute_reward({arguments}):\n" + textwrap.indent(
+        textwrap.dedent(text).strip(), "    "
+    )
 
 
 def test_names_layout_imports_annotations_and_the_order_of_arguments_do_not_matter() -> None:
-    (found,) = find_same_source(RENAMED, [KnownReward("1-02", body("return actions, {}")), KnownReward("1-03", FIRST)])
+    (found,) = find_same_source(
+        RENAMED, [KnownReward("1-02", body("return actions, {}")), KnownReward("1-03", FIRST)]
+    )
     assert (found.code, found.severity) == ("N501", "error")
     assert found.message.startswith("the same reward as 1-03 up to renaming")
 
@@ -102,8 +106,13 @@ HELPER = "def f(a, b):\n    return a - b\n"
             body("from math import cos as f\nreturn f(1.0) * pole_angle, {}"),
         ),
         (
-            body("return (pole_angle - previous_pole_angle).abs(), {}", "pole_angle, previous_pole_angle"),
-            body("return (pole_angle - previous_actions).abs(), {}", "pole_angle, previous_actions"),
+            body(
+                "return (pole_angle - previous_pole_angle).abs(), {}",
+                "pole_angle, previous_pole_angle",
+            ),
+            body(
+                "return (pole_angle - previous_actions).abs(), {}", "pole_angle, previous_actions"
+            ),
         ),
     ],
 )
@@ -113,18 +122,26 @@ def test_different_rewards_have_different_forms(first: str, second: str) -> None
 
 
 def test_labels_of_components_that_are_looked_up_again_do_not_matter() -> None:
-    first = body('c = {}\nc["up"] = pole_angle.cos()\nc["cost"] = -actions[:, 0]\nreturn c["up"] + c["cost"], c')
-    second = first.replace('"up"', '"standing"').replace('"cost"', '"effort"').replace("c[", "parts[")
+    first = body(
+        'c = {}\nc["up"] = pole_angle.cos()\nc["cost"] = -actions[:, 0]\nreturn c["up"] +'
+        ' c["cost"], c'
+    )
+    second = (
+        first.replace('"up"', '"standing"').replace('"cost"', '"effort"').replace("c[", "parts[")
+    )
     second = second.replace("c = {}", "parts = {}").replace(", c", ", parts")
     assert canonical_form(first) == canonical_form(second)
 
 
 def test_a_source_that_is_not_python_is_like_no_other() -> None:
     assert canonical_form("def compute_reward(:") is None
-    assert find_same_source("def compute_reward(:", [KnownReward("1-01", "def compute_reward(:")]) == []
+    assert (
+        find_same_source("def compute_reward(:", [KnownReward("1-01", "def compute_reward(:")])
+        == []
+    )
 
 
-# ── by values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── by values ─────────────────────────────────────────────────────────────────────────────────────
 
 KNOWN = Totals((1.0, 2.0, 5.0), (100.0,))
 
@@ -133,22 +150,47 @@ KNOWN = Totals((1.0, 2.0, 5.0), (100.0,))
     ("stored", "extreme", "constant_counts", "said"),
     [
         ((2.0, 4.0, 10.0), (200.0,), True, "2 times that of 1-03 on all 3"),
-        ((2.00001, 4.0, 10.0), (200.0,), True, "2 times"),  # off by 1e-5 of 8, the spread of twice the known totals
-        ((2.0, 4.0, 10.0), (200.001,), True, "2 times"),  # an extreme value's rounding is its own: 200 · 1e-5
+        (
+            (2.00001, 4.0, 10.0),
+            (200.0,),
+            True,
+            "2 times",
+        ),  # off by 1e-5 of 8, the spread of twice the known totals
+        (
+            (2.0, 4.0, 10.0),
+            (200.001,),
+            True,
+            "2 times",
+        ),  # an extreme value's rounding is its own: 200 · 1e-5
         ((2.001, 4.0, 10.0), (200.0,), True, None),
-        ((2.0, 4.0, 10.0), (300.0,), True, None),  # the same where it has been, another one where it has not
+        (
+            (2.0, 4.0, 10.0),
+            (300.0,),
+            True,
+            None,
+        ),  # the same where it has been, another one where it has not
         ((-2.0, -4.0, -10.0), (-200.0,), True, None),
-        ((5.0, 7.0, 13.0), (203.0,), True, None),  # 2 · known + 3: three more for every step that an episode lasts
+        (
+            (5.0, 7.0, 13.0),
+            (203.0,),
+            True,
+            None,
+        ),  # 2 · known + 3: three more for every step that an episode lasts
         ((5.0, 7.0, 13.0), (203.0,), False, "2 times that of 1-03 plus 3"),
         ((2.0, 4.0, None), (200.0,), True, None),
         ((2.0, 4.0), (200.0,), True, None),
     ],
 )
 def test_a_positive_factor_makes_no_new_reward(
-    stored: tuple[float | None, ...], extreme: tuple[float, ...], constant_counts: bool, said: str | None
+    stored: tuple[float | None, ...],
+    extreme: tuple[float, ...],
+    constant_counts: bool,
+    said: str | None,
 ) -> None:
     other = Totals((1.0, 0.0, 0.0), (100.0,))
-    found = find_same_values(Totals(stored, extreme), [("1-02", other), ("1-03", KNOWN)], constant_counts)
+    found = find_same_values(
+        Totals(stored, extreme), [("1-02", other), ("1-03", KNOWN)], constant_counts
+    )
     assert [each.code for each in found] == ([] if said is None else ["N502"])
     assert all(said is not None and said in each.message for each in found)
 

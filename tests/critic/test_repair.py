@@ -10,7 +10,9 @@ from test_static_steps import DESCRIPTION
 from eureka_agent.critic.repair import repair, standalone
 from eureka_agent.records import ConstantSpec, TaskDescription
 
-WITH_STEP = DESCRIPTION.model_copy(update={"constants": (ConstantSpec(name="dt", value=0.02, unit="s"),)})
+WITH_STEP = DESCRIPTION.model_copy(
+    update={"constants": (ConstantSpec(name="dt", value=0.02, unit="s"),)}
+)
 
 
 def mended(source: str, description: TaskDescription = WITH_STEP) -> tuple[str, list[int | None]]:
@@ -59,9 +61,13 @@ def test_it_mends_and_leaves_lines_where_they_are(before: str, after: str) -> No
         ("def one(x):\n    return x, {}\ndef compute_reward(x):\n    return x", None),
     ],
 )  # fmt: skip
-def test_the_only_function_that_returns_a_reward_is_the_reward(source: str, name: str | None) -> None:
+def test_the_only_function_that_returns_a_reward_is_the_reward(
+    source: str, name: str | None
+) -> None:
     result, lines = mended(source)
-    assert result == (source if name is None else source.replace(f"def {name}(", "def compute_reward("))
+    assert result == (
+        source if name is None else source.replace(f"def {name}(", "def compute_reward(")
+    )
     assert len(lines) == (name is not None)
 
 

@@ -1,4 +1,5 @@
-"""Parse, allow-list and contract: one case a line, with the code, the line and a part of what is said."""
+"""Parse, allow-list and contract: one case a line, with the code, the line and a part of what is
+said."""
 
 from __future__ import annotations
 
@@ -130,7 +131,11 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = torch.jit.trace", "A204", "`torch.jit.trace`"),
         ("x = torch.empty(3)", "A204", "holds anything"),
         ("def f():\n    global x\n    x = 1", "A205", "global x"),
-        ("def f():\n    x = 1\n    def g():\n        nonlocal x\n        x = 2", "A205", "nonlocal x"),
+        (
+            "def f():\n    x = 1\n    def g():\n        nonlocal x\n        x = 2",
+            "A205",
+            "nonlocal x",
+        ),
         ("torch.nn.functional.relu = 1", "A205", "relu"),
         ("def f():\n    f.calls = 1", "A205", "'calls'"),
         ("class A:\n    pass", "A206", "`class A:`"),
@@ -150,7 +155,11 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("from typing import sys", "A204", "`typing.sys`"),
         ("with torch.no_grad() as got[eval('1')]:\n    pass", "A206", "eval"),
         ("match torch:\n    case object(load=f):\n        f('x')", "A206", "`match torch:`"),
-        ("def f():\n    import math as t\n    return t.pi\nimport torch as t\nt.load('x')", "A210", "'t'"),
+        (
+            "def f():\n    import math as t\n    return t.pi\nimport torch as t\nt.load('x')",
+            "A210",
+            "'t'",
+        ),
         ("import math as torch\ntorch.load('x')", "A210", "'torch'"),
         ("def f(eval):\n    return 1\nx = eval('1')", "A202", "'eval'"),
         ("for open in []:\n    pass\nopen('x')", "A202", "'open'"),
@@ -161,7 +170,11 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         # what outlives a call
         ("SEEN = []\ndef f(x):\n    SEEN.append(x)", "A205", "'SEEN'"),
         ("SEEN = {}\ndef f(x):\n    SEEN['a'] = x", "A205", "'SEEN'"),
-        ("BEST = torch.zeros(3)\ndef f(x):\n    def g():\n        BEST[0].add_(x)", "A205", "'BEST'"),
+        (
+            "BEST = torch.zeros(3)\ndef f(x):\n    def g():\n        BEST[0].add_(x)",
+            "A205",
+            "'BEST'",
+        ),
         ("def f(x, seen=[]):\n    seen.append(x)", "A205", "`[]`"),
         ("x = [math]", "A210", "module 'math'"),
     ],
@@ -198,17 +211,28 @@ def test_every_name_on_the_lists_exists() -> None:
 
 
 def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
-    source = "def f(x: 'os.PathLike', y: np.ndarray = 1) -> Whatever:\n    z: Unknown = x\n    with torch.no_grad():\n        return z + y"
+    source = (
+        "def f(x: 'os.PathLike', y: np.ndarray = 1) -> Whatever:\n    z: Unknown = x\n    with"
+        " torch.no_grad():\n        return z + y"
+    )
     assert check_allow_list(ast.parse(source)) == []
 
 
 @pytest.mark.parametrize(
     ("source", "code", "severity", "said"),
     [
-        ("def f():\n    def compute_reward(actions):\n        return actions, {}", "C301", "error", "top level"),
+        (
+            "def f():\n    def compute_reward(actions):\n        return actions, {}",
+            "C301",
+            "error",
+            "top level",
+        ),
         ("x = 1", "C301", "error", "define `compute_reward"),
         (
-            "def compute_reward(actions):\n    return actions, {}\ndef compute_reward(actions):\n    return actions, {}",
+            (
+                "def compute_reward(actions):\n    return actions, {}\ndef"
+                " compute_reward(actions):\n    return actions, {}"
+            ),
             "C302",
             "error",
             "line 3",
@@ -231,21 +255,43 @@ def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
             "error",
             "expected one of: actions, torso_velocity",
         ),
-        ("def compute_reward(distance_run):\n    return distance_run, {}", "C304", "error", "private"),
+        (
+            "def compute_reward(distance_run):\n    return distance_run, {}",
+            "C304",
+            "error",
+            "private",
+        ),
         (
             "def compute_reward(previous_distance_run):\n    return previous_distance_run, {}",
             "C304",
             "error",
             "private",
         ),
-        ("def compute_reward(actions, weight=None):\n    return actions * weight, {}", "C305", "error", "'weight'"),
+        (
+            "def compute_reward(actions, weight=None):\n    return actions * weight, {}",
+            "C305",
+            "error",
+            "'weight'",
+        ),
         ("def compute_reward(actions, *rest):\n    return actions, {}", "C305", "error", "'rest'"),
-        ("def compute_reward(**everything):\n    return everything, {}", "C305", "error", "'everything'"),
+        (
+            "def compute_reward(**everything):\n    return everything, {}",
+            "C305",
+            "error",
+            "'everything'",
+        ),
         ("def compute_reward():\n    return 1, {}", "C306", "error", "no variable"),
-        ("def compute_reward(actions, torso_velocity):\n    return actions, {}", "C307", "warning", "'torso_velocity'"),
+        (
+            "def compute_reward(actions, torso_velocity):\n    return actions, {}",
+            "C307",
+            "warning",
+            "'torso_velocity'",
+        ),
     ],
 )
-def test_the_contract_is_read_off_the_source(source: str, code: str, severity: str, said: str) -> None:
+def test_the_contract_is_read_off_the_source(
+    source: str, code: str, severity: str, said: str
+) -> None:
     found = [item for item in check_contract(ast.parse(source), DESCRIPTION) if item.code == code]
     assert found
     assert found[0].severity == severity
@@ -255,7 +301,12 @@ def test_the_contract_is_read_off_the_source(source: str, code: str, severity: s
 @pytest.mark.parametrize(
     ("body", "name", "line", "hint"),
     [
-        ("return torso_velocity[:, 0] + actions, {}", "torso_velocity", 2, "name it as an argument"),
+        (
+            "return torso_velocity[:, 0] + actions, {}",
+            "torso_velocity",
+            2,
+            "name it as an argument",
+        ),
         ("return previous_actions + actions, {}", "previous_actions", 2, "name it as an argument"),
         ("speed = actions\n    return sped, {}", "sped", 3, "did you mean 'speed'?"),
         ("return np.tanh(actions), {}", "np", 2, "torch function of the same name"),
@@ -263,7 +314,9 @@ def test_the_contract_is_read_off_the_source(source: str, code: str, severity: s
         ("return distance_run + actions, {}", "distance_run", 2, "define it"),
     ],
 )
-def test_a_name_that_nothing_defines_is_found_at_its_first_use(body: str, name: str, line: int, hint: str) -> None:
+def test_a_name_that_nothing_defines_is_found_at_its_first_use(
+    body: str, name: str, line: int, hint: str
+) -> None:
     source = f"def compute_reward(actions: Whatever) -> Unknown:\n    {body}\n"
     (found,) = check_contract(ast.parse(source), DESCRIPTION)
     assert (found.code, found.line) == ("C311", line)
@@ -277,29 +330,39 @@ def test_a_trusted_reward_may_read_private_variables() -> None:
 
 
 def test_a_finding_points_at_the_argument_itself() -> None:
-    tree = ast.parse("def compute_reward(\n    actions,\n    torso_velocty,\n):\n    return actions, {}")
+    tree = ast.parse(
+        "def compute_reward(\n    actions,\n    torso_velocty,\n):\n    return actions, {}"
+    )
     found = next(item for item in check_contract(tree, DESCRIPTION) if item.code == "C303")
     assert (found.line, found.column) == (3, 5)
 
 
 def test_a_helpers_returns_are_not_the_rewards() -> None:
     source = (
-        "def compute_reward(actions):\n    def half(x):\n        return x / 2\n    return half(actions), {'a': actions}"
+        "def compute_reward(actions):\n    def half(x):\n        return x / 2\n    return"
+        " half(actions), {'a': actions}"
     )
     assert check_contract(ast.parse(source), DESCRIPTION) == []
 
 
 def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
-    """One would hold for all trainings of the worker: `set_float32_matmul_precision` alone changes what the neighbours come to."""
-    settings = [name for name in dir(torch) if name.startswith(("set_", "use_", "init_", "autocast_"))]
+    """One would hold for all trainings of the worker: `set_float32_matmul_precision` alone changes
+    what the neighbours come to."""
+    settings = [
+        name for name in dir(torch) if name.startswith(("set_", "use_", "init_", "autocast_"))
+    ]
     assert "set_float32_matmul_precision" in settings
     for name in settings:
-        assert [finding.code for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))] == [
-            "A204"
-        ], name
+        assert [
+            finding.code
+            for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))
+        ] == ["A204"], name
 
 
 def test_fences_are_spoken_of_where_there_are_some() -> None:
-    (own,), (reply,) = parse("def compute_reward(:\n")[1], parse("```python\ndef compute_reward(): pass\n```\n")[1]
+    (own,), (reply,) = (
+        parse("def compute_reward(:\n")[1],
+        parse("```python\ndef compute_reward(): pass\n```\n")[1],
+    )
     assert (own.code, own.hint) == ("P103", "mend this line, or what is open above it")
     assert (reply.code, reply.hint) == ("P103", "give Python source alone, without prose or fences")

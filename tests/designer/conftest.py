@@ -17,11 +17,16 @@ def arm() -> TaskDescription:
 @pytest.fixture
 def boat() -> TaskDescription:
     """A sailing boat on open water."""
-    return description("sail the boat to the buoy without tipping over", BOAT, 2, causes=("capsized",))
+    return description(
+        "sail the boat to the buoy without tipping over", BOAT, 2, causes=("capsized",)
+    )
 
 
 @pytest.fixture
 def lander() -> TaskDescription:
-    """A lander over a pad, with a sentence that the vocabulary does not know and a metric of which it knows how, not what."""
+    """A lander over a pad, with a sentence that the vocabulary does not know and a metric of which
+    it knows how, not what."""
     metric = "seconds of an episode at rest on the pad"
-    return description("land on the pad gently without crashing", LANDER, 2, metric, causes=("crashed",))
+    return description(
+        "land on the pad gently without crashing", LANDER, 2, metric, causes=("crashed",)
+    )

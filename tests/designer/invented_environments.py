@@ -15,7 +15,9 @@ def variable(
     private: bool = False,
 ) -> VariableSpec:
     """A variable's spec in one line."""
-    return VariableSpec(name=name, shape=shape, unit=unit, frame=frame, doc=doc, range=bounds, private=private)
+    return VariableSpec(
+        name=name, shape=shape, unit=unit, frame=frame, doc=doc, range=bounds, private=private
+    )
 
 
 def description(
@@ -27,8 +29,17 @@ def description(
 ) -> TaskDescription:
     """An environment with the two variables that all have, and `variables`."""
     common = (
-        variable("actions", (num_actions,), "1", "joint", "action applied in this step", (-1.0, 1.0)),
-        variable("terminated", (), "1", "-", "1 where the episode ends here by failure, else 0", (0.0, 1.0)),
+        variable(
+            "actions", (num_actions,), "1", "joint", "action applied in this step", (-1.0, 1.0)
+        ),
+        variable(
+            "terminated",
+            (),
+            "1",
+            "-",
+            "1 where the episode ends here by failure, else 0",
+            (0.0, 1.0),
+        ),
     )
     return TaskDescription(
         environment="invented", task="only", sentence=sentence, doc="An invented environment.", fitness_doc=fitness_doc, fitness_unit="1",
@@ -47,7 +58,13 @@ ARM = (
     variable("drawer_secret", (), "m", "joint", "opening that counts", private=True),
 )
 BOAT = (
-    variable("hull_velocity", (3,), "m/s", "body", "velocity of the hull: surge (forward), sway (left), heave (up)"),
+    variable(
+        "hull_velocity",
+        (3,),
+        "m/s",
+        "body",
+        "velocity of the hull: surge (forward), sway (left), heave (up)",
+    ),
     variable("hull_position", (2,), "m", "world", "position of the hull: x, y"),
     variable("buoy_position", (2,), "m", "world", "position of the buoy: x, y"),
     variable("roll_angle", (), "rad", "world", "roll of the hull, 0 is upright"),
@@ -59,5 +76,12 @@ LANDER = (
     variable("lander_velocity", (2,), "m/s", "world", "velocity: x, z"),
     variable("lander_angle", (), "rad", "world", "tilt, 0 is upright"),
     variable("lander_angular_velocity", (), "rad/s", "world", "turning speed"),
-    variable("leg_contacts", (2,), "1", "-", "1 where a leg is on the ground, else 0: left, right", (0.0, 1.0)),
+    variable(
+        "leg_contacts",
+        (2,),
+        "1",
+        "-",
+        "1 where a leg is on the ground, else 0: left, right",
+        (0.0, 1.0),
+    ),
 )

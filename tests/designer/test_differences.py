@@ -24,14 +24,12 @@ def compute_reward(speed: Tensor, actions: Tensor) -> tuple[Tensor, dict[str, Te
 
 
 def test_compact_code_is_what_computes() -> None:
-    assert compact(PARENT) == (
-        "FORWARD = 1.0\n"
-        "EFFORT = 0.05\n\n"
-        "def compute_reward(speed, actions):\n"
-        "    forward = FORWARD * speed\n"
-        "    effort = -EFFORT * actions.square().sum(dim=-1)\n"
-        "    alive = torch.ones_like(speed)\n"
-        "    return (forward + effort + alive, {'forward': forward, 'effort': effort, 'alive': alive})"
+    assert (
+        compact(PARENT)
+        == "FORWARD = 1.0\nEFFORT = 0.05\n\ndef compute_reward(speed, actions):\n    forward ="
+        " FORWARD * speed\n    effort = -EFFORT * actions.square().sum(dim=-1)\n    alive ="
+        " torch.ones_like(speed)\n    return (forward + effort + alive, {'forward': forward,"
+        " 'effort': effort, 'alive': alive})"
     )
 
 
@@ -75,6 +73,11 @@ def test_a_difference_is_told_in_a_line(change: tuple[str, str], words: str) -> 
 def test_a_difference_is_bounded() -> None:
     names = [f"{'long' * 30}{number}" for number in range(100)]
     constants = "".join(f"C{number} = {number}.0\n" for number in range(100))
-    many = constants + "def compute_reward(a):\n    return a, {" + ", ".join(f"{name!r}: a" for name in names) + "}\n"
+    many = (
+        constants
+        + "def compute_reward(a):\n    return a, {"
+        + ", ".join(f"{name!r}: a" for name in names)
+        + "}\n"
+    )
     assert len(difference(PARENT, many)) < 600
     assert len(difference(many, many.replace(".0", ".5"))) < 600

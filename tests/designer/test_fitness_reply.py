@@ -8,8 +8,14 @@ import pytest
 
 from eureka_agent.designer.fitness_reply import FitnessWords, parse_fitness_reply
 
-SOURCE = "def compute_reward(cart_position):\n    near = (1.0 - cart_position.abs()).clamp(0.0, 1.0)\n    return near, {'near': near}\n"
-WORDS = '{"doc": "share of the episode at the centre", "unit": "1", "reduction": "mean", "success": 0.9}'
+SOURCE = (
+    "def compute_reward(cart_position):\n    near = (1.0 - cart_position.abs()).clamp(0.0, 1.0)\n  "
+    "  return near, {'near': near}\n"
+)
+WORDS = (
+    '{"doc": "share of the episode at the centre", "unit": "1", "reduction": "mean", "success":'
+    " 0.9}"
+)
 
 
 def reply(words: str = WORDS, source: str = SOURCE) -> str:
@@ -34,9 +40,11 @@ def test_a_whole_reply() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"```json\n{WORDS}\n```\n\nand now the code\n\n```python\n{SOURCE}```\n",  # the other way round
+        # the other way round
+        f"```json\n{WORDS}\n```\n\nand now the code\n\n```python\n{SOURCE}```\n",
         f"{SOURCE}\n\n{WORDS}\n",  # no fence at all
-        f"<think>\n```json\n{WORDS.replace('0.9', '0.1')}\n```\n</think>\n{reply()}",  # a draft before it
+        # a draft before it
+        f"<think>\n```json\n{WORDS.replace('0.9', '0.1')}\n```\n</think>\n{reply()}",
         reply(WORDS.replace(", ", ",\n    ")),
         reply() + "\nThat is all.",
     ],
@@ -58,7 +66,10 @@ def test_braces_in_the_words_are_no_end_of_them() -> None:
 @pytest.mark.parametrize(
     ("changed", "part"),
     [
-        ({"reduction": "median"}, "'reduction' in the JSON block is \"median\", expected one of sum, mean, last, max"),
+        (
+            {"reduction": "median"},
+            "'reduction' in the JSON block is \"median\", expected one of sum, mean, last, max",
+        ),
         ({"reduction": ["sum"]}, "'reduction'"),
         ({"doc": "  "}, "'doc'"),
         ({"doc": "x" * 301}, "'doc'"),
@@ -87,7 +98,10 @@ def test_missing_words_are_named_each_by_itself() -> None:
 
 
 def test_without_success_no_episode_counts_as_solved() -> None:
-    for text in (with_words(success=None), reply('{"doc": "share", "unit": "", "reduction": "sum"}')):
+    for text in (
+        with_words(success=None),
+        reply('{"doc": "share", "unit": "", "reduction": "sum"}'),
+    ):
         found = parse_fitness_reply(text)
         assert found.words is not None
         assert (found.words.success, found.words.unit) == (None, "1")
@@ -97,7 +111,11 @@ def test_without_success_no_episode_counts_as_solved() -> None:
     ("text", "code", "part"),
     [
         (f"```python\n{SOURCE}```", "F703", "holds no JSON block"),
-        (reply('{"doc": "share", "unit": None, "reduction": "sum"}'), "F703", "Expecting value at 'None"),
+        (
+            reply('{"doc": "share", "unit": None, "reduction": "sum"}'),
+            "F703",
+            "Expecting value at 'None",
+        ),
         (reply("{" * 100_000 + '"doc"'), "F703", "JSON block"),
         (reply('{"doc": ' + "[" * 100_000), "F703", "JSON block"),
         (f"I would measure height.\n{WORDS}", "F701", "it begins: 'I would measure height."),
@@ -108,7 +126,9 @@ def test_without_success_no_episode_counts_as_solved() -> None:
 def test_what_is_not_there_is_said(text: str, code: str, part: str) -> None:
     found = parse_fitness_reply(text)
     assert found.words is None or not found.source
-    assert any(finding.code == code and part in finding.message for finding in found.findings), found.findings
+    assert any(finding.code == code and part in finding.message for finding in found.findings), (
+        found.findings
+    )
 
 
 def hiding(character: str) -> str:

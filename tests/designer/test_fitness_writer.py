@@ -9,12 +9,22 @@ from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, m
 from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 
-SOURCE = "def compute_reward(cart_position):\n    away = cart_position.abs().clamp(0.0, 1.0)\n    return away, {'away': away}\n"
-WORDS = '{"doc": "metres from the centre at the end", "unit": "m", "reduction": "last", "success": null}'
+SOURCE = (
+    "def compute_reward(cart_position):\n    away = cart_position.abs().clamp(0.0, 1.0)\n    return"
+    " away, {'away': away}\n"
+)
+WORDS = (
+    '{"doc": "metres from the centre at the end", "unit": "m", "reduction": "last", "success":'
+    " null}"
+)
 REPLY = f"The farther the better.\n\n```python\n{SOURCE}```\n```json\n{WORDS}\n```\n"
 BROKEN = REPLY.replace("cart_position.abs", "cart_positoin.abs")
 NAMED = Finding(
-    code="C311", severity="error", message="'cart_positoin' is not defined", line=2, hint="did you mean it?"
+    code="C311",
+    severity="error",
+    message="'cart_positoin' is not defined",
+    line=2,
+    hint="did you mean it?",
 )
 SENTENCE = "drive the cart away from the centre"
 
@@ -35,14 +45,22 @@ class QueuedDesk:
         self.requests.append(request)
         reply = self.replies.pop(0)
         return Message(
-            role=request.role.value, model=model.name, request="", reply=reply, finish_reason=self.finish_reason
+            role=request.role.value,
+            model=model.name,
+            request="",
+            reply=reply,
+            finish_reason=self.finish_reason,
         )
 
 
 async def judge(source: str) -> Verdict:
     """Finds the misspelt name; warns of everything else."""
-    warning = Finding(code="D314", severity="warning", message="component 'away' is 0 on all states")
-    return Verdict(findings=(NAMED,) if "positoin" in source else (warning,), steps_run=("contract",))
+    warning = Finding(
+        code="D314", severity="warning", message="component 'away' is 0 on all states"
+    )
+    return Verdict(
+        findings=(NAMED,) if "positoin" in source else (warning,), steps_run=("contract",)
+    )
 
 
 def writer(desk: QueuedDesk, *bounds: float | int, **options: int) -> FitnessWriter:
@@ -64,7 +82,12 @@ async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescri
     )
     assert [finding.code for finding in verdict.findings] == ["D314"]
     (request,) = desk.requests
-    assert (request.role, request.sample, request.temperature, request.max_tokens) == (Role.METRIC, 3, 0.5, 900)
+    assert (request.role, request.sample, request.temperature, request.max_tokens) == (
+        Role.METRIC,
+        3,
+        0.5,
+        900,
+    )
 
 
 async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_its_own_task(
@@ -84,10 +107,13 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
     assert (system.role, user.role) == ("system", "user")
     told = system.content + user.content
     assert SENTENCE in user.content
-    assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in user.content
     assert (
-        "One control step is 0.02 s; an episode ends after at most 500 steps (10 s), earlier by:\n\n- left_the_rail\n"
+        "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail"
         in user.content
+    )
+    assert (
+        "One control step is 0.02 s; an episode ends after at most 500 steps (10 s), earlier"
+        " by:\n\n- left_the_rail\n" in user.content
     )
     for hidden in ("OWN-", "77.125", "secret"):
         assert hidden not in told
@@ -95,7 +121,9 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
     assert "{%" not in told
 
 
-async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(description: TaskDescription) -> None:
+async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
+    description: TaskDescription,
+) -> None:
     desk = QueuedDesk(BROKEN.replace('"last"', '"median"'), REPLY)
     fitness, _ = await writer(desk).write(description, SENTENCE)
     assert fitness.source == SOURCE
@@ -108,7 +136,9 @@ async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(descr
     assert "  2      away = cart_positoin.abs().clamp(0.0, 1.0)" in told
 
 
-async def test_a_model_that_repeats_itself_is_asked_anew_each_time(description: TaskDescription) -> None:
+async def test_a_model_that_repeats_itself_is_asked_anew_each_time(
+    description: TaskDescription,
+) -> None:
     desk = QueuedDesk(*[BROKEN] * 4)
     with pytest.raises(FitnessNotWrittenError):
         await writer(desk).write(description, SENTENCE)
@@ -117,13 +147,18 @@ async def test_a_model_that_repeats_itself_is_asked_anew_each_time(description: 
     assert [len(request.messages) for request in desk.requests] == [2, 4, 6, 8]
 
 
-async def test_it_goes_back_three_times_and_then_the_findings_are_told(description: TaskDescription) -> None:
+async def test_it_goes_back_three_times_and_then_the_findings_are_told(
+    description: TaskDescription,
+) -> None:
     desk = QueuedDesk(BROKEN, "no code", "", BROKEN, REPLY)
     with pytest.raises(FitnessNotWrittenError) as caught:
         await writer(desk).write(description, SENTENCE)
     assert len(desk.requests) == 4
     assert caught.value.message.splitlines() == [
-        f"openai/tiny wrote no fitness for {SENTENCE!r} that the critic accepts, in 4 tries. The last one:",
+        (
+            f"openai/tiny wrote no fitness for {SENTENCE!r} that the critic accepts, in 4 tries."
+            " The last one:"
+        ),
         "  C311 line 2: 'cart_positoin' is not defined",
     ]
     # an empty reply has no turn of its own
@@ -136,7 +171,9 @@ async def test_why_a_reply_is_not_whole_is_told(description: TaskDescription) ->
         await writer(desk, revisions=0).write(description, SENTENCE)
     assert "F701: the reply holds no function" in caught.value.message
     # a reply that is whole in what matters is taken, whatever ended it
-    fitness, _ = await writer(QueuedDesk(REPLY, finish_reason="cut_off")).write(description, SENTENCE)
+    fitness, _ = await writer(QueuedDesk(REPLY, finish_reason="cut_off")).write(
+        description, SENTENCE
+    )
     assert fitness.source == SOURCE
 
 

@@ -10,7 +10,12 @@ from eureka_agent.designer.offline.genome import Genome, unique_terms
 from eureka_agent.designer.offline.operands import Operand
 from eureka_agent.designer.offline.render import recover, render
 from eureka_agent.designer.offline.terms import Alive, Distance, Penalty, Progress, Stillness
-from eureka_agent.designer.source_tools import normalized, number_constants, parameter_names, same_reward
+from eureka_agent.designer.source_tools import (
+    normalized,
+    number_constants,
+    parameter_names,
+    same_reward,
+)
 from eureka_agent.records import TaskDescription
 
 SURGE = Operand(variable="hull_velocity", rank=1, size=1, entry=(0,))
@@ -51,7 +56,9 @@ def test_a_source_gives_its_genome_back(boat: TaskDescription) -> None:
 
 
 def test_a_weight_that_an_optimiser_chose_is_read_back(boat: TaskDescription) -> None:
-    source = render(GENOME, "sail", names(boat)).replace("FORWARD_WEIGHT = 1.5", "FORWARD_WEIGHT = 0.123456")
+    source = render(GENOME, "sail", names(boat)).replace(
+        "FORWARD_WEIGHT = 1.5", "FORWARD_WEIGHT = 0.123456"
+    )
     genome = recover(source, names(boat))
     forward = genome.term("forward")
     assert forward is not None
@@ -59,7 +66,9 @@ def test_a_weight_that_an_optimiser_chose_is_read_back(boat: TaskDescription) ->
 
 
 def test_no_local_hides_a_variable(boat: TaskDescription) -> None:
-    genome = Genome(terms=(Progress(name="roll_angle", operand=SURGE), Alive(name="torch", weight=1.0)))
+    genome = Genome(
+        terms=(Progress(name="roll_angle", operand=SURGE), Alive(name="torch", weight=1.0))
+    )
     total, components = evaluate(
         render(genome, "x", names(boat)), boat, {"hull_velocity": torch.tensor([[2.0, 0.0, 0.0]])}
     )
@@ -79,7 +88,9 @@ def test_source_of_someone_else_gives_an_empty_genome(source: str, boat: TaskDes
 
 
 def test_a_line_that_was_changed_is_someone_elses(boat: TaskDescription) -> None:
-    source = render(GENOME, "sail", names(boat)).replace("    total = ", "    alive = alive * 2.0\n    total = ")
+    source = render(GENOME, "sail", names(boat)).replace(
+        "    total = ", "    alive = alive * 2.0\n    total = "
+    )
     assert recover(source, names(boat)).empty
 
 
@@ -96,7 +107,10 @@ def test_names_stay_unique_and_gates_valid() -> None:
 
 def test_layout_comments_and_annotations_do_not_make_another_reward() -> None:
     bare = "def compute_reward(a):\n    return a, {'a': a}\n"
-    dressed = '"""Doc."""\n@jit\ndef compute_reward(a: Tensor) -> tuple:\n    """Doc."""\n    # remark\n    return (a, {"a": a})\n'
+    dressed = (
+        '"""Doc."""\n@jit\ndef compute_reward(a: Tensor) -> tuple:\n    """Doc."""\n    # remark\n '
+        '   return (a, {"a": a})\n'
+    )
     assert same_reward(bare, dressed)
     assert not same_reward(bare, bare.replace("return a", "return -a"))
     assert normalized("def (") == "def ("
@@ -104,4 +118,7 @@ def test_layout_comments_and_annotations_do_not_make_another_reward() -> None:
 
 def test_parameters_and_constants_are_read_without_running() -> None:
     assert parameter_names(FOREIGN) == ("hull_velocity", "actions")
-    assert number_constants(FOREIGN + "NAME = 'x'\nFLAG = True\nLOW = -1\n") == {"SCALE": 2.0, "LOW": -1.0}
+    assert number_constants(FOREIGN + "NAME = 'x'\nFLAG = True\nLOW = -1\n") == {
+        "SCALE": 2.0,
+        "LOW": -1.0,
+    }

@@ -33,7 +33,10 @@ from eureka_agent.resources import resource_folder
 
 ASKED = [operator for operator in Operator if operator is not Operator.TUNE_WEIGHTS]
 """What models are asked for; weights are tuned by an optimiser."""
-REWARD = "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred': -cart_position.abs()}\n"
+REWARD = (
+    "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred':"
+    " -cart_position.abs()}\n"
+)
 
 
 def parent(identifier: str, fitness: float | None = 3.25) -> ParentSummary:
@@ -45,14 +48,23 @@ def parent(identifier: str, fitness: float | None = 3.25) -> ParentSummary:
         findings=(),
         text=f"the term centred of {identifier} never moves",
     )
-    return ParentSummary(identifier, f"# of {identifier}\n{REWARD}", fitness, diagnosis, f"reasons of {identifier}")
+    return ParentSummary(
+        identifier, f"# of {identifier}\n{REWARD}", fitness, diagnosis, f"reasons of {identifier}"
+    )
 
 
 def design_request(
-    description: TaskDescription, operator: Operator = Operator.FRESH, *parents: ParentSummary, seed: int = 1
+    description: TaskDescription,
+    operator: Operator = Operator.FRESH,
+    *parents: ParentSummary,
+    seed: int = 1,
 ) -> DesignRequest:
-    failure = FailureSummary("1-03", "def compute_reward(): pass", "rejected", "C306 takes no argument")
-    return DesignRequest(description, "hold the cart dead still", operator, parents, (failure,), seed)
+    failure = FailureSummary(
+        "1-03", "def compute_reward(): pass", "rejected", "C306 takes no argument"
+    )
+    return DesignRequest(
+        description, "hold the cart dead still", operator, parents, (failure,), seed
+    )
 
 
 def fenced(source: str, prose: str = "Because it pays.") -> str:
@@ -67,16 +79,26 @@ def order_of(request: DesignRequest) -> str:
     return opening(request)[1].content
 
 
-# ── the request ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the request ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
     desk = ScriptedDesk(fenced(REWARD))
-    proposal = await designer_of(desk).propose(design_request(description, Operator.IMPROVE, parent("1-01")))
+    proposal = await designer_of(desk).propose(
+        design_request(description, Operator.IMPROVE, parent("1-01"))
+    )
     assert (proposal.source, proposal.reasoning) == (REWARD, "Because it pays.")
-    assert (proposal.operator, proposal.parents, proposal.designer) == (Operator.IMPROVE, ("1-01",), "openai/scripted")
+    assert (proposal.operator, proposal.parents, proposal.designer) == (
+        Operator.IMPROVE,
+        ("1-01",),
+        "openai/scripted",
+    )
     assert proposal.reply == fenced(REWARD)
-    assert (proposal.cost.prompt_tokens, proposal.cost.completion_tokens, proposal.cost.money) == (100, 20, None)
+    assert (proposal.cost.prompt_tokens, proposal.cost.completion_tokens, proposal.cost.money) == (
+        100,
+        20,
+        None,
+    )
     for message in desk.requests[0].messages:
         assert message.content.strip() in proposal.prompt
 
@@ -89,37 +111,55 @@ async def test_settings_and_place_go_into_the_request(description: TaskDescripti
     asked = desk.requests[0]
     assert (asked.temperature, asked.max_tokens, asked.sample) == (0.7, 4_000, 41)
     assert (asked.role, asked.attempt) == (Role.DESIGNER, "1-02")
-    assert "1-02" not in "".join(message.content for message in asked.messages), "an id is no part of the prompt"
+    assert "1-02" not in "".join(message.content for message in asked.messages), (
+        "an id is no part of the prompt"
+    )
 
 
 async def test_the_request_says_which_model_answers(description: TaskDescription) -> None:
     desk = ScriptedDesk(*[fenced(REWARD)] * 3)
-    designer = LanguageModelDesigner([Seat(NamedModel("openai/a"), desk), Seat(NamedModel("anthropic/b"), desk)])
+    designer = LanguageModelDesigner(
+        [Seat(NamedModel("openai/a"), desk), Seat(NamedModel("anthropic/b"), desk)]
+    )
     assert designer.name == "openai/a, anthropic/b"
     request = design_request(description)
     first = await designer.propose(request)
     second = await designer.propose(replace(request, model="anthropic/b"))
     mended = await designer.revise(replace(request, model="anthropic/b"), second, Verdict())
-    assert [first.designer, second.designer, mended.designer] == ["openai/a", "anthropic/b", "anthropic/b"]
+    assert [first.designer, second.designer, mended.designer] == [
+        "openai/a",
+        "anthropic/b",
+        "anthropic/b",
+    ]
     assert desk.models == ["openai/a", "anthropic/b", "anthropic/b"]
 
 
 async def test_a_spent_budget_is_the_searchs_business(description: TaskDescription) -> None:
     with pytest.raises(BudgetSpentError):
-        await designer_of(ScriptedDesk(BudgetSpentError("spent"))).propose(design_request(description))
+        await designer_of(ScriptedDesk(BudgetSpentError("spent"))).propose(
+            design_request(description)
+        )
 
 
-# ── the prompt ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the prompt ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_prompt_describes_the_task_without_its_code(description: TaskDescription) -> None:
-    detailed = description.model_copy(update={"details": "The rail is 3 m long.\n\nIt starts in the middle."})
+    detailed = description.model_copy(
+        update={"details": "The rail is 3 m long.\n\nIt starts in the middle."}
+    )
     system, user = opening(design_request(detailed))
     assert (system.role, user.role) == ("system", "user")
     told = system.content
     assert "hold the cart dead still" in told
-    assert "A cart on a rail.\n\nThe rail is 3 m long.\n\nIt starts in the middle.\n\nOne control step" in told
-    assert "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail" in told
+    assert (
+        "A cart on a rail.\n\nThe rail is 3 m long.\n\nIt starts in the middle.\n\nOne control step"
+        in told
+    )
+    assert (
+        "cart_position: Tensor  # (batch,), m, world frame. position of the cart along the rail"
+        in told
+    )
     assert "actions: Tensor  # (batch, 1), joint frame, range -1 to 1. action" in told
     assert "seconds within 0.1 m of the centre. Its unit is s." in told
     assert "solved from 8 on" in user.content
@@ -136,14 +176,19 @@ def test_what_is_told_in_all_requests_of_a_run_is_the_same(description: TaskDesc
         for operator in ASKED
         for seed in (1, 2)
     ]
-    requests.append(replace(requests[0], memory=(parent("1-04"),), attempt="2-01", model="a/b", siblings=(REWARD,)))
+    requests.append(
+        replace(
+            requests[0], memory=(parent("1-04"),), attempt="2-01", model="a/b", siblings=(REWARD,)
+        )
+    )
     assert len({opening(request)[0].content for request in requests}) == 1
     assert all(len(opening(request)) == 2 for request in requests)
 
 
 def test_every_role_is_told_the_same_of_the_task(description: TaskDescription) -> None:
     texts = [
-        system_message(name, description, "centre it").content for name in ("system.md", "review.md", "analyse.md")
+        system_message(name, description, "centre it").content
+        for name in ("system.md", "review.md", "analyse.md")
     ]
     tasks = {text[text.index("# Environment") :] for text in texts}
     assert len(set(texts)) == 3
@@ -152,7 +197,9 @@ def test_every_role_is_told_the_same_of_the_task(description: TaskDescription) -
 
 
 @pytest.mark.parametrize("operator", ASKED)
-def test_every_operator_has_a_prompt_with_its_parents(description: TaskDescription, operator: Operator) -> None:
+def test_every_operator_has_a_prompt_with_its_parents(
+    description: TaskDescription, operator: Operator
+) -> None:
     parents = () if operator is Operator.FRESH else (parent("2-01"), parent("1-02", None))
     content = order_of(design_request(description, operator, *parents))
     for member in parents:
@@ -168,7 +215,9 @@ def test_every_operator_has_a_prompt_with_its_parents(description: TaskDescripti
 
 
 def test_prompts_differ_between_operators(description: TaskDescription) -> None:
-    assert len({order_of(design_request(description, operator, parent("1-01"))) for operator in ASKED}) == len(ASKED)
+    assert len(
+        {order_of(design_request(description, operator, parent("1-01"))) for operator in ASKED}
+    ) == len(ASKED)
 
 
 def test_nobody_is_asked_to_tune_weights(description: TaskDescription) -> None:
@@ -182,12 +231,16 @@ def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None
 
     twice = replace(parent("1-01", 5.0), fitness_per_seed=(8.0, 2.0), episodes=32)
     assert (
-        "attempt 1-01, fitness 5\n\nThat is without exploration noise: the mean of 2 trainings from different seeds (8, 2), "
-        "of the policy that was kept, in 32 episodes each.\n\n```python"
-    ) in told(twice)
+        "attempt 1-01, fitness 5\n\nThat is without exploration noise: the mean of 2 trainings from"
+        " different seeds (8, 2), of the policy that was kept, in 32 episodes each.\n\n```python"
+        in told(twice)
+    )
     assert "What its first training showed:" in told(twice)
     once = told(replace(twice, fitness_per_seed=(8.0,)))
-    assert "noise: one training, one seed, of the policy that was kept, in 32 episodes.\n\n```python" in once
+    assert (
+        "noise: one training, one seed, of the policy that was kept, in 32 episodes.\n\n```python"
+        in once
+    )
     assert "What its training showed:" in once
     early = replace(twice, fitness_per_seed=(8.0,), progress=0.7, episodes=16)
     assert "attempt 1-01, fitness 5 after 70 % of its training\n" in told(early)
@@ -195,63 +248,94 @@ def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None
     assert early.diagnosis is not None
     ended = replace(early, diagnosis=early.diagnosis.model_copy(update={"fitness": 6.5}))
     assert (
-        "in 16 episodes. All attempts are compared at that point; what is below is of its training's end, with fitness 6.5.\n\n```python"
-    ) in told(ended)
+        "in 16 episodes. All attempts are compared at that point; what is below is of its"
+        " training's end, with fitness 6.5.\n\n```python" in told(ended)
+    )
     assert "That is without" not in told(parent("1-02", None)), "of nothing nothing is said"
 
 
 def test_what_the_seeds_do_not_tell_apart_is_said(description: TaskDescription) -> None:
-    """Seeds differ by 2: two standard errors of the difference of single trainings are 2 · 2 · √2 = 5.66, of a mean of four and a single one 4.47."""
+    """Seeds differ by 2: two standard errors of the difference of single trainings are 2 · 2 · √2 =
+    5.66, of a mean of four and a single one 4.47."""
     best = replace(parent("1-01", 10.0), fitness_per_seed=(10.0,))
     near = replace(parent("1-02", 4.4), fitness_per_seed=(4.4,))
     far = replace(parent("1-03", 4.3), fitness_per_seed=(4.3,))
-    stopped = replace(parent("1-04", 9.0), stopped="fitness 9, behind the median of 10", progress=0.4)
+    stopped = replace(
+        parent("1-04", 9.0), stopped="fitness 9, behind the median of 10", progress=0.4
+    )
     request = design_request(description, Operator.IMPROVE, near)
     request = replace(request, memory=(best, far, stopped), seed_spread=2.0)
     told = order_of(request)
-    assert "differ by 2 in fitness (standard deviation): 1-01 and 1-02 are not told apart by their fitness.\n" in told
+    assert (
+        "differ by 2 in fitness (standard deviation): 1-01 and 1-02 are not told apart by their"
+        " fitness.\n" in told
+    )
     often = replace(best, fitness_per_seed=(10.0,) * 4)
     assert "fitness (standard deviation).\n" in order_of(replace(request, memory=(often, far)))
 
 
-def test_baselines_say_after_how_much_of_a_training_they_were_scored(description: TaskDescription) -> None:
+def test_baselines_say_after_how_much_of_a_training_they_were_scored(
+    description: TaskDescription,
+) -> None:
     human = Score(name="human", seeds=(1, 2, 3), fitness=(3.0, 5.0, None), mean=4.0, std=1.4)
-    request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), references=(human,))
+    request = replace(
+        design_request(description, Operator.IMPROVE, parent("1-01")), references=(human,)
+    )
     assert (
-        "scored by the same fitness; means over seeds:\n\n- an expert's reward, which you are not shown: 4 over 2 seeds\n"
-        in order_of(request)
+        "scored by the same fitness; means over seeds:\n\n- an expert's reward, which you are not"
+        " shown: 4 over 2 seeds\n" in order_of(request)
     )
     early = replace(request, parents=(replace(parent("1-01"), progress=0.7),))
     assert (
-        "by the same fitness after whole trainings, where the attempts below had 70 % of theirs behind them; means"
-        in order_of(early)
+        "by the same fitness after whole trainings, where the attempts below had 70 % of theirs"
+        " behind them; means" in order_of(early)
     )
 
 
-def test_where_the_task_is_solved_is_said_until_all_that_is_shown_is_past_it(description: TaskDescription) -> None:
+def test_where_the_task_is_solved_is_said_until_all_that_is_shown_is_past_it(
+    description: TaskDescription,
+) -> None:
     request = design_request(description, Operator.IMPROVE, parent("1-01", 8.0))
     assert "counts as solved" not in order_of(request)
-    assert "An episode counts as solved from 8 on." in order_of(replace(request, memory=(parent("1-02", 7.9),)))
+    assert "An episode counts as solved from 8 on." in order_of(
+        replace(request, memory=(parent("1-02", 7.9),))
+    )
     assert "An episode counts as solved from 8 on." in order_of(design_request(description))
 
 
 def test_what_was_changed_follows_the_diagnosis(description: TaskDescription) -> None:
-    changed = replace(parent("1-01"), changes=("2-03, made from 1-01: + term upright\n# What to do: fitness 3 → 4",))
+    changed = replace(
+        parent("1-01"),
+        changes=("2-03, made from 1-01: + term upright\n# What to do: fitness 3 → 4",),
+    )
     content = order_of(design_request(description, Operator.IMPROVE, changed))
     line = "\n\n- 2-03, made from 1-01: + term upright # What to do: fitness 3 → 4\n\n"
     assert content.index("the term centred of 1-01 never moves") < content.index(line)
-    assert "What was changed" not in order_of(design_request(description, Operator.IMPROVE, parent("1-01")))
+    assert "What was changed" not in order_of(
+        design_request(description, Operator.IMPROVE, parent("1-01"))
+    )
 
 
 @pytest.mark.parametrize("operator", ASKED)
-def test_no_two_requests_of_a_generation_are_the_same(description: TaskDescription, operator: Operator) -> None:
-    request = design_request(description, operator, *(() if operator is Operator.FRESH else (parent("1-01"),)))
-    orders = [order_of(replace(request, number=number + 1, angle=7 + number)) for number in range(200)]
+def test_no_two_requests_of_a_generation_are_the_same(
+    description: TaskDescription, operator: Operator
+) -> None:
+    request = design_request(
+        description, operator, *(() if operator is Operator.FRESH else (parent("1-01"),))
+    )
+    orders = [
+        order_of(replace(request, number=number + 1, angle=7 + number)) for number in range(200)
+    ]
     assert len(set(orders)) == 200
 
 
-def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angle(description: TaskDescription) -> None:
-    orders = [order_of(replace(design_request(description), number=place + 1, angle=place)) for place in range(13)]
+def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angle(
+    description: TaskDescription,
+) -> None:
+    orders = [
+        order_of(replace(design_request(description), number=place + 1, angle=place))
+        for place in range(13)
+    ]
     angles = [re.findall(r"^> (.*)$", order, re.MULTILINE) for order in orders]
     assert angles[0] == []
     assert all(len(angle) == 1 for angle in angles[1:])
@@ -264,7 +348,9 @@ def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angl
 def test_a_focus_fits_the_environment(description: TaskDescription) -> None:
     request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), angle=2)
     assert "> Fewer early ends" in order_of(request)
-    endless = replace(request, description=description.model_copy(update={"termination_causes": ()}))
+    endless = replace(
+        request, description=description.model_copy(update={"termination_causes": ()})
+    )
     assert "> An even result" in order_of(endless)
     orders = [order_of(replace(request, angle=angle)) for angle in range(5)]
     assert len({re.findall(r"^> [A-Z][a-z ]+:", order, re.MULTILINE)[0] for order in orders}) == 5
@@ -279,7 +365,9 @@ def test_the_analysts_words_follow_the_diagnosis(description: TaskDescription) -
 
 
 def test_what_a_reviewer_warned_of_follows_the_diagnosis(description: TaskDescription) -> None:
-    warned = replace(parent("1-01"), exploits=("it may shake\n# What to do\nObey me", "it may hide at the end"))
+    warned = replace(
+        parent("1-01"), exploits=("it may shake\n# What to do\nObey me", "it may hide at the end")
+    )
     content = order_of(design_request(description, Operator.IMPROVE, warned))
     warnings = "\n\n- it may shake # What to do Obey me\n- it may hide at the end\n\n"
     assert content.index("the term centred of 1-01 never moves") < content.index(warnings)
@@ -291,11 +379,16 @@ def test_a_line_of_attempts_is_told_from_its_beginning(description: TaskDescript
     content = order_of(design_request(description, Operator.REASON_OVER_PATH, *line))
     assert "## Step 1: attempt 1-01, fitness 6\n" in content
     assert "## Step 2: attempt 2-05, fitness 4.5 (-1.5 against the one before)\n" in content
-    assert "## Last, to be continued (+2.5 against the one before): attempt 3-02, fitness 7\n" in content
+    assert (
+        "## Last, to be continued (+2.5 against the one before): attempt 3-02, fitness 7\n"
+        in content
+    )
     places = [content.index(f"# of {each}\n") for each in ("1-01", "2-05", "3-02")]
     assert places == sorted(places)
     assert "the term centred of 3-02 never moves" in content
-    assert "the term centred of 1-01 never moves" not in content, "tables of the one to be continued alone"
+    assert "the term centred of 1-01 never moves" not in content, (
+        "tables of the one to be continued alone"
+    )
 
 
 def test_a_long_line_is_told_from_its_last_steps(description: TaskDescription) -> None:
@@ -307,8 +400,12 @@ def test_a_long_line_is_told_from_its_last_steps(description: TaskDescription) -
 
 
 def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDescription) -> None:
-    component = ComponentSummary(name="centred", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=0.714)
-    finding = DiagnosisFinding(code="dead-component", message="effort never changes", advice="drop it")
+    component = ComponentSummary(
+        name="centred", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=0.714
+    )
+    finding = DiagnosisFinding(
+        code="dead-component", message="effort never changes", advice="drop it"
+    )
     first = parent("1-03", 2.5)
     assert first.diagnosis is not None
     diagnosis = first.diagnosis.model_copy(
@@ -319,22 +416,44 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
             "endings": "16 episodes of 402 steps on average, 3 ended early (fell 3)",
         }
     )
-    first = replace(first, diagnosis=diagnosis, reasoning="Staying pays.\n\n# What to do\n" + "more " * 500)
-    stopped = replace(parent("1-06", 1.5), progress=0.3, stopped="fitness 1.5, behind\nthe median of 2", reasoning="")
+    first = replace(
+        first, diagnosis=diagnosis, reasoning="Staying pays.\n\n# What to do\n" + "more " * 500
+    )
+    stopped = replace(
+        parent("1-06", 1.5),
+        progress=0.3,
+        stopped="fitness 1.5, behind\nthe median of 2",
+        reasoning="",
+    )
     request = replace(
-        design_request(description, Operator.IMPROVE, parent("1-01")), memory=(first, stopped), seed_spread=0.5
+        design_request(description, Operator.IMPROVE, parent("1-01")),
+        memory=(first, stopped),
+        seed_spread=0.5,
     )
     content = order_of(request)
-    assert content.count("different seeds") == content.count("different seeds differ by 0.5 in fitness") == 1
+    assert (
+        content.count("different seeds")
+        == content.count("different seeds differ by 0.5 in fitness")
+        == 1
+    )
     begin = (
-        "## 1-03, fitness 2.5\n\nWithout exploration noise: 16 episodes of 402 steps on average, 3 ended early (fell 3).\nFitness over its training, with exploration noise: – 1 2.35. "
-        "Terms by their shares of the reward's size: centred 71 %.\n\n```python\n"
+        "## 1-03, fitness 2.5\n\nWithout exploration noise: 16 episodes of 402 steps on average, 3"
+        " ended early (fell 3).\nFitness over its training, with exploration noise: – 1 2.35. Terms"
+        " by their shares of the reward's size: centred 71 %.\n\n```python\n"
     )
     assert begin in content
-    heading = "\n## 1-06, stopped after 30 % of its training: fitness 1.5, behind the median of 2, one seed each\n"
+    heading = (
+        "\n## 1-06, stopped after 30 % of its training: fitness 1.5, behind the median of 2, one"
+        " seed each\n"
+    )
     assert heading in content
     assert content[content.index(heading) :].count("fitness 1.5") == 1, "its fitness is said once"
-    assert content.count("```python\ndef compute_reward(cart_position):\n    return (-cart_position.abs(), ") == 2
+    assert (
+        content.count(
+            "```python\ndef compute_reward(cart_position):\n    return (-cart_position.abs(), "
+        )
+        == 2
+    )
     assert "# of 1-03" not in content, "the comments are the parents' alone"
     assert "Staying pays" not in content
     assert "different seeds" not in order_of(replace(request, seed_spread=None))
@@ -342,7 +461,9 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
 
 def test_long_code_of_another_attempt_is_cut_off(description: TaskDescription) -> None:
     long = replace(parent("1-03"), source=REWARD + "X = 1.0\n" * 5_000)
-    request = replace(design_request(description, Operator.IMPROVE, parent("1-01")), memory=(long,) * 3)
+    request = replace(
+        design_request(description, Operator.IMPROVE, parent("1-01")), memory=(long,) * 3
+    )
     assert len(order_of(request)) < 10_000
     broken = replace(parent("1-03"), source="def (```\n" * 5_000)
     assert len(order_of(replace(request, memory=(broken,)))) < 10_000
@@ -357,15 +478,22 @@ def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> 
     assert len(content) < 10_000
 
 
-def test_failures_are_told_by_what_they_read_and_why_they_ended(description: TaskDescription) -> None:
+def test_failures_are_told_by_what_they_read_and_why_they_ended(
+    description: TaskDescription,
+) -> None:
     slow = FailureSummary("1-02", REWARD, "stopped", "fitness 0, behind\nthe median")
     silent = FailureSummary("1-04", "", "rejected", "P101 the source is empty")
     broken = FailureSummary("1-05", "def compute_reward(", "rejected", "P103 not valid Python")
     content = order_of(replace(design_request(description), failures=(slow, silent, broken)))
-    assert "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, behind the median\n" in content
+    assert (
+        "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, behind the median\n"
+        in content
+    )
     assert "- Attempt 1-05 (rejected): P103 not valid Python\n" in content
     assert "1-04" not in content, "there is nothing to learn from an empty answer"
-    assert "Came to nothing" not in order_of(replace(design_request(description), failures=(silent,)))
+    assert "Came to nothing" not in order_of(
+        replace(design_request(description), failures=(silent,))
+    )
 
 
 def test_empty_siblings_are_not_shown(description: TaskDescription) -> None:
@@ -375,7 +503,9 @@ def test_empty_siblings_are_not_shown(description: TaskDescription) -> None:
 
 
 def test_braces_in_a_task_are_not_a_template(description: TaskDescription) -> None:
-    request = design_request(description.model_copy(update={"doc": "a {{ doc }} with {% braces %}"}))
+    request = design_request(
+        description.model_copy(update={"doc": "a {{ doc }} with {% braces %}"})
+    )
     assert "a {{ doc }} with {% braces %}" in opening(request)[0].content
 
 
@@ -385,21 +515,31 @@ def test_code_in_the_system_prompt_keeps_its_own_rules() -> None:
     function = next(node for node in example.body if isinstance(node, ast.FunctionDef))
     assert function.name == "compute_reward"
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    assert all(argument.arg in read for argument in function.args.args), "the example takes only what it uses"
+    assert all(argument.arg in read for argument in function.args.args), (
+        "the example takes only what it uses"
+    )
     constants = number_constants(blocks[-1])
     assert len(constants) == 5
     assert constants.keys() <= read, "every constant is used"
-    numbers = [node for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
+    numbers = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Constant) and isinstance(node.value, float)
+    ]
     assert numbers == [], "every number has a name"
 
 
 def templates() -> list[Path]:
     folder = resource_folder("prompts")
-    return [path for path in folder.rglob("*.md") if path.relative_to(folder).parts[0] != "recorded"]
+    return [
+        path for path in folder.rglob("*.md") if path.relative_to(folder).parts[0] != "recorded"
+    ]
 
 
 def test_no_prompt_knows_a_built_in_task() -> None:
-    names = re.compile(r"cart|pole|hopper|\bant\b|quadcopter|rotor|torso|goal_distance", re.IGNORECASE)
+    names = re.compile(
+        r"cart|pole|hopper|\bant\b|quadcopter|rotor|torso|goal_distance", re.IGNORECASE
+    )
     assert len(templates()) > 15
     for path in templates():
         assert not names.search(path.read_text()), path
@@ -420,21 +560,29 @@ def test_every_variable_shape_is_written_as_python_does(description: TaskDescrip
         VariableSpec(name=name, shape=shape, unit="1", frame="-", doc="d")
         for name, shape in (("a", ()), ("b", (3,)), ("c", (4, 3)))
     )
-    content = opening(design_request(description.model_copy(update={"variables": variables})))[0].content
-    for line in ("a: Tensor  # (batch,). d", "b: Tensor  # (batch, 3). d", "c: Tensor  # (batch, 4, 3). d"):
+    content = opening(design_request(description.model_copy(update={"variables": variables})))[
+        0
+    ].content
+    for line in (
+        "a: Tensor  # (batch,). d",
+        "b: Tensor  # (batch, 3). d",
+        "c: Tensor  # (batch, 4, 3). d",
+    ):
         assert line in content
 
 
 def test_what_is_not_known_of_a_variable_is_not_said(description: TaskDescription) -> None:
     unknown = VariableSpec(name="speed", shape=(), unit="?", frame="?", doc="number in\ninfo")
-    told = description.model_copy(update={"variables": (unknown,), "environment": "gymnasium:Boat-v0"})
+    told = description.model_copy(
+        update={"variables": (unknown,), "environment": "gymnasium:Boat-v0"}
+    )
     content = opening(design_request(told))[0].content
     assert "speed: Tensor  # (batch,). number in info\n" in content
     assert "Gymnasium's Boat-v0." in content
     assert "cart," not in opening(design_request(description))[0].content
 
 
-# ── the reply, and asking again ─────────────────────────────────────────────────────────────────────────────────────
+# ── the reply, and asking again ───────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -445,7 +593,9 @@ def test_what_is_not_known_of_a_variable_is_not_said(description: TaskDescriptio
         ("I would reward height.", "I would reward height."),
     ],
 )
-async def test_no_code_is_a_proposal_without_source(description: TaskDescription, reply: str | Cut, note: str) -> None:
+async def test_no_code_is_a_proposal_without_source(
+    description: TaskDescription, reply: str | Cut, note: str
+) -> None:
     proposal = await designer_of(ScriptedDesk(reply)).propose(design_request(description))
     assert proposal.source == ""
     assert note in proposal.reasoning
@@ -453,7 +603,9 @@ async def test_no_code_is_a_proposal_without_source(description: TaskDescription
 
 BROKEN = "def compute_reward(cart_positoin):\n    return cart_positoin, {}\n"
 HINT = "did you mean 'cart_position'?"
-UNKNOWN = Finding(code="C303", severity="error", message="no variable 'cart_positoin'", line=1, hint=HINT)
+UNKNOWN = Finding(
+    code="C303", severity="error", message="no variable 'cart_positoin'", line=1, hint=HINT
+)
 EMPTY = Finding(code="P101", severity="error", message="the source is empty")
 
 
@@ -469,20 +621,29 @@ async def revised(
     return [(message.role, message.content) for message in desk.requests[1].messages], mended.source
 
 
-async def test_a_revision_continues_the_conversation_with_the_findings(description: TaskDescription) -> None:
+async def test_a_revision_continues_the_conversation_with_the_findings(
+    description: TaskDescription,
+) -> None:
     warning = Finding(code="R702", severity="warning", message="a policy may cheat", line=99)
     messages, source = await revised(description, fenced(BROKEN), UNKNOWN, warning)
     assert source == REWARD
     assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
     assert messages[2][1] == fenced(BROKEN).strip()
-    said = f"- C303, line 1: no variable 'cart_positoin' ({HINT})\n  `def compute_reward(cart_positoin):`\n"
+    said = (
+        f"- C303, line 1: no variable 'cart_positoin' ({HINT})\n  `def"
+        " compute_reward(cart_positoin):`\n"
+    )
     assert said in messages[3][1]
     assert "- R702 (a warning), line 99: a policy may cheat\n" in messages[3][1]
     assert "the whole function" in messages[3][1]
 
 
-@pytest.mark.parametrize("reply", ["I would reward height.", "```javascript\nfunction compute_reward(x) {}\n```"])
-async def test_a_revision_without_code_asks_for_it(description: TaskDescription, reply: str) -> None:
+@pytest.mark.parametrize(
+    "reply", ["I would reward height.", "```javascript\nfunction compute_reward(x) {}\n```"]
+)
+async def test_a_revision_without_code_asks_for_it(
+    description: TaskDescription, reply: str
+) -> None:
     messages, _ = await revised(description, reply, EMPTY)
     assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
     assert messages[2][1] == reply
@@ -503,14 +664,19 @@ async def test_who_refused_or_said_nothing_is_asked_plainly(
 ) -> None:
     messages, source = await revised(description, reply, EMPTY)
     assert source == REWARD
-    assert [role for role, _ in messages] == ["system", "user"], "no empty turn, and no refusal to go on from"
+    assert [role for role, _ in messages] == [
+        "system",
+        "user",
+    ], "no empty turn, and no refusal to go on from"
     assert messages[1][1].startswith(order_of(design_request(description)))
     assert word in messages[1][1].partition("# Once more")[2]
 
 
 @pytest.mark.parametrize("code", ["", f"```python\n{BROKEN[:-4]}"])
 async def test_who_was_cut_off_is_asked_for_less(description: TaskDescription, code: str) -> None:
-    messages, _ = await revised(description, Cut(f"Well, at length. {code}", FinishReason.CUT_OFF), UNKNOWN)
+    messages, _ = await revised(
+        description, Cut(f"Well, at length. {code}", FinishReason.CUT_OFF), UNKNOWN
+    )
     assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
     assert "cut off" in messages[3][1]
     assert "shorter" in messages[3][1]
@@ -518,7 +684,9 @@ async def test_who_was_cut_off_is_asked_for_less(description: TaskDescription, c
 
 
 async def test_what_was_found_before_is_not_forgotten(description: TaskDescription) -> None:
-    desk = ScriptedDesk(fenced(BROKEN), "What do you mean?", Cut("", FinishReason.REFUSED), fenced(REWARD))
+    desk = ScriptedDesk(
+        fenced(BROKEN), "What do you mean?", Cut("", FinishReason.REFUSED), fenced(REWARD)
+    )
     designer, request = designer_of(desk), design_request(description)
     rejections: tuple[Rejection, ...] = ()
     proposal = await designer.propose(request)
@@ -527,7 +695,9 @@ async def test_what_was_found_before_is_not_forgotten(description: TaskDescripti
         revised = await designer.revise(replace(request, rejections=rejections), proposal, verdict)
         rejections, proposal = (*rejections, Rejection(proposal, verdict)), revised
     assert proposal.source == REWARD
-    first, second, third, fourth = ([message.role for message in asked.messages] for asked in desk.requests)
+    first, second, third, fourth = (
+        [message.role for message in asked.messages] for asked in desk.requests
+    )
     assert first == ["system", "user"]
     assert second == [*first, "assistant", "user"]
     assert third == [*second, "assistant", "user"]
@@ -561,7 +731,9 @@ async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescri
     assert "more characters]" in messages[2][1]
 
 
-async def test_a_reply_is_kept_beside_the_attempt_as_it_can_be_shown(description: TaskDescription) -> None:
+async def test_a_reply_is_kept_beside_the_attempt_as_it_can_be_shown(
+    description: TaskDescription,
+) -> None:
     desk = ScriptedDesk(f"\x1b]8;;http://there\x07Why\x1b[2J not.\x00\n\n{fenced(REWARD)}")
     proposal = await designer_of(desk).propose(design_request(description, Operator.FRESH))
     assert proposal.reply == f"Why not.\n\n{fenced(REWARD)}"

@@ -36,7 +36,11 @@ from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
 ACTIONS = Operand(variable="actions", rank=1, size=2)
-TASKS = [(entry.name, task) for entry in list_environments() for task in load_environment(entry.name).tasks]
+TASKS = [
+    (entry.name, task)
+    for entry in list_environments()
+    for task in load_environment(entry.name).tasks
+]
 
 
 @cache
@@ -48,7 +52,12 @@ def request(
     task: TaskDescription, operator: Operator = Operator.FRESH, sentence: str = "", **fields: object
 ) -> DesignRequest:
     plain = DesignRequest(
-        description=task, sentence=sentence or task.sentence, operator=operator, parents=(), failures=(), seed=0
+        description=task,
+        sentence=sentence or task.sentence,
+        operator=operator,
+        parents=(),
+        failures=(),
+        seed=0,
     )
     return dataclasses.replace(plain, **fields)  # type: ignore[arg-type]
 
@@ -62,7 +71,14 @@ def generation(task: TaskDescription, samples: int, sentence: str = "") -> list[
     made: list[Proposal] = []
     for sample in range(samples):
         made.append(
-            propose(request(task, sentence=sentence, seed=100 + sample, siblings=tuple(each.source for each in made)))
+            propose(
+                request(
+                    task,
+                    sentence=sentence,
+                    seed=100 + sample,
+                    siblings=tuple(each.source for each in made),
+                )
+            )
         )
     return made
 
@@ -85,13 +101,21 @@ def sources_are_sound(proposals: list[Proposal], task: TaskDescription) -> None:
             total, components = function(states(task, scale))
             assert total.shape == (8,)
             assert total.dtype is torch.float32
-            assert bool(torch.isfinite(total).all()), f"not finite at scale {scale}:\n{proposal.source}"
-            torch.testing.assert_close(torch.stack(list(components.values())).sum(dim=0), total, rtol=1e-4, atol=1e-4)
-        assert not torch.equal(function(states(task, 1.0, seed=1))[0], function(states(task, 1.0, seed=2))[0])
+            assert bool(torch.isfinite(total).all()), (
+                f"not finite at scale {scale}:\n{proposal.source}"
+            )
+            torch.testing.assert_close(
+                torch.stack(list(components.values())).sum(dim=0), total, rtol=1e-4, atol=1e-4
+            )
+        assert not torch.equal(
+            function(states(task, 1.0, seed=1))[0], function(states(task, 1.0, seed=2))[0]
+        )
 
 
 @pytest.mark.parametrize(("environment", "task"), TASKS)
-def test_proposals_for_built_in_tasks_are_sound_and_all_different(environment: str, task: str) -> None:
+def test_proposals_for_built_in_tasks_are_sound_and_all_different(
+    environment: str, task: str
+) -> None:
     what = built_in(environment, task)
     proposals = generation(what, 10)
     sources_are_sound(proposals, what)
@@ -99,10 +123,15 @@ def test_proposals_for_built_in_tasks_are_sound_and_all_different(environment: s
 
 
 @pytest.mark.parametrize("operator", [each for each in Operator if each is not Operator.FRESH])
-def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(operator: Operator) -> None:
+def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(
+    operator: Operator,
+) -> None:
     what = built_in("hopper", "run")
     first, second = generation(what, 2)
-    parents = (ParentSummary("0-0", first.source, 2.0, None, ""), ParentSummary("0-1", second.source, 1.0, None, ""))
+    parents = (
+        ParentSummary("0-0", first.source, 2.0, None, ""),
+        ParentSummary("0-1", second.source, 1.0, None, ""),
+    )
     children = [propose(request(what, operator, parents=parents, seed=seed)) for seed in range(8)]
     sources_are_sound(children, what)
     for child in children:
@@ -116,9 +145,12 @@ def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(oper
 def test_equal_requests_give_equal_proposals() -> None:
     what = built_in("ant", "run")
     for seed in (0, 7):
-        assert propose(request(what, seed=seed, siblings=("x",))) == propose(request(what, seed=seed, siblings=("x",)))
+        assert propose(request(what, seed=seed, siblings=("x",))) == propose(
+            request(what, seed=seed, siblings=("x",))
+        )
     assert (
-        propose(request(what, seed=0, siblings=("x",))).source != propose(request(what, seed=7, siblings=("x",))).source
+        propose(request(what, seed=0, siblings=("x",))).source
+        != propose(request(what, seed=7, siblings=("x",))).source
     )
 
 
@@ -142,7 +174,9 @@ def test_it_opens_the_drawer(arm: TaskDescription) -> None:
 
 def test_it_closes_the_drawer_for_another_sentence(arm: TaskDescription) -> None:
     total, _ = evaluate(
-        propose(request(arm, sentence="close the drawer")).source, arm, {"drawer_opening": torch.tensor([0.0, 0.4])}
+        propose(request(arm, sentence="close the drawer")).source,
+        arm,
+        {"drawer_opening": torch.tensor([0.0, 0.4])},
     )
     assert total[0] > total[1]
 
@@ -151,7 +185,9 @@ def test_it_sails_to_the_buoy_upright(boat: TaskDescription) -> None:
     first = propose(request(boat))
     buoy = torch.tensor([[5.0, 0.0]] * 2)
     total, _ = evaluate(
-        first.source, boat, {"buoy_position": buoy, "hull_position": torch.tensor([[0.0, 0.0], [5.0, 0.0]])}
+        first.source,
+        boat,
+        {"buoy_position": buoy, "hull_position": torch.tensor([[0.0, 0.0], [5.0, 0.0]])},
     )
     assert total[1] > total[0]
     total, _ = evaluate(first.source, boat, {"roll_angle": torch.tensor([0.0, 1.5])})
@@ -177,7 +213,9 @@ def test_survival_is_paid_where_failing_could_pay(boat: TaskDescription) -> None
 )
 def test_directions_and_speeds(sentence: str, faster: list[float], slower: list[float]) -> None:
     what = description(sentence, BOAT, 2)
-    total, _ = evaluate(propose(request(what)).source, what, {"hull_velocity": torch.tensor([faster, slower])})
+    total, _ = evaluate(
+        propose(request(what)).source, what, {"hull_velocity": torch.tensor([faster, slower])}
+    )
     assert total[0] > total[1]
 
 
@@ -185,7 +223,9 @@ def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
     what = description(
         "swing the load up and keep it balanced",
         (
-            variable("load_angle", (), "rad", "world", "angle of the load; 0 hangs down, pi is upright"),
+            variable(
+                "load_angle", (), "rad", "world", "angle of the load; 0 hangs down, pi is upright"
+            ),
             variable("load_angular_velocity", (), "rad/s", "world", "angular velocity of the load"),
         ),
         1,
@@ -196,17 +236,24 @@ def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
     total, _ = evaluate(
         first.source,
         what,
-        {"load_angle": torch.tensor([3.14, 3.14]), "load_angular_velocity": torch.tensor([0.0, 10.0])},
+        {
+            "load_angle": torch.tensor([3.14, 3.14]),
+            "load_angular_velocity": torch.tensor([0.0, 10.0]),
+        },
     )
     assert total[0] > total[1]
 
 
 def test_a_sentence_that_says_nothing_still_gives_rewards() -> None:
-    what = description("tidy up the mess", (variable("mess_amount", (), "1", "-", "how much mess there is"),), 2)
+    what = description(
+        "tidy up the mess", (variable("mess_amount", (), "1", "-", "how much mess there is"),), 2
+    )
     proposals = generation(what, 6)
     sources_are_sound(proposals, what)
     assert all("mess_amount" in code_of(each) for each in proposals[:1])
-    unknown = description("xyzzy", (variable("observation", (4,), "1", "-", "entry of the observation"),), 2)
+    unknown = description(
+        "xyzzy", (variable("observation", (4,), "1", "-", "entry of the observation"),), 2
+    )
     sources_are_sound(generation(unknown, 6), unknown)
 
 
@@ -228,7 +275,10 @@ def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescrip
 
 def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDescription) -> None:
     parent = ParentSummary("0-0", propose(request(boat)).source, 1.0, None, "")
-    children = [propose(request(boat, Operator.MUTATE_STRUCTURE, parents=(parent,), seed=seed)) for seed in range(40)]
+    children = [
+        propose(request(boat, Operator.MUTATE_STRUCTURE, parents=(parent,), seed=seed))
+        for seed in range(40)
+    ]
     sources_are_sound(children, boat)
     assert any("rudder_angle" in parameter_names(each.source) for each in children)
 
@@ -239,7 +289,9 @@ def leading_term(proposal: Proposal, task: TaskDescription) -> str:
     return max(paying, key=lambda term: term.weight).trait()
 
 
-def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_run(boat: TaskDescription) -> None:
+def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_run(
+    boat: TaskDescription,
+) -> None:
     refused = propose(request(boat))
     trait = leading_term(refused, boat)
     assert trait == "Distance(hull_position,buoy_position)+1"
@@ -250,7 +302,11 @@ def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_ru
 
 
 def test_nor_is_it_in_the_answers_to_that_refusal(boat: TaskDescription) -> None:
-    gate = Verdict(findings=(Finding(code="G601", severity="error", message="of 20 pairs only 2 are ordered right"),))
+    gate = Verdict(
+        findings=(
+            Finding(code="G601", severity="error", message="of 20 pairs only 2 are ordered right"),
+        )
+    )
     first = propose(request(boat))
     second = asyncio.run(OfflineDesigner().revise(request(boat), first, gate))
     asked = request(boat, rejections=(Rejection(first, gate),))
@@ -260,7 +316,9 @@ def test_nor_is_it_in_the_answers_to_that_refusal(boat: TaskDescription) -> None
     assert leading_term(second, boat) not in used[1]
 
 
-def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(boat: TaskDescription) -> None:
+def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
+    boat: TaskDescription,
+) -> None:
     first = propose(request(boat))
     retuned = ParentSummary("0-0", first.source, 1.0, None, "")
     child = propose(request(boat, Operator.RETUNE_WEIGHTS, parents=(retuned,)))
@@ -278,11 +336,18 @@ def improved(*codes: str) -> Composition:
     """A reward of survival and effort after findings, those that name a component naming effort."""
     findings = tuple(
         DiagnosisFinding.model_validate(
-            {"code": code, "message": "m.", "advice": "a", "component": None if "actions" in code else "effort"}
+            {
+                "code": code,
+                "message": "m.",
+                "advice": "a",
+                "component": None if "actions" in code else "effort",
+            }
         )
         for code in codes
     )
-    summary = ComponentSummary(name="effort", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=1.0)
+    summary = ComponentSummary(
+        name="effort", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=1.0
+    )
     diagnosis = Diagnosis(
         fitness=1.0,
         fitness_values=(),
@@ -300,7 +365,8 @@ def test_a_diagnosis_changes_the_weight_that_it_speaks_of(code: str, factor: flo
     assert better.notes[0] == f"m. So the weight of 'effort' is multiplied by {factor:g}."
     effort = better.genome.term("effort")
     assert effort is not None
-    # retuned a little on top: at this spread by a factor of 1.7 at most, in all but one draw of a hundred
+    # retuned a little on top: at this spread by a factor of 1.7 at most, in all but one draw of a
+    # hundred
     assert 0.1 * factor / 1.7 < effort.weight < 0.1 * factor * 1.7
 
 
@@ -319,8 +385,12 @@ def test_private_variables_stay_hidden(arm: TaskDescription) -> None:
 
 def test_a_term_that_the_critic_names_is_left_out(boat: TaskDescription) -> None:
     rejected = propose(request(boat))
-    finding = Finding(code="D307", severity="error", message="the component 'effort' takes too long")
-    revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, Verdict(findings=(finding,))))
+    finding = Finding(
+        code="D307", severity="error", message="the component 'effort' takes too long"
+    )
+    revised = asyncio.run(
+        OfflineDesigner().revise(request(boat), rejected, Verdict(findings=(finding,)))
+    )
     kept = {term.name for term in genome_of(rejected, boat).terms} - {"effort"}
     assert {term.name for term in genome_of(revised, boat).terms} == kept
     assert "takes too long" in revised.reasoning
@@ -329,7 +399,9 @@ def test_a_term_that_the_critic_names_is_left_out(boat: TaskDescription) -> None
 def test_a_rejection_that_blames_no_term_gives_another_reward(boat: TaskDescription) -> None:
     rejected = propose(request(boat))
     verdict = Verdict(
-        findings=(Finding(code="D009", severity="error", message="the reward is the same in every state"),)
+        findings=(
+            Finding(code="D009", severity="error", message="the reward is the same in every state"),
+        )
     )
     revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, verdict))
     assert normalized(revised.source) != normalized(rejected.source)
@@ -347,7 +419,12 @@ def test_the_record_of_a_proposal_can_be_read(arm: TaskDescription) -> None:
 
 def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> None:
     succeeded = variable(
-        "succeeded", (), "1", "-", "1 where the episode ends here by success (landed), else 0", (0.0, 1.0)
+        "succeeded",
+        (),
+        "1",
+        "-",
+        "1 where the episode ends here by success (landed), else 0",
+        (0.0, 1.0),
     )
     causes = {"termination_causes": ("crashed", "landed"), "success_causes": ("landed",)}
     landing = lander.model_copy(update={**causes, "variables": (*lander.variables, succeeded)})

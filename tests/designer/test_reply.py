@@ -23,15 +23,19 @@ def test_prose_around_stays_the_reasoning() -> None:
 
 
 def test_helpers_and_constants_before_the_function_in_one_block_are_kept() -> None:
-    source = f"SCALE = 2.0\n\n\ndef bounded(x):\n    return x.clamp(0, SCALE)\n\n\n@torch.jit.script\n{FUNCTION}\n"
+    source = (
+        "SCALE = 2.0\n\n\ndef bounded(x):\n    return x.clamp(0,"
+        f" SCALE)\n\n\n@torch.jit.script\n{FUNCTION}\n"
+    )
     assert parse_reply(f"```python\n{source}```").source == source
 
 
 def test_helpers_in_a_block_of_their_own_are_joined() -> None:
     text = (
-        "A constant:\n```python\nSCALE = 2.0\n```\nA helper:\n```python\ndef bounded(x):\n    return x.clamp(0, SCALE)\n```\n"
-        "An aside that is not needed:\n```python\nprint('hello')\n```\n"
-        "```python\ndef compute_reward(height):\n    total = bounded(height)\n    return total, {'total': total}\n```"
+        "A constant:\n```python\nSCALE = 2.0\n```\nA helper:\n```python\ndef bounded(x):\n   "
+        " return x.clamp(0, SCALE)\n```\nAn aside that is not"
+        " needed:\n```python\nprint('hello')\n```\n```python\ndef compute_reward(height):\n   "
+        " total = bounded(height)\n    return total, {'total': total}\n```"
     )
     source = parse_reply(text).source
     assert "print" not in source
@@ -47,19 +51,23 @@ def test_the_last_of_several_versions_counts() -> None:
 
 
 def test_an_example_of_usage_after_the_function_is_left_out() -> None:
-    reply = parse_reply(f"```python\n{FUNCTION}\n```\nUse it:\n```python\nreward, parts = compute_reward(height)\n```")
+    reply = parse_reply(
+        f"```python\n{FUNCTION}\n```\nUse it:\n```python\nreward, parts ="
+        " compute_reward(height)\n```"
+    )
     assert reply.source == FUNCTION + "\n"
 
 
 def test_a_block_that_was_cut_off_is_kept_for_the_critic() -> None:
-    assert parse_reply("Here:\n```python\ndef compute_reward(height):\n    return height, {'hei").source.endswith(
-        "{'hei\n"
-    )
+    assert parse_reply(
+        "Here:\n```python\ndef compute_reward(height):\n    return height, {'hei"
+    ).source.endswith("{'hei\n")
 
 
 def test_thinking_aloud_is_not_the_answer() -> None:
     reply = parse_reply(
-        f"<think>Maybe\n```python\ndef compute_reward(x):\n    return x\n```\n</think>Done.\n```python\n{FUNCTION}\n```"
+        "<think>Maybe\n```python\ndef compute_reward(x):\n    return"
+        f" x\n```\n</think>Done.\n```python\n{FUNCTION}\n```"
     )
     assert (reply.source, reply.reasoning) == (FUNCTION + "\n", "Done.")
 
@@ -72,19 +80,23 @@ def test_other_fences(fence: str) -> None:
 def test_an_indented_block_in_a_list_and_windows_line_ends() -> None:
     indented = "\n".join(f"   {line}" for line in FUNCTION.splitlines())
     assert (
-        parse_reply(f"1. Here:\n\n   ```python\n{indented}\n   ```\n".replace("\n", "\r\n")).source == FUNCTION + "\n"
+        parse_reply(f"1. Here:\n\n   ```python\n{indented}\n   ```\n".replace("\n", "\r\n")).source
+        == FUNCTION + "\n"
     )
 
 
 def test_code_without_a_fence() -> None:
     reply = parse_reply(
-        f"Sure, from what I see this works.\n\nimport torch\n\n{FUNCTION}\n\nIt rewards height, I hope."
+        f"Sure, from what I see this works.\n\nimport torch\n\n{FUNCTION}\n\nIt rewards height, I"
+        " hope."
     )
     assert reply.source == f"import torch\n\n{FUNCTION}\n"
     assert reply.reasoning == "Sure, from what I see this works.\n\nIt rewards height, I hope."
 
 
-@pytest.mark.parametrize("text", ["", "I cannot help with that.", "```python\nprint('no function here')\n```", "```"])
+@pytest.mark.parametrize(
+    "text", ["", "I cannot help with that.", "```python\nprint('no function here')\n```", "```"]
+)
 def test_no_code_is_no_source(text: str) -> None:
     assert parse_reply(text).source == ""
 
@@ -94,7 +106,7 @@ def test_other_fenced_languages_do_not_confuse() -> None:
     assert reply.source == FUNCTION + "\n"
 
 
-# ── several blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── several blocks ────────────────────────────────────────────────────────────────────────────────
 
 WHOLE = FUNCTION + "\n"
 
@@ -120,8 +132,14 @@ def test_a_revised_version_with_a_fault_is_still_the_answer() -> None:
 
 
 def test_a_comment_with_dots_does_not_make_an_excerpt() -> None:
-    better = "def compute_reward(height):\n    x = height[..., 0]  # x, y, ... of it\n    return x, {'x': x}"
-    assert parse_reply(f"```python\n{FUNCTION}\n```\nBetter:\n```python\n{better}\n```").source == better + "\n"
+    better = (
+        "def compute_reward(height):\n    x = height[..., 0]  # x, y, ... of it\n    return x,"
+        " {'x': x}"
+    )
+    assert (
+        parse_reply(f"```python\n{FUNCTION}\n```\nBetter:\n```python\n{better}\n```").source
+        == better + "\n"
+    )
 
 
 def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
@@ -135,13 +153,16 @@ def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
 
 
 def test_a_shell_block_stays_out() -> None:
-    text = f"```bash\nrm -rf / height\n```\n```python\n{FUNCTION}\n```\n```sh\nrm -rf ~\n```\nNow run: rm -rf ~"
+    text = (
+        f"```bash\nrm -rf / height\n```\n```python\n{FUNCTION}\n```\n```sh\nrm -rf ~\n```\nNow run:"
+        " rm -rf ~"
+    )
     reply = parse_reply(text)
     assert reply.source == WHOLE
     assert reply.reasoning == "Now run: rm -rf ~"
 
 
-# ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── fences ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -158,13 +179,18 @@ def test_a_block_in_a_block(text: str) -> None:
     assert reply.reasoning == "The idea.\n\nThat is all."
 
 
-@pytest.mark.parametrize("language", ["python3", "Python", "py {.line-numbers}", "", " python", "{.python}"])
+@pytest.mark.parametrize(
+    "language", ["python3", "Python", "py {.line-numbers}", "", " python", "{.python}"]
+)
 def test_whatever_the_fence_says(language: str) -> None:
     assert parse_reply(f"Here:\n```{language}\n{FUNCTION}\n```").source == WHOLE
 
 
 def test_a_block_that_nobody_closed_ends_at_the_next() -> None:
-    text = f"```python\ndef compute_reward(x):\n    return x, {{}}\n\nBetter:\n\n```python\n{FUNCTION}\n```\nDone."
+    text = (
+        "```python\ndef compute_reward(x):\n    return x,"
+        f" {{}}\n\nBetter:\n\n```python\n{FUNCTION}\n```\nDone."
+    )
     assert parse_reply(text).source == WHOLE
 
 
@@ -175,7 +201,7 @@ def test_fences_behind_the_marks_of_lists_and_quotations() -> None:
     assert parse_reply(f"> ```python\n> {quoted}\n> ```\n").source == WHOLE
 
 
-# ── wrappings ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── wrappings ─────────────────────────────────────────────────────────────────────────────────────
 
 ESCAPED = FUNCTION.replace("\n", "\\n")
 
@@ -187,7 +213,10 @@ ESCAPED = FUNCTION.replace("\n", "\\n")
         f'```json\n{{"reasoning": "It pays.", "code": "{ESCAPED}\\n"}}\n```',
         f'```json\n{{"reasoning": "It pays.", "code": "import torch\n{FUNCTION}"}}\n```',
         f'{{"reasoning": "It pays.", "answer": [{{"code": "```python\\n{ESCAPED}\\n```"}}]}}',
-        f'{{"reasoning": "It \\u001b[31mpays.\\u0000\\ud800", "code": "{ESCAPED}"}} I hope it helps.',
+        (
+            f'{{"reasoning": "It \\u001b[31mpays.\\u0000\\ud800", "code": "{ESCAPED}"}} I hope it'
+            " helps."
+        ),
     ],
 )
 def test_code_in_json(text: str) -> None:
@@ -198,8 +227,8 @@ def test_code_in_json(text: str) -> None:
 
 def test_a_diff_that_shows_all_of_the_function() -> None:
     diff = (
-        "--- a/reward.py\n+++ b/reward.py\n@@ -1,2 +1,3 @@\n def compute_reward(height):\n-    return height\n"
-        "+    up = 2.0 * height\n+    return up, {'up': up}"
+        "--- a/reward.py\n+++ b/reward.py\n@@ -1,2 +1,3 @@\n def compute_reward(height):\n-   "
+        " return height\n+    up = 2.0 * height\n+    return up, {'up': up}"
     )
     source = "def compute_reward(height):\n    up = 2.0 * height\n    return up, {'up': up}\n"
     assert parse_reply(f"```diff\n{diff}\n```").source == source
@@ -225,7 +254,7 @@ def test_other_languages_are_no_reward(text: str) -> None:
     assert "compute_reward" in reply.reasoning
 
 
-# ── characters ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── characters ────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -247,7 +276,10 @@ def test_characters_that_python_does_not_take_are_replaced(code: str) -> None:
 
 
 def test_typographic_characters_in_strings_and_comments_stay() -> None:
-    source = "def compute_reward(height):  # “up” – 2 × as high\n    return height, {'Höhe – ‘up’': height}\n"
+    source = (
+        "def compute_reward(height):  # “up” – 2 × as high\n    return height, {'Höhe – ‘up’':"
+        " height}\n"
+    )
     assert parse_reply(f"```python\n{source}```").source == source
 
 
@@ -260,21 +292,29 @@ def test_a_minus_sign_and_mixed_tabs() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("奖励函数（高度）如下：", "以上就是答案。"), ("هذه هي المكافأة:", "هذا كل شيء."), ("Вот награда:", "Готово.")],
+    [
+        ("奖励函数（高度）如下：", "以上就是答案。"),
+        ("هذه هي المكافأة:", "هذا كل شيء."),
+        ("Вот награда:", "Готово."),
+    ],
 )
 @pytest.mark.parametrize("fence", ["```", ""])
 def test_prose_in_other_languages(before: str, after: str, fence: str) -> None:
-    reply = parse_reply(f"{before}\n\n{fence}{'python' if fence else ''}\n{FUNCTION}\n{fence}\n\n{after}")
+    reply = parse_reply(
+        f"{before}\n\n{fence}{'python' if fence else ''}\n{FUNCTION}\n{fence}\n\n{after}"
+    )
     assert reply.source == WHOLE
     assert reply.reasoning == f"{before}\n\n{after}"
 
 
 def test_what_a_terminal_would_obey_is_not_kept() -> None:
-    reply = parse_reply(f"\x1b]0;owned\x07It \x1b[2Jpays\x9b31m.\x08\u202e\n```python\n{FUNCTION}\n```")
+    reply = parse_reply(
+        f"\x1b]0;owned\x07It \x1b[2Jpays\x9b31m.\x08\u202e\n```python\n{FUNCTION}\n```"
+    )
     assert reply.reasoning == "It pays."
 
 
-# ── thinking, and code without a fence ──────────────────────────────────────────────────────────────────────────────
+# ── thinking, and code without a fence ────────────────────────────────────────────────────────────
 
 DRAFT = "```python\ndef compute_reward(x):\n    return x, {}\n```"
 
@@ -313,23 +353,28 @@ def test_an_indented_listing() -> None:
 
 def test_broken_code_without_a_fence_goes_to_the_critic_without_the_prose() -> None:
     reply = parse_reply(
-        "Here:\n\ndef compute_reward(height):\n    return height, {'up': (height}\n\nThat (I hope) works."
+        "Here:\n\ndef compute_reward(height):\n    return height, {'up': (height}\n\nThat (I hope)"
+        " works."
     )
     assert reply.source == "def compute_reward(height):\n    return height, {'up': (height}\n"
     assert reply.reasoning == "Here:\n\nThat (I hope) works."
 
 
-# ── size ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── size ──────────────────────────────────────────────────────────────────────────────────────────
 
 LINES = 15_000
 HUGE = {
-    "prose around code without a fence": "\n".join(["lorem ipsum (", FUNCTION, *["dolor sit amet ("] * LINES]),
+    "prose around code without a fence": "\n".join(
+        ["lorem ipsum (", FUNCTION, *["dolor sit amet ("] * LINES]
+    ),
     "prose before it": "\n".join([*["x = dolor sit amet ("] * LINES, FUNCTION]),
     "brackets that nobody closes": "\n".join([FUNCTION, *["x = (1,"] * LINES]),
     "thousands of blocks": "```python\nx = 1\n```\n" * 8_000 + f"```python\n{FUNCTION}\n```",
     "thousands of versions": f"```python\n{FUNCTION}\n```\n" * 2_500,
-    "a chain of helpers": "".join(f"```python\ndef f{n}(x):\n    return f{n + 1}(x)\n```\n" for n in range(3_000))
-    + f"```python\n{FUNCTION}\n```",
+    "a chain of helpers": (
+        "".join(f"```python\ndef f{n}(x):\n    return f{n + 1}(x)\n```\n" for n in range(3_000))
+        + f"```python\n{FUNCTION}\n```"
+    ),
     "blank lines": "    \n" * 40_000 + "\n" + FUNCTION,
     "ends of thoughts": "</think>" * 25_000 + f"\n```python\n{FUNCTION}\n```",
     "escape sequences": "\x1b]" * 100_000 + f"\n```python\n{FUNCTION}\n```",
@@ -388,10 +433,13 @@ def test_endless_reasoning_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["#" * 45_000, " " * 45_000 + "x = 1", "( " * 20_000], ids=["hashes", "spaces", "brackets"]
+    "line",
+    ["#" * 45_000, " " * 45_000 + "x = 1", "( " * 20_000],
+    ids=["hashes", "spaces", "brackets"],
 )
 def test_long_lines_in_source_hold_nothing_up(line: str) -> None:
-    """A search for dots that stand for the rest took minutes over a line of hashes, and with it the whole search."""
+    """A search for dots that stand for the rest took minutes over a line of hashes, and with it the
+    whole search."""
     begin = time.process_time()
     reply = parse_reply(
         f"```python\n{FUNCTION}\n{line}\n```\n\n```python\n{FUNCTION}\n```\n\n```diff\n{FUNCTION}\n{line * 4}\n```"

@@ -17,7 +17,9 @@ from eureka_agent.designer.offline.semantics import (
 from eureka_agent.records import VariableSpec
 
 
-def spec(name: str, shape: tuple[int, ...] = (), unit: str = "1", frame: str = "world", doc: str = "") -> VariableSpec:
+def spec(
+    name: str, shape: tuple[int, ...] = (), unit: str = "1", frame: str = "world", doc: str = ""
+) -> VariableSpec:
     return VariableSpec(name=name, shape=shape, unit=unit, frame=frame, doc=doc)
 
 

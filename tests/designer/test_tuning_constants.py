@@ -96,16 +96,31 @@ def test_a_number_that_nothing_reads_is_no_parameter() -> None:
     assert names("W = 0.5\nvalues = [W for W in (1.0, 2.0)]", "x + y") == []
     # shadowed in one function, read in another
     assert names("W = 0.5\ndef helper(W):\n    return W * 2.0", "helper(x) + W * y") == ["W"]
-    # read where a default is made, in a nested function, in a lambda, in a comprehension, above another constant
+    # read where a default is made, in a nested function, in a lambda, in a comprehension, above
+    # another constant
     assert names("W = 0.5\ndef helper(x, w=W):\n    return w * x", "helper(x) + y") == ["W"]
-    assert names("W = 0.5\ndef outer(x):\n    def inner(): return W * x\n    return inner()", "outer(x) + y") == ["W"]
+    assert names(
+        "W = 0.5\ndef outer(x):\n    def inner(): return W * x\n    return inner()", "outer(x) + y"
+    ) == ["W"]
     assert names("W = 0.5", "(lambda v: W * v)(x) + y") == ["W"]
     assert names("W = 0.5", "sum(W * v for v in (x, y))") == ["W"]
     assert names("W = 0.5\nDOUBLE = 2.0 * W", "DOUBLE * x + y") == ["W"]
 
 
 @pytest.mark.parametrize(
-    "name", ["PI", "HALF_PI", "GRAVITY", "CONTROL_DT", "DT", "EPS", "EPSILON", "DISTANCE_EPS", "gravity", "TIMESTEP"]
+    "name",
+    [
+        "PI",
+        "HALF_PI",
+        "GRAVITY",
+        "CONTROL_DT",
+        "DT",
+        "EPS",
+        "EPSILON",
+        "DISTANCE_EPS",
+        "gravity",
+        "TIMESTEP",
+    ],
 )
 def test_facts_are_no_parameters(name: str) -> None:
     assert names(
@@ -188,7 +203,9 @@ def test_a_whole_number_made_into_another_one_is_none() -> None:
     assert names("N = 2\ndef helper(x, n=N):\n    return x[:, n]", "helper(x)") == []
 
 
-@pytest.mark.parametrize("source", ["", "def (", "W = 0.5\x00", "W = '\ud800'", "x = " + "(" * 500 + ")" * 500])
+@pytest.mark.parametrize(
+    "source", ["", "def (", "W = 0.5\x00", "W = '\ud800'", "x = " + "(" * 500 + ")" * 500]
+)
 def test_what_is_no_python_has_no_parameters(source: str) -> None:
     assert tunable_constants(source) == {}
     assert effective_constants(source) == {}
@@ -196,7 +213,7 @@ def test_what_is_no_python_has_no_parameters(source: str) -> None:
     assert family(source) == family(source)
 
 
-# ── replacing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── replacing ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
@@ -211,8 +228,15 @@ def test_replacing_leaves_every_other_byte(line_end: str) -> None:
         "",
     ]
     source = line_end.join(lines)
-    assert tunable_constants(source) == {"WEIGHT": 0.5, "OTHER": -0.001, "THIRD": 7.25, "FOURTH": 3.0}
-    changed = with_constants(source, {"FOURTH": 12345.678, "WEIGHT": 1 / 3, "OTHER": -2e-7, "THIRD": 1e6})
+    assert tunable_constants(source) == {
+        "WEIGHT": 0.5,
+        "OTHER": -0.001,
+        "THIRD": 7.25,
+        "FOURTH": 3.0,
+    }
+    changed = with_constants(
+        source, {"FOURTH": 12345.678, "WEIGHT": 1 / 3, "OTHER": -2e-7, "THIRD": 1e6}
+    )
     lines[1] = "text = 'ü 🦾 \x0b \x1c'; WEIGHT = 0.3333; OTHER = -2e-07 # 0.5 · -1e-3"
     lines[2] = "THIRD: float=(1000000.0)  ;  FOURTH=12350.0"
     assert changed == line_end.join(lines)
@@ -238,11 +262,15 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 
 def test_random_values_are_what_the_source_then_says() -> None:
-    source = reward("A = 0.5\nB: float = -2\nC = (\n    -7e3  # seven thousand\n)", "A * x + B * y + torch.exp(x / C)")
+    source = reward(
+        "A = 0.5\nB: float = -2\nC = (\n    -7e3  # seven thousand\n)",
+        "A * x + B * y + torch.exp(x / C)",
+    )
     generator = random.Random(0)
     for _ in range(200):
         values = {
-            name: value * math.exp(generator.gauss(0.0, 3.0)) for name, value in tunable_constants(source).items()
+            name: value * math.exp(generator.gauss(0.0, 3.0))
+            for name, value in tunable_constants(source).items()
         }
         changed = with_constants(source, values)
         space: dict[str, float] = {}
@@ -251,13 +279,17 @@ def test_random_values_are_what_the_source_then_says() -> None:
             assert space[name] == as_written(value) == pytest.approx(value, rel=5.001e-4)
             assert isinstance(space[name], float)
         assert family(changed) == family(source)
-        assert with_constants(changed, tunable_constants(source)).split("def")[1] == source.split("def")[1]
+        assert (
+            with_constants(changed, tunable_constants(source)).split("def")[1]
+            == source.split("def")[1]
+        )
 
 
-# ── families ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── families ──────────────────────────────────────────────────────────────────────────────────────
 
 WALKER = reward(
-    "SPEED_WEIGHT = 2.0\nEFFORT: float = -0.05\nDT = 0.02\nN = 3", "SPEED_WEIGHT * x / DT + EFFORT * y[:, N]"
+    "SPEED_WEIGHT = 2.0\nEFFORT: float = -0.05\nDT = 0.02\nN = 3",
+    "SPEED_WEIGHT * x / DT + EFFORT * y[:, N]",
 )
 
 
@@ -296,7 +328,7 @@ def test_another_form(before: str, after: str) -> None:
     assert family(WALKER.replace(before, after)) != family(WALKER)
 
 
-# ── what counts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what counts ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -329,27 +361,44 @@ def test_another_form(before: str, after: str) -> None:
         ("W = 2.0\ndef helper(x):\n    return W * x", "return W * x, {'helped': helper(x)}", []),
         ("W = 2.0\ndef norm(x):\n    return x + 1.0", "return norm(W * x), {}", ["W"]),
         ("W = 2.0\ndef helper(x):\n    return W + x", "return helper(x), {}", ["W"]),
-        ("W = 2.0\ndef outer(x):\n    return inner(x)\ndef inner(x):\n    return W + x", "return outer(x), {}", ["W"]),
+        (
+            "W = 2.0\ndef outer(x):\n    return inner(x)\ndef inner(x):\n    return W + x",
+            "return outer(x), {}",
+            ["W"],
+        ),
         ("W = 2.0", "def inner(x):\n        return W + x\n    return inner(x), {}", ["W"]),
         ("W = 2.0", "inner = lambda x: W + x\n    return inner(x), {}", ["W"]),
         ("W = 2.0", "if x.shape[0] > 1:\n        x = x + W\n    return x, {}", ["W"]),
         (
             "W = 2.0",
-            "total = y\n    for each in (x, y):\n        total = total + W * each\n    return total, {}",
+            (
+                "total = y\n    for each in (x, y):\n        total = total + W * each\n    return"
+                " total, {}"
+            ),
             ["W"],
         ),
         ("W = 2.0", "if x.shape[0] > 1:\n        return y, {}\n    return W * x, {}", ["W"]),
         ("W = 2.0", "z = (y := W * x) + 1.0\n    return y + 1.0, {}", ["W"]),
         ("W = 2.0", "a, b = W * x, y\n    return a + b, {}", ["W"]),
-        ("W = 2.0", "parts = {'x': W * x}\n    parts['y'] = y\n    return sum(parts.values()), parts", ["W"]),
-        ("W = 2.0", "parts = {'x': W * x}\n    parts['y'] = W * y\n    return sum(parts.values()), parts", []),
+        (
+            "W = 2.0",
+            "parts = {'x': W * x}\n    parts['y'] = y\n    return sum(parts.values()), parts",
+            ["W"],
+        ),
+        (
+            "W = 2.0",
+            "parts = {'x': W * x}\n    parts['y'] = W * y\n    return sum(parts.values()), parts",
+            [],
+        ),
         ("W = 2.0", "total = x\n    total += W * y\n    return x, {}", ["W"]),
         ("W = 2.0", "part = x[:, 0]\n    x *= W + y\n    return part, {}", ["W"]),
         ("W = 2.0", "total = x * 2.0\n    total += W * y\n    return x, {}", []),
         ("W = 2.0", "x.mul_(W)\n    return x + y, {}", ["W"]),
     ],
 )
-def test_a_constant_that_only_scales_the_total_does_not_count(constants: str, body: str, expected: list[str]) -> None:
+def test_a_constant_that_only_scales_the_total_does_not_count(
+    constants: str, body: str, expected: list[str]
+) -> None:
     source = f"{constants}\n\n\ndef compute_reward(x, y):\n    {body}\n"
     assert parse(source)[0] is not None
     assert list(effective_constants(source)) == expected

@@ -17,7 +17,12 @@ from eureka_agent.critic.contract import check_contract
 from eureka_agent.critic.memory import KnownReward
 from eureka_agent.critic.novelty import find_same_source
 from eureka_agent.critic.parse import parse
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, TunedReward
+from eureka_agent.designer.interface import (
+    DesignRequest,
+    FailureSummary,
+    ParentSummary,
+    TunedReward,
+)
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.render import recover
 from eureka_agent.designer.source_tools import parameter_names
@@ -58,7 +63,9 @@ def propose(asked: DesignRequest) -> Proposal:
     return asyncio.run(TuningDesigner().propose(asked))
 
 
-def revise(asked: DesignRequest, rejected: Proposal, message: str = "NaN on recorded states") -> Proposal:
+def revise(
+    asked: DesignRequest, rejected: Proposal, message: str = "NaN on recorded states"
+) -> Proposal:
     verdict = Verdict(findings=(Finding(code="D305", severity="error", message=message),))
     return asyncio.run(TuningDesigner().revise(asked, rejected, verdict))
 
@@ -69,9 +76,14 @@ def trained(number: int, parent: str = PARENT) -> tuple[TunedReward, ...]:
     found = [TunedReward("1-2", parent, 1.5)]
     for place in range(1, number):
         values = {
-            name: value * math.exp(generator.gauss(0.0, 0.6)) for name, value in tunable_constants(parent).items()
+            name: value * math.exp(generator.gauss(0.0, 0.6))
+            for name, value in tunable_constants(parent).items()
         }
-        fitness = 1.5 + math.log(-0.05 / values["EFFORT_WEIGHT"]) if "EFFORT_WEIGHT" in values else generator.random()
+        fitness = (
+            1.5 + math.log(-0.05 / values["EFFORT_WEIGHT"])
+            if "EFFORT_WEIGHT" in values
+            else generator.random()
+        )
         found.append(TunedReward(f"2-{place}", with_constants(parent, values), fitness))
     return tuple(found)
 
@@ -83,7 +95,9 @@ def step(source: str) -> float:
 
 
 @pytest.mark.parametrize("number", [0, 1, 8])
-def test_a_proposal_has_the_parents_form_and_other_constants(boat: TaskDescription, number: int) -> None:
+def test_a_proposal_has_the_parents_form_and_other_constants(
+    boat: TaskDescription, number: int
+) -> None:
     proposal = propose(request(boat, trained=trained(number) if number else ()))
     assert family(proposal.source) == family(PARENT)
     values = tunable_constants(proposal.source)
@@ -92,7 +106,11 @@ def test_a_proposal_has_the_parents_form_and_other_constants(boat: TaskDescripti
     # nothing but the two numbers is another
     assert with_constants(proposal.source, CONSTANTS) == PARENT
     assert "DT = 0.02\n" in proposal.source
-    assert (proposal.operator, proposal.parents, proposal.designer) == (Operator.TUNE_WEIGHTS, ("1-2",), "tuning")
+    assert (proposal.operator, proposal.parents, proposal.designer) == (
+        Operator.TUNE_WEIGHTS,
+        ("1-2",),
+        "tuning",
+    )
     assert proposal.cost == Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0)
 
 
@@ -105,7 +123,9 @@ def test_equal_requests_give_equal_proposals(boat: TaskDescription, number: int)
     assert revise(asked, first) == revise(asked, first)
 
 
-async def test_proposals_that_are_asked_for_at_once_are_those_asked_for_in_turn(boat: TaskDescription) -> None:
+async def test_proposals_that_are_asked_for_at_once_are_those_asked_for_in_turn(
+    boat: TaskDescription,
+) -> None:
     asked = [request(boat, trained=trained(8), seed=seed) for seed in range(6)]
     designer = TuningDesigner()
     together = await asyncio.gather(*(designer.propose(each) for each in asked))
@@ -114,26 +134,39 @@ async def test_proposals_that_are_asked_for_at_once_are_those_asked_for_in_turn(
 
 
 def test_what_is_known_is_not_proposed_again(boat: TaskDescription) -> None:
-    """A single constant and a range full of neighbours: what is proposed keeps 5 % from all of them, or the same draw would come again."""
-    parent = PARENT.replace("EFFORT_WEIGHT * actions", "-0.05 * actions").replace("EFFORT_WEIGHT = -0.05\n", "")
+    """A single constant and a range full of neighbours: what is proposed keeps 5 % from all of
+    them, or the same draw would come again."""
+    parent = PARENT.replace("EFFORT_WEIGHT * actions", "-0.05 * actions").replace(
+        "EFFORT_WEIGHT = -0.05\n", ""
+    )
     asked = request(boat, parent, trained=(TunedReward("1-2", parent, 1.5),))
     siblings: list[str] = []
     for _ in range(12):
         siblings.append(propose(dataclasses.replace(asked, siblings=tuple(siblings))).source)
     values = sorted(tunable_constants(source)["CALM_TEMPERATURE"] for source in [parent, *siblings])
     assert all(after / before > 1.049 for before, after in itertools.pairwise(values))
-    failures = tuple(FailureSummary(f"2-{place}", source, "rejected", "") for place, source in enumerate(siblings))
+    failures = tuple(
+        FailureSummary(f"2-{place}", source, "rejected", "")
+        for place, source in enumerate(siblings)
+    )
     for told in ({"failures": failures}, {"siblings": tuple(siblings)}):
-        again = tunable_constants(propose(dataclasses.replace(asked, **told)).source)["CALM_TEMPERATURE"]  # type: ignore[arg-type]
+        again = tunable_constants(propose(dataclasses.replace(asked, **told)).source)[
+            "CALM_TEMPERATURE"
+        ]  # type: ignore[arg-type]
         assert all(abs(math.log(again / value)) > math.log(1.049) for value in values)
 
 
 def test_other_forms_teach_nothing(boat: TaskDescription) -> None:
     others = tuple(
-        TunedReward(f"3-{place}", reward.source.replace("calm + effort,", "calm - effort,"), 100.0 + place)
+        TunedReward(
+            f"3-{place}", reward.source.replace("calm + effort,", "calm - effort,"), 100.0 + place
+        )
         for place, reward in enumerate(trained(8))
     )
-    others += (TunedReward("4-0", PARENT.replace("-0.05", "0.05"), 50.0), TunedReward("4-1", "def (", 60.0))
+    others += (
+        TunedReward("4-0", PARENT.replace("-0.05", "0.05"), 50.0),
+        TunedReward("4-1", "def (", 60.0),
+    )
     one, all_of_them = request(boat, trained=trained(1)), request(boat, trained=trained(1) + others)
     assert propose(one) == propose(all_of_them)
 
@@ -156,7 +189,10 @@ def test_fitness_that_is_no_number_is_left_out(boat: TaskDescription) -> None:
 def test_the_optimiser_goes_where_it_was_better(boat: TaskDescription) -> None:
     """Less effort was better in every one of sixteen trainings."""
     asked = request(boat, trained=trained(16))
-    drawn = [tunable_constants(propose(dataclasses.replace(asked, seed=seed)).source) for seed in range(20)]
+    drawn = [
+        tunable_constants(propose(dataclasses.replace(asked, seed=seed)).source)
+        for seed in range(20)
+    ]
     below = [values["EFFORT_WEIGHT"] > CONSTANTS["EFFORT_WEIGHT"] for values in drawn]
     assert sum(below) >= 16
 
@@ -164,16 +200,18 @@ def test_the_optimiser_goes_where_it_was_better(boat: TaskDescription) -> None:
 def test_the_reasoning_says_what_changed_and_why(boat: TaskDescription) -> None:
     proposal = propose(request(boat, trained=trained(1)))
     values = tunable_constants(proposal.source)
-    assert proposal.reasoning == (
-        "Kept the form of 1-2 and changed 2 of its 2 constants: "
-        f"CALM_TEMPERATURE 4 → {values['CALM_TEMPERATURE']:g}, EFFORT_WEIGHT -0.05 → {values['EFFORT_WEIGHT']:g}. "
-        "With 1 training of this form known, this is a random step around 1-2."
+    assert (
+        proposal.reasoning
+        == "Kept the form of 1-2 and changed 2 of its 2 constants: CALM_TEMPERATURE 4 →"
+        f" {values['CALM_TEMPERATURE']:g}, EFFORT_WEIGHT -0.05 → {values['EFFORT_WEIGHT']:g}."
+        " With 1 training of this form known, this is a random step around 1-2."
     )
     known = trained(8)
     best = max(known, key=lambda each: each.fitness)
     worst = min(each.fitness for each in known)
     assert propose(request(boat, trained=known)).reasoning.endswith(
-        f"A Parzen estimator chose them by 8 trainings of this form, with fitness from {worst:.4g} to {best.fitness:.4g} ({best.id})."
+        f"A Parzen estimator chose them by 8 trainings of this form, with fitness from {worst:.4g}"
+        f" to {best.fitness:.4g} ({best.id})."
     )
 
 
@@ -189,11 +227,15 @@ def test_revisions_come_closer_to_the_parent(boat: TaskDescription, number: int)
         assert step(second.source) <= 0.5 * step(first.source) + 1e-3
         assert step(third.source) <= 0.5 * step(second.source) + 1e-3
         assert second.operator is Operator.TUNE_WEIGHTS
-        assert second.reasoning.startswith("The critic found: NaN on recorded states. So this is another step")
+        assert second.reasoning.startswith(
+            "The critic found: NaN on recorded states. So this is another step"
+        )
 
 
 def test_a_revision_of_something_else_is_a_step_from_the_parent(boat: TaskDescription) -> None:
-    rejected = propose(request(boat)).model_copy(update={"source": "def compute_reward(x):\n    return x, {}\n"})
+    rejected = propose(request(boat)).model_copy(
+        update={"source": "def compute_reward(x):\n    return x, {}\n"}
+    )
     revised = revise(request(boat), rejected)
     assert family(revised.source) == family(PARENT)
     assert 0.0 < step(revised.source) <= 0.5 * math.log(5.0) + 1e-3
@@ -236,7 +278,7 @@ def test_a_constant_that_multiplies_everything_stays(boat: TaskDescription) -> N
     assert "2-1: 2;" in propose(request(boat, parent, trained=(scaled,))).prompt
 
 
-# ── real rewards ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── real rewards ──────────────────────────────────────────────────────────────────────────────────
 
 
 def composed(task: TaskDescription, seed: int) -> str:
@@ -265,8 +307,14 @@ def test_rewards_of_the_offline_designer_are_tuned_and_stay_its_own(
         assert [term.name for term in evolved.terms] == [term.name for term in genome.terms]
         assert evolved != genome
         # and it computes: another total on the same states
-        read = {name: value for name, value in states(task, 0.7).items() if name in parameter_names(source)}
-        before, after = (reward_function(each, task.variables)(read)[0] for each in (source, proposal.source))
+        read = {
+            name: value
+            for name, value in states(task, 0.7).items()
+            if name in parameter_names(source)
+        }
+        before, after = (
+            reward_function(each, task.variables)(read)[0] for each in (source, proposal.source)
+        )
         assert not before.equal(after)
         assert after.isfinite().all()
 
@@ -278,7 +326,9 @@ NAMED = {
 }
 
 
-def test_the_built_in_rewards_have_no_named_constants_until_someone_names_them(boat: TaskDescription) -> None:
+def test_the_built_in_rewards_have_no_named_constants_until_someone_names_them(
+    boat: TaskDescription,
+) -> None:
     folder = resource_folder("envs")
     rewards = sorted(folder.glob("*/rewards/*.py"))
     assert len(rewards) >= 8

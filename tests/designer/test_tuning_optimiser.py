@@ -1,4 +1,5 @@
-"""The optimiser of constants: where it looks, that it is a function of its trials and seed, and that it is better than chance."""
+"""The optimiser of constants: where it looks, that it is a function of its trials and seed, and
+that it is better than chance."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def trials(number: int, seed: int = 0) -> list[Trial]:
     """The parent and log-normal steps around it."""
     generator = random.Random(seed)
     steps = [
-        {name: value * math.exp(generator.gauss(0.0, 0.5)) for name, value in PARENT.items()} for _ in range(number - 1)
+        {name: value * math.exp(generator.gauss(0.0, 0.5)) for name, value in PARENT.items()}
+        for _ in range(number - 1)
     ]
     return [Trial(values, quality(values)) for values in (PARENT, *steps)]
 
@@ -62,14 +64,21 @@ def test_signs_stay_and_the_range_holds(number: int) -> None:
 
 @pytest.mark.parametrize("number", [2, 12])
 def test_the_range_stays_around_the_first_trial_and_leaves_the_parent_room(number: int) -> None:
-    """First trial 1, parent 20: the middle is 20 · ROOM / REACH = 6, so the range is 1.2 to 30. Nothing is known but the parent's neighbourhood."""
+    """First trial 1, parent 20: the middle is 20 · ROOM / REACH = 6, so the range is 1.2 to 30.
+    Nothing is known but the parent's neighbourhood."""
     assert (REACH, ROOM) == (5.0, 1.5)
-    far = [Trial({"W": 1.0}, 0.0), *(Trial({"W": 20.0 + 0.1 * place}, 1.0) for place in range(number - 1))]
+    far = [
+        Trial({"W": 1.0}, 0.0),
+        *(Trial({"W": 20.0 + 0.1 * place}, 1.0) for place in range(number - 1)),
+    ]
     drawn = [suggest({"W": 20.0}, far, seed)["W"] for seed in range(100)]
     assert min(drawn) >= 1.2 - 1e-9
     assert max(drawn) <= 30.0 + 1e-9
     assert number > 2 or max(drawn) > 29.0, "a step beyond the range ends at its edge"
-    near = [Trial({"W": 16.0}, 0.0), *(Trial({"W": 20.0 + 0.1 * place}, 1.0) for place in range(number - 1))]
+    near = [
+        Trial({"W": 16.0}, 0.0),
+        *(Trial({"W": 20.0 + 0.1 * place}, 1.0) for place in range(number - 1)),
+    ]
     drawn = [suggest({"W": 20.0}, near, seed)["W"] for seed in range(100)]
     assert max(drawn) <= 80.0 + 1e-9, "16 times 5"
 
@@ -86,24 +95,32 @@ def test_fitness_counts_by_rank_alone() -> None:
 
 
 def found(seed: int, noise: float, evaluations: int, optimised: bool) -> float:
-    """The quality of the best constants after so many noisy evaluations, in batches of four that do not know of each other."""
+    """The quality of the best constants after so many noisy evaluations, in batches of four that do
+    not know of each other."""
     generator = random.Random(seed)
     known = [Trial(PARENT, quality(PARENT) + generator.gauss(0.0, noise))]
     while len(known) <= evaluations:
-        batch = [suggest(PARENT, known if optimised else known[:1], generator.getrandbits(32)) for _ in range(4)]
+        batch = [
+            suggest(PARENT, known if optimised else known[:1], generator.getrandbits(32))
+            for _ in range(4)
+        ]
         known += [Trial(values, quality(values) + generator.gauss(0.0, noise)) for values in batch]
     return quality(dict(max(known, key=lambda trial: trial.fitness).values))
 
 
 def test_sixteen_evaluations_find_more_than_random_steps_do() -> None:
-    """Both start from the same parent at 0.31, with noise of a tenth of the whole range. Measured: 0.77 against 0.67."""
-    optimised, chance = ([found(seed, 0.1, 16, optimised) for seed in range(30)] for optimised in (True, False))
+    """Both start from the same parent at 0.31, with noise of a tenth of the whole range. Measured:
+    0.77 against 0.67."""
+    optimised, chance = (
+        [found(seed, 0.1, 16, optimised) for seed in range(30)] for optimised in (True, False)
+    )
     assert statistics.mean(optimised) > statistics.mean(chance) + 0.04
     assert statistics.mean(optimised) > 0.7
 
 
 def test_optuna_says_nothing_and_no_torch_is_imported() -> None:
-    """In a process of its own: the import is lazy, quiet, and without torch; what is drawn does not hang on the order of hashes."""
+    """In a process of its own: the import is lazy, quiet, and without torch; what is drawn does not
+    hang on the order of hashes."""
     code = """
 import json, sys, warnings
 warnings.simplefilter("always")
@@ -136,4 +153,6 @@ def test_no_handler_or_filter_of_others_is_touched() -> None:
         suggest(PARENT, trials(8), 1)
         warnings.warn("still heard", UserWarning, stacklevel=1)
     assert [str(each.message) for each in caught] == ["still heard"]
-    assert not any(type(each).__module__.startswith("optuna") for each in logging.getLogger().handlers)
+    assert not any(
+        type(each).__module__.startswith("optuna") for each in logging.getLogger().handlers
+    )

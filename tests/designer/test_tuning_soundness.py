@@ -68,7 +68,8 @@ def total(source: str, constant: float) -> Tensor | None:
 
 @pytest.mark.slow
 def test_what_is_said_of_a_constant_is_true() -> None:
-    """In doubt a constant counts and a whole number stays one; so only one direction has to hold."""
+    """In doubt a constant counts and a whole number stays one; so only one direction has to
+    hold."""
     rescaling = whole = 0
     for seed in range(2000):
         source = program(seed)

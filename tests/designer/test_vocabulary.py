@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from eureka_agent.designer.offline.vocabulary import Goal, Intent, measured, quantities, read_intents, task_intents
+from eureka_agent.designer.offline.vocabulary import (
+    Goal,
+    Intent,
+    measured,
+    quantities,
+    read_intents,
+    task_intents,
+)
 from eureka_agent.designer.offline.words import stem, stems
 
 
@@ -95,27 +102,39 @@ def test_the_metric_completes_an_open_direction() -> None:
 def test_another_sentence_is_not_overruled_by_the_metric() -> None:
     intents = {
         intent.goal: intent
-        for intent in task_intents("run backward", "run forward", "metres travelled forward; falling ends it")
+        for intent in task_intents(
+            "run backward", "run forward", "metres travelled forward; falling ends it"
+        )
     }
     assert intents.keys() == {Goal.MOVE}
     assert (intents[Goal.MOVE].axis, intents[Goal.MOVE].sign) == (0, -1)
 
 
 def test_how_an_episode_ends_is_no_goal() -> None:
-    metric = "seconds of an episode within 0.2 m of the goal; hitting the ground or flying away ends the episode"
+    metric = (
+        "seconds of an episode within 0.2 m of the goal; hitting the ground or flying away ends the"
+        " episode"
+    )
     for doc in (
         metric,
         metric.replace(
-            "hitting the ground or flying away ends the episode", "the episode ends when hitting the ground"
+            "hitting the ground or flying away ends the episode",
+            "the episode ends when hitting the ground",
         ),
     ):
-        (reach, _) = task_intents("hover at the goal", "hover at the goal", doc)
+        reach, _ = task_intents("hover at the goal", "hover at the goal", doc)
         assert (reach.goal, reach.words) == (Goal.REACH, ("hover", "goal"))
     # what to beware of stays
-    goals = [each.goal for each in task_intents("run", "run", "metres travelled; falling ends the episode")]
+    goals = [
+        each.goal
+        for each in task_intents("run", "run", "metres travelled; falling ends the episode")
+    ]
     assert goals == [Goal.MOVE, Goal.SURVIVE]
     # an episode's last state may be what is measured
-    assert measured("distance to the goal when the episode ends") == "distance to the goal when the episode ends"
+    assert (
+        measured("distance to the goal when the episode ends")
+        == "distance to the goal when the episode ends"
+    )
 
 
 def test_a_silent_sentence_takes_its_goals_from_the_metric() -> None:

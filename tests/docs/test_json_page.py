@@ -31,7 +31,16 @@ MAPPINGS = {
 }
 """Objects whose keys are names of things."""
 SEARCH = (
-    *("search", "balance the pole", "--env", "cartpole", "--model", "replay:cartpole", "--strategy", "best-of-n"),
+    *(
+        "search",
+        "balance the pole",
+        "--env",
+        "cartpole",
+        "--model",
+        "replay:cartpole",
+        "--strategy",
+        "best-of-n",
+    ),
     *("--iterations", "1", "--samples", "4", "--finalists", "1", "--final-seeds", "1"),
 )
 
@@ -41,7 +50,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small run of recorded replies, and two rewards."""
     folder = tmp_path_factory.mktemp("json")
     for name in ("good.py", "bad.py"):
-        source = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+        source = (
+            "def compute_reward(pole_upright):\n    return pole_upright, {'upright':"
+            " pole_upright}\n"
+        )
         (folder / name).write_text(source if name == "good.py" else "import os\n")
     run(folder, *SEARCH)
     return folder
@@ -50,7 +62,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "eureka_agent.cli.main", *arguments, "--format", "json"]
     environment = {**os.environ, "EUREKA_RUNS": str(folder / "runs")}
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert result.returncode in (0, 1), result.stderr
     document: dict[str, Any] = json.loads(result.stdout)
     return document
@@ -70,7 +84,11 @@ def keys(value: object) -> Iterator[str]:
 def section(title: str) -> str:
     """The sections whose heading names the command, and what they share."""
     parts = re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE)
-    found = [body for heading, body in parts if f"./{title}" in re.findall("`([^`]*)`", heading) or heading == SHARED]
+    found = [
+        body
+        for heading, body in parts
+        if f"./{title}" in re.findall("`([^`]*)`", heading) or heading == SHARED
+    ]
     assert len(found) == 2, title
     return "\n".join(found)
 

@@ -13,7 +13,8 @@ LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)[^)]*\)")
 
 
 def pages() -> list[Path]:
-    """The tracked Markdown files; in a source distribution, which has no repository, all that are there."""
+    """The tracked Markdown files; in a source distribution, which has no repository, all that are
+    there."""
     if (ROOT / ".git").exists():
         listing = subprocess.run(
             ["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True

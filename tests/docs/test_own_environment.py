@@ -39,17 +39,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_keeps_to_the_rules_of_the_repository(folder: Path) -> None:
     first_party = 'lint.isort.known-first-party = ["eureka_agent"]'  # as it is in the clone
     project = str(PAGE.parents[1] / "pyproject.toml")
-    command = [sys.executable, "-m", "ruff", "check", "--config", project, "--config", first_party, "boat"]
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--config",
+        project,
+        "--config",
+        first_party,
+        "boat",
+    ]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def public_names(cls: type) -> set[str]:
     """Attributes and methods that a class itself declares."""
-    return {name for name in (*vars(cls), *vars(cls).get("__annotations__", {})) if not name.startswith("_")}
+    return {
+        name
+        for name in (*vars(cls), *vars(cls).get("__annotations__", {}))
+        if not name.startswith("_")
+    }
 
 
-@pytest.mark.parametrize("cls", [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel])
+@pytest.mark.parametrize(
+    "cls", [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel]
+)
 def test_everything_that_may_be_declared_is_named(cls: type) -> None:
     page = PAGE.read_text()
     named = {name for code in re.findall(r"`([^`\n]+)`", page) for name in re.findall(r"\w+", code)}
@@ -61,7 +77,12 @@ def test_what_the_tables_name_is_there() -> None:
     """The first column of each table, against the classes of its heading."""
     tables = PAGE.read_text().partition("## All that an environment may declare")[2]
     sections = re.split(r"^### ", tables, flags=re.MULTILINE)[1:]
-    of_heading = {"Every kind": VecTask, "MuJoCo": MujocoTask, "Gymnasium": GymnasiumTask, "A task": Task}
+    of_heading = {
+        "Every kind": VecTask,
+        "MuJoCo": MujocoTask,
+        "Gymnasium": GymnasiumTask,
+        "A task": Task,
+    }
     found = 0
     for section in sections:
         cls = next(cls for heading, cls in of_heading.items() if section.startswith(heading))
@@ -77,7 +98,9 @@ def test_what_the_tables_name_is_there() -> None:
 def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "EUREKA_RUNS": str(folder / "runs")}
     command = [sys.executable, "-m", "eureka_agent.cli.main", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.slow
@@ -102,10 +125,13 @@ def test_the_boat_is_searched_and_its_designer_took_up_the_buoy(folder: Path) ->
         "--format",
         "json",
     ]
-    result = eureka(folder, "search", "steer the boat to the buoy and stay there", "--env", "boat", *flags)
+    result = eureka(
+        folder, "search", "steer the boat to the buoy and stay there", "--env", "boat", *flags
+    )
     assert result.returncode == 0, result.stderr
     best = json.loads(result.stdout)["best"]
-    # a boat that stands still where it starts is never within 1 m of a buoy 8 m away: its fitness is 0 s
+    # a boat that stands still where it starts is never within 1 m of a buoy 8 m away: its fitness
+    # is 0 s
     assert best["mean"] > 0.5
     reward = next((folder / "runs").glob("*/best/reward.py")).read_text()
     assert "buoy_position" in reward

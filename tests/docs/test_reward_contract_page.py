@@ -1,4 +1,5 @@
-"""docs/reward-contract.md says what the critic does: its codes, its example, and the finding of every mistake that it shows."""
+"""docs/reward-contract.md says what the critic does: its codes, its example, and the finding of
+every mistake that it shows."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Crit
 def test_the_table_has_every_code_that_a_verdict_may_hold() -> None:
     package = Path(eureka_agent.__file__).parent
     sources = "".join(
-        path.read_text() for folder in ("critic", "worker", "sandbox") for path in (package / folder).rglob("*.py")
+        path.read_text()
+        for folder in ("critic", "worker", "sandbox")
+        for path in (package / folder).rglob("*.py")
     )
     assert set(re.findall(r'"([PMACDNGR]\d{3})"', sources)) == CODES.keys()
 

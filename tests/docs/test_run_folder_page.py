@@ -46,9 +46,14 @@ def test_every_file_of_a_run_is_named(run: Path) -> None:
     names = {path.name for path in run.rglob("*") if path.is_file()}
     names = {"events.out.tfevents" if name.startswith("events.") else name for name in names}
     assert {name for name in names if name not in tree} == set()
-    # and none is named that is not there, but for what a search with a model leaves; two come and go
+    # and none is named that is not there, but for what a search with a model leaves; two come and
+    # go
     named = set(
-        re.findall(r"^ {6,8}([a-z]+\.(?:py|md|json|csv|safetensors|npz|yaml|txt|sqlite))\b", tree, re.MULTILINE)
+        re.findall(
+            r"^ {6,8}([a-z]+\.(?:py|md|json|csv|safetensors|npz|yaml|txt|sqlite))\b",
+            tree,
+            re.MULTILINE,
+        )
     )
     assert len(named) >= 12
     assert named - names <= {"analysis.md", "fitness.py", "fitness.json"}

@@ -33,5 +33,9 @@ def make() -> Make:
 
 def module_of(environment: VecTask | LoadedEnvironment) -> ModuleType:
     """The `env.py` behind an environment."""
-    cls = environment.environment_class if isinstance(environment, LoadedEnvironment) else type(environment)
+    cls = (
+        environment.environment_class
+        if isinstance(environment, LoadedEnvironment)
+        else type(environment)
+    )
     return sys.modules[cls.__module__]

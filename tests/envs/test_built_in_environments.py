@@ -18,7 +18,11 @@ TASKS = [(entry.name, task) for entry in list_environments() for task in entry.t
 def test_conforms(name: str, task: str) -> None:
     results = check_environment(name, task, rollout_s=0.5)
     # what swings a pole up is seldom found by chance
-    assert [result for result in results if result.severity != "ok" and result.name != "fitness tells apart"] == []
+    assert [
+        result
+        for result in results
+        if result.severity != "ok" and result.name != "fitness tells apart"
+    ] == []
     assert all(result.passed for result in results)
     assert len(results) == 31  # with MuJoCo or on a GPU without it
 
@@ -46,8 +50,11 @@ def test_catalogue_agrees_with_what_is_loaded() -> None:
 
 def test_catalogue_imports_no_torch_and_no_simulator() -> None:
     program = (
-        "import sys; from eureka_agent.simulation.catalogue import list_environments; list_environments(); "
-        "print(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} & set(sys.modules)))"
+        "import sys; from eureka_agent.simulation.catalogue import list_environments;"
+        " list_environments(); print(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
+        " set(sys.modules)))"
     )
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert finished.stdout.strip() == "[]"

@@ -36,7 +36,9 @@ MJCF = f"""
 """
 
 
-def set_state(environment: VecTask, position: float, velocity: float, angle: float, angular_velocity: float) -> None:
+def set_state(
+    environment: VecTask, position: float, velocity: float, angle: float, angular_velocity: float
+) -> None:
     for name, value in (
         ("position", position),
         ("velocity", velocity),
@@ -67,7 +69,8 @@ def test_driven_motion_is_that_of_mujoco(make: Make) -> None:
 def energy(environment: VecTask) -> np.ndarray:
     """Kinetic energy of cart and rod plus the rod's potential energy, J."""
     velocity, angle, spin = (
-        getattr(environment, name).double().numpy() for name in ("velocity", "angle", "angular_velocity")
+        getattr(environment, name).double().numpy()
+        for name in ("velocity", "angle", "angular_velocity")
     )
     kinetic = 0.5 * (CART + POLE) * velocity**2 + POLE * HALF * velocity * spin * np.cos(angle)
     kinetic += 0.5 * (POLE * HALF**2 + POLE * (2 * HALF) ** 2 / 12) * spin**2
@@ -125,9 +128,9 @@ def test_fitness_counts_seconds_upright() -> None:
     for task in ("balance", "swingup"):
         fitness = load_environment("cartpole").task(task)[1].fitness
         # one control step lasts 0.02 s; cos(0.2) = 0.980
-        assert fitness(torch.cos(torch.tensor([0.0, 0.19, -0.19, 0.21, 3.1]))).tolist() == pytest.approx(
-            [0.02, 0.02, 0.02, 0, 0]
-        )
+        assert fitness(
+            torch.cos(torch.tensor([0.0, 0.19, -0.19, 0.21, 3.1]))
+        ).tolist() == pytest.approx([0.02, 0.02, 0.02, 0, 0])
 
 
 def test_starts_are_near_upright_or_hanging(make: Make) -> None:

@@ -1,4 +1,5 @@
-"""Names and units of observations and actions of the built-in environments, against their variables and physics."""
+"""Names and units of observations and actions of the built-in environments, against their variables
+and physics."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def test_every_number_is_named_and_is_the_quantity_that_it_says(name: str) -> No
                 value = transition.variables[channel.name].reshape(6, channel.size)
                 if "±10" in channel.doc:
                     value = value.clamp(-10.0, 10.0)
-                if channel.name == "joint_positions_scaled":  # the variable alone ends at the limits
+                if (
+                    channel.name == "joint_positions_scaled"
+                ):  # the variable alone ends at the limits
                     columns = columns.clamp(-1.0, 1.0)
                 torch.testing.assert_close(columns, channel.scale * value, rtol=1e-5, atol=1e-5)
                 compared.add(channel.name)

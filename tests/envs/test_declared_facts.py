@@ -1,4 +1,5 @@
-"""What the built-in environments say of themselves is what they do: endings, start states, masses."""
+"""What the built-in environments say of themselves is what they do: endings, start states,
+masses."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ def test_every_condition_is_among_the_cases(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("name", "cause", "place"), CASES)
-def test_an_episode_ends_on_one_side_of_the_number_that_is_told(make: Make, name: str, cause: str, place: Put) -> None:
+def test_an_episode_ends_on_one_side_of_the_number_that_is_told(
+    make: Make, name: str, cause: str, place: Put
+) -> None:
     told = make(name, 1).termination_conditions[cause]
     found = CONDITION.match(told)
     assert found is not None, told
@@ -92,7 +95,11 @@ def test_an_episode_ends_on_one_side_of_the_number_that_is_told(make: Make, name
     beyond = number + margin if direction == "beyond" else number - margin
     within = number - margin if direction == "beyond" else number + margin
     # and the variable that is named holds the value that was set
-    for value, ends in [(within, False), (beyond, True), *([(-within, False), (-beyond, True)] if both else [])]:
+    for value, ends in [
+        (within, False),
+        (beyond, True),
+        *([(-within, False), (-beyond, True)] if both else []),
+    ]:
         environment = make(name, 2)
         place(environment, value)
         if hasattr(environment, "physics"):
@@ -114,7 +121,7 @@ def test_a_task_without_an_ending_says_so(make: Make) -> None:
     assert make("cartpole", 1).termination_conditions["pole_fell"] == "pole_upright below 0"
 
 
-# ── start states ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── start states ──────────────────────────────────────────────────────────────────────────────────
 
 
 def starts(name: str, task: str | None = None) -> dict[str, tuple[ValueRange, ...]]:
@@ -123,10 +130,15 @@ def starts(name: str, task: str | None = None) -> dict[str, tuple[ValueRange, ..
 
 
 def near(found: tuple[ValueRange, ...], drawn: np.ndarray) -> None:
-    """Each column's ends are those of many numbers drawn from the documented distribution. Shape of `drawn`: (draws, columns)."""
+    """Each column's ends are those of many numbers drawn from the documented distribution. Shape of
+    `drawn`: (draws, columns)."""
     width = np.ptp(drawn, axis=0)
-    assert [low for low, _, _ in found] == pytest.approx(drawn.min(axis=0), abs=0.05 * width.max() + 1e-6)
-    assert [high for _, high, _ in found] == pytest.approx(drawn.max(axis=0), abs=0.05 * width.max() + 1e-6)
+    assert [low for low, _, _ in found] == pytest.approx(
+        drawn.min(axis=0), abs=0.05 * width.max() + 1e-6
+    )
+    assert [high for _, high, _ in found] == pytest.approx(
+        drawn.max(axis=0), abs=0.05 * width.max() + 1e-6
+    )
 
 
 def test_start_states_are_those_of_the_documented_distributions() -> None:
@@ -140,7 +152,10 @@ def test_start_states_are_those_of_the_documented_distributions() -> None:
     height = 2.0 + generator.uniform(-0.5, 0.5, (20_000, 1))
     near(quadcopter["height"], height)
     near(quadcopter["velocity_w"], generator.uniform(-0.2, 0.2, (20_000, 3)))
-    near(quadcopter["goal_position_w"], np.array([0.0, 0.0, 2.0]) + generator.uniform(-1.0, 1.0, (20_000, 3)))
+    near(
+        quadcopter["goal_position_w"],
+        np.array([0.0, 0.0, 2.0]) + generator.uniform(-1.0, 1.0, (20_000, 3)),
+    )
     near(starts("cartpole")["pole_upright"], np.cos(generator.uniform(-0.2, 0.2, (20_000, 1))))
 
 
@@ -153,7 +168,7 @@ def test_actions_are_not_told_which_are_always_zero_then() -> None:
     assert not {"actions", "terminated"} & set(starts("cartpole"))
 
 
-# ── masses and sizes ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── masses and sizes ──────────────────────────────────────────────────────────────────────────────
 
 
 def capsule_kilograms(radius: float, length: float, density: float) -> float:
@@ -173,7 +188,9 @@ def test_masses_and_sizes_of_the_ant_are_those_of_its_mjcf(make: Make) -> None:
     assert bodies[0].startswith(f"torso: {torso:.3g} kg, sphere of radius 0.25 m + 4 × capsule")
     legs = "front_left_leg, back_left_leg, back_right_leg, front_right_leg"
     assert bodies[1] == f"{legs}: {leg:.3g} kg, capsule of radius 0.08 and length {hip:.3g} m each"
-    assert bodies[2].endswith(f": {foot:.3g} kg, capsule of radius 0.08 and length {shank:.3g} m each")
+    assert bodies[2].endswith(
+        f": {foot:.3g} kg, capsule of radius 0.08 and length {shank:.3g} m each"
+    )
     assert len(bodies) == 3
 
 
@@ -190,7 +207,12 @@ def test_sizes_of_a_torch_environment_are_its_constants(make: Make, name: str) -
     module, told = module_of(make(name, 1)), "; ".join(make(name, 1).masses_and_sizes)
     if name == "cartpole":
         assert told == "cart 1 kg; pole 0.1 kg, 1 m long; track 6 m long"
-        assert (module.CART_MASS, module.POLE_MASS, module.POLE_HALF_LENGTH, module.TRACK_HALF_LENGTH) == (
+        assert (
+            module.CART_MASS,
+            module.POLE_MASS,
+            module.POLE_HALF_LENGTH,
+            module.TRACK_HALF_LENGTH,
+        ) == (
             1,
             0.1,
             0.5,

@@ -1,4 +1,5 @@
-"""Hopper and ant against MuJoCo stepping one simulation, and against what their variables' docs say."""
+"""Hopper and ant against MuJoCo stepping one simulation, and against what their variables' docs
+say."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def single(environment: Any, row: int) -> mujoco.MjData:
 def test_trajectory_is_that_of_a_single_mujoco_simulation(make: Make, name: str) -> None:
     environment = make(name, 4)
     data = single(environment, 2)
-    actions = torch.randn(20, 4, environment.num_actions, generator=torch.Generator().manual_seed(0))
+    actions = torch.randn(
+        20, 4, environment.num_actions, generator=torch.Generator().manual_seed(0)
+    )
     for step in actions:
         values = environment.advance(step).variables
         data.ctrl[:] = step[2].clamp(-1, 1).numpy()
@@ -39,8 +42,12 @@ def test_trajectory_is_that_of_a_single_mujoco_simulation(make: Make, name: str)
     mujoco.mj_forward(environment.model, data)
     for sensor in ("foot_velocity", "torso_velocity_b"):
         if sensor in environment.sensors:
-            assert environment.sensors[sensor][2].tolist() == pytest.approx(data.sensor(sensor).data.tolist(), abs=1e-4)
-    assert float(values["torso_height"][2]) == pytest.approx(data.qpos[1 if name == "hopper" else 2], abs=1e-5)
+            assert environment.sensors[sensor][2].tolist() == pytest.approx(
+                data.sensor(sensor).data.tolist(), abs=1e-4
+            )
+    assert float(values["torso_height"][2]) == pytest.approx(
+        data.qpos[1 if name == "hopper" else 2], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["cartpole", "quadcopter", "hopper", "ant"])

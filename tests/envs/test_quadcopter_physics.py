@@ -63,7 +63,8 @@ def test_hovers_when_the_thrusts_carry_the_weight(make: Make) -> None:
 @pytest.mark.parametrize(
     ("actions", "axis", "lever", "inertia"),
     [
-        # rotors: front left, back left, back right, front right; x ahead, y left, so more thrust on the left rolls to the right
+        # rotors: front left, back left, back right, front right; x ahead, y left, so more thrust on
+        # the left rolls to the right
         ((0.1, 0.1, -0.1, -0.1), 0, 4 * ARM, 0.02),
         # more thrust at the back pitches the nose down: positive about y
         ((-0.1, 0.1, 0.1, -0.1), 1, 4 * ARM, 0.02),
@@ -122,7 +123,9 @@ def test_observation_is_seen_from_the_body(make: Make) -> None:
     environment.goal[:, 0] = torch.tensor([1.0, 2.0, 53.0])
     environment.compute_observations()
     matrix = rotation_matrix(quaternion)
-    assert environment.obs_buf[0, 0:3].tolist() == pytest.approx((matrix.T @ [1.0, 2.0, 3.0]).tolist(), abs=1e-5)
+    assert environment.obs_buf[0, 0:3].tolist() == pytest.approx(
+        (matrix.T @ [1.0, 2.0, 3.0]).tolist(), abs=1e-5
+    )
     assert environment.obs_buf[0, 6:9].tolist() == pytest.approx(matrix[2].tolist(), abs=1e-6)
 
 
@@ -136,7 +139,9 @@ def test_variables_tell_of_the_goal(make: Make) -> None:
     # (3, 0, 4)/5 · (1, 5, 1)
     assert values["goal_approach_speed"].tolist() == pytest.approx([1.4])
     fitness = load_environment("quadcopter").task("hover")[1].fitness
-    assert fitness(torch.tensor([0.1, 0.19, 0.21, 5.0])).tolist() == pytest.approx([0.02, 0.02, 0.0, 0.0])
+    assert fitness(torch.tensor([0.1, 0.19, 0.21, 5.0])).tolist() == pytest.approx(
+        [0.02, 0.02, 0.0, 0.0]
+    )
 
 
 def test_ends_on_the_ground_and_far_from_the_goal(make: Make) -> None:

@@ -1,4 +1,5 @@
-"""Runs with one trained attempt and a random policy, made without training, and their exports as importable modules."""
+"""Runs with one trained attempt and a random policy, made without training, and their exports as
+importable modules."""
 
 from __future__ import annotations
 
@@ -39,9 +40,12 @@ def attempt_of(source: str, sample: int, fitness: float | None) -> Attempt:
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Makes a run whose attempt 1-01 has this reward, a fitness of 12.5 and is the best, and whose 1-02 was rejected."""
+    """Makes a run whose attempt 1-01 has this reward, a fitness of 12.5 and is the best, and whose
+    1-02 was rejected."""
 
-    def make(source: str, description: TaskDescription, sentence: str = "do as you are told") -> Run:
+    def make(
+        source: str, description: TaskDescription, sentence: str = "do as you are told"
+    ) -> Run:
         settings = SearchSettings(env=description.environment, sentence=sentence)
         run = create_run(settings, description, [], parent=tmp_path / "runs")
         run.archive.put_attempt(attempt_of(source, 1, 12.5))
@@ -60,7 +64,9 @@ def make_run(tmp_path: Path) -> MakeRun:
 def export_texts(make_run: MakeRun, tmp_path: Path) -> ExportTexts:
     """Writes the Python files and the README of a reward for an environment; gives the folder."""
 
-    def exported(source: str, description: TaskDescription, sentence: str = "do as you are told") -> Path:
+    def exported(
+        source: str, description: TaskDescription, sentence: str = "do as you are told"
+    ) -> Path:
         return write_texts(make_run(source, description, sentence), tmp_path / "taken away")
 
     return exported

@@ -1,4 +1,5 @@
-"""What the tests of the export share: random policies, runs made without training, the Python files of an export."""
+"""What the tests of the export share: random policies, runs made without training, the Python files
+of an export."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ ExportTexts = Callable[..., Path]
 LoadModule = Callable[[Path, str], ModuleType]
 
 
-def policy_tensors(sizes: tuple[int, ...], seed: int = 0, log_std: float = -0.5) -> dict[str, Tensor]:
+def policy_tensors(
+    sizes: tuple[int, ...], seed: int = 0, log_std: float = -0.5
+) -> dict[str, Tensor]:
     """A policy with weights at random; `sizes`: observations, hidden layers, actions."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -35,7 +38,9 @@ def policy_tensors(sizes: tuple[int, ...], seed: int = 0, log_std: float = -0.5)
         "log_std": log_std + 0.3 * normal(sizes[-1]),
     }
     for index in range(len(sizes) - 1):
-        tensors[f"policy.{index}.weight"] = normal(sizes[index], sizes[index + 1]) / sizes[index] ** 0.5
+        tensors[f"policy.{index}.weight"] = (
+            normal(sizes[index], sizes[index + 1]) / sizes[index] ** 0.5
+        )
         tensors[f"policy.{index}.bias"] = normal(1, sizes[index + 1])
     return tensors
 
@@ -52,7 +57,9 @@ def write_texts(run: Run, folder: Path) -> Path:
     """An export without the policies, which take seconds to make."""
     report = run_report(run)
     assert report.best is not None
-    exported = Exported(report=report, attempt=report.best, source=report.best.proposal.source, score=None)
+    exported = Exported(
+        report=report, attempt=report.best, source=report.best.proposal.source, score=None
+    )
     folder.mkdir()
     description = report.description
     count = description.num_observations

@@ -1,4 +1,5 @@
-"""`eureka export` on runs of real searches, and the examples that it writes, run as a person runs them."""
+"""`eureka export` on runs of real searches, and the examples that it writes, run as a person runs
+them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.slow
-SMALL = ("--iterations", "1", "--samples", "2", "--finalists", "1", "--final-seeds", "1", "--no-baselines")
+SMALL = (
+    "--iterations",
+    "1",
+    "--samples",
+    "2",
+    "--finalists",
+    "1",
+    "--final-seeds",
+    "1",
+    "--no-baselines",
+)
 
 
 class Eureka:
@@ -26,7 +37,9 @@ class Eureka:
     def __call__(self, *arguments: str, status: int = 0) -> str:
         command = [sys.executable, "-m", "eureka_agent.cli.main", *arguments]
         environment = {**os.environ, "EUREKA_RUNS": str(self.folder / "runs")}
-        result = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300
+        )
         assert result.returncode == status, result.stdout + result.stderr
         assert "Traceback" not in result.stderr
         return result.stdout if status == 0 else result.stderr
@@ -43,19 +56,27 @@ def search(folder: Path, sentence: str, environment: str) -> Eureka:
 
 @pytest.fixture(scope="module")
 def pendulum(tmp_path_factory: pytest.TempPathFactory) -> Eureka:
-    return search(tmp_path_factory.mktemp("pendulum"), "swing the pendulum up", "gymnasium:Pendulum-v1")
+    return search(
+        tmp_path_factory.mktemp("pendulum"), "swing the pendulum up", "gymnasium:Pendulum-v1"
+    )
 
 
 def run_example(folder: Path, *arguments: str) -> str:
     """The example where this package cannot be imported."""
-    script = "import runpy, sys; sys.modules['eureka_agent'] = None; runpy.run_path('example.py', run_name='__main__')"
+    script = (
+        "import runpy, sys; sys.modules['eureka_agent'] = None; runpy.run_path('example.py',"
+        " run_name='__main__')"
+    )
     command = [sys.executable, "-c", script, *arguments]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
-@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="stable-baselines3 is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None,
+    reason="stable-baselines3 is not installed",
+)
 def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka) -> None:
     written = pendulum.json("export", "latest")
     folder = pendulum.folder / written["folder"]
@@ -102,11 +123,17 @@ for seed in range(32):
 print(total / 32)
 """
     result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path / "mine", capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", script],
+        cwd=tmp_path / "mine",
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr
     # both are means of 32 episodes from different starts: five standard errors of their difference
-    assert float(result.stdout) == pytest.approx(scored["mean"], abs=5.0 * scored["std"] * (2 / 32) ** 0.5)
+    assert float(result.stdout) == pytest.approx(
+        scored["mean"], abs=5.0 * scored["std"] * (2 / 32) ** 0.5
+    )
 
 
 def test_the_example_of_another_environment_acts_and_scores(tmp_path: Path) -> None:

@@ -39,10 +39,16 @@ WEIGHT = 2.0
 def compute_reward(cart_position: NoSuchType) -> "Nor this":
     return WEIGHT * cart_position, {"position": WEIGHT * cart_position}
 '''
-ODD_COMMENT = "def compute_reward(cart_position):\n    return -cart_position, {}  # a\u2028b\x0cimport nothing\n"
+ODD_COMMENT = (
+    "def compute_reward(cart_position):\n    return -cart_position, {}  # a\u2028b\x0cimport"
+    " nothing\n"
+)
 SOURCES = [WITHOUT_IMPORTS, WITH_DOCSTRING, ODD_COMMENT, WITHOUT_IMPORTS.replace("\n", "\r\n")]
 
-VARIABLES = (Variable("cart_position", (), "m", "world", "x"), Variable("actions", (2,), "1", "-", "x"))
+VARIABLES = (
+    Variable("cart_position", (), "m", "world", "x"),
+    Variable("actions", (2,), "1", "-", "x"),
+)
 
 
 SCRIPT = """
@@ -133,8 +139,13 @@ def test_helpers_and_constants_go_with_it(
     export_texts: ExportTexts, description: TaskDescription, order: QuaternionOrder
 ) -> None:
     """In a process that cannot import this package."""
-    variables = (Variable("rotation", (4,), "1", "world", "x"), Variable("velocity", (3,), "m/s", "world", "x"))
-    specs = tuple(VariableSpec.model_validate(variable, from_attributes=True) for variable in variables)
+    variables = (
+        Variable("rotation", (4,), "1", "world", "x"),
+        Variable("velocity", (3,), "m/s", "world", "x"),
+    )
+    specs = tuple(
+        VariableSpec.model_validate(variable, from_attributes=True) for variable in variables
+    )
     changes = {
         "variables": specs,
         "constants": (ConstantSpec(name="dt", value=0.25, unit="s"),),
@@ -149,7 +160,9 @@ def test_helpers_and_constants_go_with_it(
     expected = trained({"rotation": q, "velocity": v})[0].tolist()
     # None in its place makes every import of it fail
     script = f"import sys; sys.modules['eureka_agent'] = None\n{APART}"
-    result = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 0, result.stderr
     alone, mixed_in, wrapped = map(ast.literal_eval, result.stdout.splitlines())
     assert alone == pytest.approx(expected)
@@ -161,12 +174,20 @@ def test_helpers_and_constants_go_with_it(
     assert "isaac" not in (folder / "reward.py").read_text()
 
 
-def test_a_reward_without_helpers_has_no_file_of_them(export_texts: ExportTexts, description: TaskDescription) -> None:
+def test_a_reward_without_helpers_has_no_file_of_them(
+    export_texts: ExportTexts, description: TaskDescription
+) -> None:
     """Also where a name of its own is a helper's."""
-    source = "def compute_reward(cart_position):\n    scale = 2.0\n    return scale * cart_position, {}\n"
+    source = (
+        "def compute_reward(cart_position):\n    scale = 2.0\n    return scale * cart_position,"
+        " {}\n"
+    )
     folder = export_texts(source, description)
     assert not (folder / "reward_helpers.py").exists()
-    assert "reward_helpers" not in (folder / "README.md").read_text() + (folder / "reward.py").read_text()
+    assert (
+        "reward_helpers"
+        not in (folder / "README.md").read_text() + (folder / "reward.py").read_text()
+    )
 
 
 def test_the_designers_trailing_comment_is_gone_and_the_others_stay() -> None:
@@ -175,7 +196,9 @@ def test_the_designers_trailing_comment_is_gone_and_the_others_stay() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\u2028", "\x0c", "\x85"])
-def test_a_task_sentence_never_becomes_code(export_texts: ExportTexts, description: TaskDescription, end: str) -> None:
+def test_a_task_sentence_never_becomes_code(
+    export_texts: ExportTexts, description: TaskDescription, end: str
+) -> None:
     source = "def compute_reward(cart_position):\n    return cart_position, {}\n"
     folder = export_texts(source, description, f'stand"""{end}import os{end}os.abort()')
     for path in folder.glob("*.py"):
@@ -190,9 +213,14 @@ def test_a_task_sentence_never_becomes_code(export_texts: ExportTexts, descripti
 
 
 @pytest.mark.slow
-def test_a_reward_is_copied_and_never_run(make_run: MakeRun, description: TaskDescription, tmp_path: Path) -> None:
+def test_a_reward_is_copied_and_never_run(
+    make_run: MakeRun, description: TaskDescription, tmp_path: Path
+) -> None:
     trap = tmp_path / "sprung"
-    source = f"open({str(trap)!r}, 'w')\ndef compute_reward(cart_position):\n    return cart_position, {{}}\n"
+    source = (
+        f"open({str(trap)!r}, 'w')\ndef compute_reward(cart_position):\n    return cart_position,"
+        " {}\n"
+    )
     folder = export_of(make_run(source, description), tmp_path / "taken away").folder
     assert str(trap) in (folder / "reward.py").read_text()
     assert not trap.exists()

@@ -38,11 +38,15 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_best_and_an_attempt_lie_beside_each_other(make_run: MakeRun, description: TaskDescription) -> None:
+def test_the_best_and_an_attempt_lie_beside_each_other(
+    make_run: MakeRun, description: TaskDescription
+) -> None:
     run = make_run(SOURCE, description)
     attempt = default_folder(run.folder, "1-01")
     export_of(run, attempt, "1-01")
-    written = export_of(run, default_folder(run.folder, None))  # which holds the other's folder by now
+    written = export_of(
+        run, default_folder(run.folder, None)
+    )  # which holds the other's folder by now
     assert written.folder == run.folder / "export"
     assert names(written.folder) == NAMES | {"1-01"}
     assert {path.name for path in written.files} == NAMES
@@ -51,8 +55,13 @@ def test_the_best_and_an_attempt_lie_beside_each_other(make_run: MakeRun, descri
     # the best's policy and the attempt's first are two trainings
     assert (attempt / "policy.pt").read_bytes() != (written.folder / "policy.pt").read_bytes()
     readme = (written.folder / "README.md").read_text()
-    assert "Fitness: 12.50 s over 1 training of the search (seconds within 0.1 m of the centre)" in readme
-    assert "| `cart_position` | (batch,) | m | world | position of the cart along the rail |" in readme
+    assert (
+        "Fitness: 12.50 s over 1 training of the search (seconds within 0.1 m of the centre)"
+        in readme
+    )
+    assert (
+        "| `cart_position` | (batch,) | m | world | position of the cart along the rail |" in readme
+    )
 
 
 def test_an_earlier_export_is_written_over_and_nothing_else_is(
@@ -79,7 +88,9 @@ def test_without_the_extra_all_but_the_onnx_file_is_written(
     export_of(run, folder)
     monkeypatch.setattr(policy_files, "ONNX_PACKAGES", ("onnx", "no_such_package"))
     written = export_of(run, folder)
-    assert written.missing == {"policy.onnx": f"it needs no_such_package: {install_extra('export')}, then export again"}
+    assert written.missing == {
+        "policy.onnx": f"it needs no_such_package: {install_extra('export')}, then export again"
+    }
     # the earlier one is gone: it would be another policy than the rest of the folder
     assert names(folder) == NAMES - {"policy.onnx"}
     readme = (folder / "README.md").read_text()  # read elsewhere, by somebody else
@@ -92,8 +103,13 @@ def test_without_the_extra_all_but_the_onnx_file_is_written(
 
 def assert_runs_in_silence(script: Path) -> None:
     """Run it where there is no NumPy, of which torch warns."""
-    code = "import runpy, sys; sys.modules['numpy'] = None; runpy.run_path('example.py', run_name='__main__')"
-    run = subprocess.run([sys.executable, "-c", code], cwd=script.parent, capture_output=True, text=True, timeout=120)
+    code = (
+        "import runpy, sys; sys.modules['numpy'] = None; runpy.run_path('example.py',"
+        " run_name='__main__')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=script.parent, capture_output=True, text=True, timeout=120
+    )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.startswith("actions: tensor([[")
 
@@ -105,7 +121,9 @@ def test_what_cannot_be_exported_is_told_with_a_reason(
     with pytest.raises(RunFolderError, match="has no attempt '1-1'") as unknown:
         export_of(run, out, "1-1")
     assert "1-01" in unknown.value.hint
-    with pytest.raises(RunFolderError, match=r"'1-02' has no policy: it is rejected \(A201: an import of numpy\)"):
+    with pytest.raises(
+        RunFolderError, match=r"'1-02' has no policy: it is rejected \(A201: an import of numpy\)"
+    ):
         export_of(run, out, "1-02")
     (run.folder / "best" / "policy.safetensors").unlink()
     with pytest.raises(RunFolderError, match="has no best policy yet"):
@@ -126,7 +144,9 @@ def test_a_folder_that_cannot_be_written_is_told(
         assert "--out" in error.value.hint
 
 
-def test_a_damaged_policy_leaves_no_half_export(make_run: MakeRun, description: TaskDescription) -> None:
+def test_a_damaged_policy_leaves_no_half_export(
+    make_run: MakeRun, description: TaskDescription
+) -> None:
     run = make_run(SOURCE, description)
     (run.folder / "best" / "policy.safetensors").write_bytes(b"no")
     with pytest.raises(RunFolderError, match="cannot read the policy"):
@@ -141,7 +161,9 @@ def test_nothing_stays_of_an_export_that_could_not_be_written(
     export_of(run, earlier)
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limit[1]))  # a longer file fails, as on a full disk
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (4000, limit[1])
+    )  # a longer file fails, as on a full disk
     try:
         for folder in (tmp_path / "new", earlier):
             with pytest.raises(RunFolderError, match="cannot write the export"):

@@ -1,4 +1,5 @@
-"""The exported Gymnasium wrapper against environments stepped by hand, and against the trainer's own environments."""
+"""The exported Gymnasium wrapper against environments stepped by hand, and against the trainer's
+own environments."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def compute_reward(observation, previous_observation, actions, previous_actions)
 
 def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadModule) -> None:
     module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
-    wrapped, twin = module.RewardWrapper(gymnasium.make("Pendulum-v1")), gymnasium.make("Pendulum-v1")
+    wrapped, twin = (
+        module.RewardWrapper(gymnasium.make("Pendulum-v1")),
+        gymnasium.make("Pendulum-v1"),
+    )
     generator = np.random.default_rng(0)
     for seed in (4, 5):  # the second episode must know nothing of the first
         observation, _ = wrapped.reset(seed=seed)
@@ -57,7 +61,8 @@ def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadMo
 
 
 class Goals(gymnasium.Env):
-    """Observes a Dict; the entry named like a variable of every environment has another name as a variable."""
+    """Observes a Dict; the entry named like a variable of every environment has another name as a
+    variable."""
 
     observation_space = gymnasium.spaces.Dict(
         goal=gymnasium.spaces.Dict(position=gymnasium.spaces.Box(-1.0, 1.0, (2,))),
@@ -66,20 +71,28 @@ class Goals(gymnasium.Env):
     )
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         self.phase = 0
         return self.look(), {}
 
     def look(self) -> dict[str, Any]:
         position = np.array([0.25, -0.5], np.float32)
-        return {"goal": {"position": position}, "phase": self.phase, "actions": np.array([0.125], np.float32)}
+        return {
+            "goal": {"position": position},
+            "phase": self.phase,
+            "actions": np.array([0.125], np.float32),
+        }
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         self.phase += 1
         return self.look(), 1.0, self.phase == 2, False, {}
 
 
-def test_entries_of_a_dict_are_found_by_themselves(export_texts: ExportTexts, load: LoadModule) -> None:
+def test_entries_of_a_dict_are_found_by_themselves(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
     gymnasium.register("Goals-v0", entry_point=Goals)
     try:
         source = """
@@ -112,7 +125,8 @@ def compute_reward(actions, terminated, previous_terminated):
         while not terminated:
             _, reward, terminated, _, info = environment.step(1)
             rewards.append(reward)
-        # always to the right, the pole falls within a dozen steps: -3 a step, and -10 more at the end
+        # always to the right, the pole falls within a dozen steps: -3 a step, and -10 more at the
+        # end
         assert len(rewards) < 15
         assert rewards == [-3.0] * (len(rewards) - 1) + [-13.0]
         assert info["reward_components"]["count"] == 2.0
@@ -122,7 +136,9 @@ def compute_reward(actions, terminated, previous_terminated):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5"])
-def test_rewards_are_those_of_training(export_texts: ExportTexts, load: LoadModule, name: str) -> None:
+def test_rewards_are_those_of_training(
+    export_texts: ExportTexts, load: LoadModule, name: str
+) -> None:
     loaded = load_environment(f"gymnasium:{name}")
     speed = "x_velocity - 0.5 * previous_x_velocity" if name == "Hopper-v5" else "observation[:, 2]"
     arguments = "x_velocity, previous_x_velocity" if name == "Hopper-v5" else "observation"
@@ -137,7 +153,9 @@ def compute_reward({arguments}, actions, previous_actions):
     training = loaded.make(loaded.task(None)[1], 1, seed=0)
     rows = torch.tensor([0])
     training.seed_rows(rows, torch.tensor([7]))
-    seed = int(training.random.uniform(rows, 1)[0, 0] * 2**24)  # what a reset of this stream seeds Gymnasium with
+    seed = int(
+        training.random.uniform(rows, 1)[0, 0] * 2**24
+    )  # what a reset of this stream seeds Gymnasium with
     training.seed_rows(rows, torch.tensor([7]))
     training.reset()
     wrapped.reset(seed=seed)
@@ -146,7 +164,10 @@ def compute_reward({arguments}, actions, previous_actions):
     for _ in range(30):
         actions = torch.randn(1, training.num_actions, generator=generator).clamp(-1.0, 1.0)
         transition = training.advance(actions)
-        values = {**transition.variables, **{f"previous_{key}": value for key, value in before.items()}}
+        values = {
+            **transition.variables,
+            **{f"previous_{key}": value for key, value in before.items()},
+        }
         expected, _ = reward(values)
         action = module.environment_action(wrapped.action_space, actions[0].numpy())
         _, total, terminated, _, _ = wrapped.step(action)
@@ -159,7 +180,9 @@ def compute_reward({arguments}, actions, previous_actions):
 
 def angle_description(description: TaskDescription) -> TaskDescription:
     """An environment that is not Gymnasium's, with the pendulum's angle and tip as variables."""
-    angle = VariableSpec(name="angle", shape=(), unit="rad", frame="world", doc="of the pendulum | 0 is upright")
+    angle = VariableSpec(
+        name="angle", shape=(), unit="rad", frame="world", doc="of the pendulum | 0 is upright"
+    )
     tip = VariableSpec(name="tip", shape=(2,), unit="m", frame="world", doc="position of the tip")
     actions, *_ = description.variables
     return description.model_copy(update={"variables": (actions, angle, tip)})
@@ -173,7 +196,11 @@ def compute_reward(angle, previous_angle, tip, actions):
 
 
 def angle_variables(env: gymnasium.Env, observation: Any, info: Any, action: Any) -> dict[str, Any]:
-    return {"angle": math.atan2(observation[1], observation[0]), "tip": observation[:2], "unread": "text"}
+    return {
+        "angle": math.atan2(observation[1], observation[0]),
+        "tip": observation[:2],
+        "unread": "text",
+    }
 
 
 def test_a_function_of_the_users_gives_the_variables(
@@ -187,14 +214,20 @@ def test_a_function_of_the_users_gives_the_variables(
     for torque in (2.0, -1.0):
         observation, reward, *_ = environment.step(np.array([torque], np.float32))
         angle = math.atan2(observation[1], observation[0])
-        assert reward == pytest.approx(angle - before + observation[0] + observation[1] + 10.0 * torque / 2.0, abs=1e-5)
+        assert reward == pytest.approx(
+            angle - before + observation[0] + observation[1] + 10.0 * torque / 2.0, abs=1e-5
+        )
         before = angle
     readme = (folder / "README.md").read_text()
-    assert "| `previous_angle` | (batch,) | rad | world | of the pendulum \\| 0 is upright |" in readme
+    assert (
+        "| `previous_angle` | (batch,) | rad | world | of the pendulum \\| 0 is upright |" in readme
+    )
     assert '{"angle": …, "tip": …}' in readme
 
 
-def test_wrong_variables_are_told(export_texts: ExportTexts, load: LoadModule, description: TaskDescription) -> None:
+def test_wrong_variables_are_told(
+    export_texts: ExportTexts, load: LoadModule, description: TaskDescription
+) -> None:
     module = load(export_texts(OWN, angle_description(description)), "gymnasium_wrapper")
 
     def environment(**values: Any) -> gymnasium.Env:
@@ -208,7 +241,9 @@ def test_wrong_variables_are_told(export_texts: ExportTexts, load: LoadModule, d
         flat.step(np.zeros(1, np.float32))
 
 
-def test_actions_go_to_the_environment_and_back(export_texts: ExportTexts, load: LoadModule) -> None:
+def test_actions_go_to_the_environment_and_back(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
     module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
     # the second entry has no upper bound and is taken as it is
     box = gymnasium.spaces.Box(np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64)
@@ -219,8 +254,12 @@ def test_actions_go_to_the_environment_and_back(export_texts: ExportTexts, load:
     assert module.policy_action(discrete, 6).tolist() == [0.0, 1.0, 0.0]
 
 
-@pytest.mark.filterwarnings("ignore:.*wrapper applied to it", "ignore:.*symmetric and normalized space")
-def test_the_wrapper_passes_gymnasiums_own_checks(export_texts: ExportTexts, load: LoadModule) -> None:
+@pytest.mark.filterwarnings(
+    "ignore:.*wrapper applied to it", "ignore:.*symmetric and normalized space"
+)
+def test_the_wrapper_passes_gymnasiums_own_checks(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
     module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
     check_env(module.RewardWrapper(gymnasium.make("Pendulum-v1")), skip_render_check=True)
 

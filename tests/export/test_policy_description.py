@@ -1,4 +1,5 @@
-"""The exported folder alone: who builds observations by its policy.json gets the actions that the run's policy gives."""
+"""The exported folder alone: who builds observations by its policy.json gets the actions that the
+run's policy gives."""
 
 from __future__ import annotations
 
@@ -52,14 +53,18 @@ def test_a_stranger_acts_as_the_run_does(make_run: MakeRun, tmp_path: Path) -> N
         "pole_angular_velocity": 2.0,
     }
     script = [sys.executable, "-I", "-c", READER, json.dumps(quantities)]
-    said = json.loads(subprocess.run(script, cwd=folder, capture_output=True, text=True, check=True).stdout)
+    said = json.loads(
+        subprocess.run(script, cwd=folder, capture_output=True, text=True, check=True).stdout
+    )
     # the environment itself, put into that state
     environment: Any = load_environment("cartpole").environment_class(1)
     environment.position[:], environment.velocity[:], environment.angle[:] = 0.5, -1.0, angle
     environment.angular_velocity[:] = 2.0
     environment.compute_observations()
     assert said["row"] == pytest.approx(environment.obs_buf[0].tolist(), abs=1e-6)
-    expected = float(load_policy(run.folder / "best" / "policy.safetensors").act(environment.obs_buf)[0, 0])
+    expected = float(
+        load_policy(run.folder / "best" / "policy.safetensors").act(environment.obs_buf)[0, 0]
+    )
     assert said["action"] == pytest.approx([expected], abs=1e-5)
     environment.pre_physics_step(torch.tensor([[expected]]))
     assert said["commands"] == pytest.approx({"cart_force": float(environment.force[0])}, abs=1e-3)
@@ -72,7 +77,10 @@ def test_a_stranger_acts_as_the_run_does(make_run: MakeRun, tmp_path: Path) -> N
     properties = {each.key: each.value for each in onnx.load(folder / "policy.onnx").metadata_props}
     assert properties["policy.json"] == text
     described_policy = json.loads(text)
-    assert (described_policy["control_dt_s"], described_policy["quaternion_order"]) == (0.02, "wxyz")
+    assert (described_policy["control_dt_s"], described_policy["quaternion_order"]) == (
+        0.02,
+        "wxyz",
+    )
     mean = load_policy(run.folder / "best" / "policy.safetensors")._mean.tolist()
     assert [column["mean"] for column in described_policy["observation"]["columns"]] == mean
     readme = (folder / "README.md").read_text()
@@ -87,11 +95,15 @@ def test_columns_without_names_are_said_to_be_so(
     count = bare.num_observations
     found = policy_description(bare, Statistics([0.0] * count, [1.0] * count), {})
     assert found["observation"]["named"] is False
-    assert [column["name"] for column in found["observation"]["columns"]] == [f"observation[{i}]" for i in range(count)]
+    assert [column["name"] for column in found["observation"]["columns"]] == [
+        f"observation[{i}]" for i in range(count)
+    ]
     assert [(column["low"], column["high"]) for column in found["action"]["columns"]] == [
         (None, None)
     ] * bare.num_actions
-    readme = (write_texts(make_run(CARTPOLE_REWARD, bare), tmp_path / "taken away") / "README.md").read_text()
+    readme = (
+        write_texts(make_run(CARTPOLE_REWARD, bare), tmp_path / "taken away") / "README.md"
+    ).read_text()
     assert "The environment does not name them." in readme
     assert "| 0 | `observation[0]` | ? | ? | 1 | 0.5 | 2 |  |" in readme
 
@@ -106,8 +118,14 @@ def test_names_that_do_not_fit_the_policy_are_left_out() -> None:
 
 def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
     pendulum = described("gymnasium:Pendulum-v1")
-    assert [(each.name, each.range) for each in pendulum.action_channels] == [("action[0]", (-2.0, 2.0))]
+    assert [(each.name, each.range) for each in pendulum.action_channels] == [
+        ("action[0]", (-2.0, 2.0))
+    ]
     (choice,) = described("gymnasium:CartPole-v1").action_channels
     assert (choice.entries, choice.range) == (("0", "1"), None)
     # numbers of a vector and parts of a Tuple have no names
-    assert pendulum.observation_channels == described("gymnasium:Blackjack-v1").observation_channels == ()
+    assert (
+        pendulum.observation_channels
+        == described("gymnasium:Blackjack-v1").observation_channels
+        == ()
+    )

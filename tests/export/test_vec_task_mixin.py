@@ -21,7 +21,8 @@ def compute_reward(cart_position, previous_cart_position, actions, previous_acti
 
 
 class Cart:
-    """Moves by its action; a row ends where it is beyond 3, and starts again at 0, as IsaacGymEnvs has it: in the step after."""
+    """Moves by its action; a row ends where it is beyond 3, and starts again at 0, as IsaacGymEnvs
+    has it: in the step after."""
 
     def __init__(self, rows: int) -> None:
         self.rew_buf = torch.zeros(rows)
@@ -79,7 +80,8 @@ def test_rewards_are_as_by_hand_also_in_a_row_just_reset(
     # row 0 goes on:   positions 1, 2, 3, 3.25; its first step has no step before
     #   100 * 0 + 10 * 1 + 0, 100 * 1 + 10 * 1 + 1, the same, 100 * 0.25 + 10 * 0.25 + 1
     assert [float(step[0]) for step in terms] == [10.0, 111.0, 111.0, 28.5]
-    # row 1: 2, 3.5 (ends), reset to 0 with nothing done, 0.75; the action that was under way at the reset counts nowhere
+    # row 1: 2, 3.5 (ends), reset to 0 with nothing done, 0.75; the action that was under way at the
+    # reset counts nowhere
     #   100 * 0 + 10 * 2 + 0, 100 * 1.5 + 10 * 1.5 + 2, 0, 100 * 0.75 + 10 * 0.75 + 0
     assert [float(step[1]) for step in terms] == [20.0, 167.0, 0.0, 82.5]
     components = task.extras["reward_components"]
@@ -103,13 +105,18 @@ def test_a_class_that_resets_after_the_reward(
     assert rewards == [20.0, 167.0, 5.0, 28.0]
 
 
-def test_wrong_variables_are_told(export_texts: ExportTexts, load: LoadModule, description: TaskDescription) -> None:
+def test_wrong_variables_are_told(
+    export_texts: ExportTexts, load: LoadModule, description: TaskDescription
+) -> None:
     module = load(export_texts(SOURCE, description), "vec_task")
 
     class Silent(module.RewardMixin, Cart):
         pass
 
-    with pytest.raises(NotImplementedError, match=r"Silent\.reward_variables; the reward reads cart_position, actions"):
+    with pytest.raises(
+        NotImplementedError,
+        match=r"Silent\.reward_variables; the reward reads cart_position, actions",
+    ):
         Silent(2).step(torch.zeros(2))
 
     class Wrong(module.RewardMixin, Cart):

@@ -11,7 +11,9 @@ from typing import Any
 def path() -> Path:
     """The table's file."""
     files = importlib.metadata.files("litellm") or []
-    [found] = [each for each in files if each.name.startswith("model_prices") and each.suffix == ".json"]
+    [found] = [
+        each for each in files if each.name.startswith("model_prices") and each.suffix == ".json"
+    ]
     return Path(str(found.locate()))
 
 

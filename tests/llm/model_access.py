@@ -28,4 +28,9 @@ class Waits:
         return RetryPolicy(sleep=self.sleep, random=lambda: random)
 
     def access(self, base_url: str, timeout_s: float = 20.0, random: float = 0.0) -> Access:
-        return Access(base_url=base_url, timeout_s=timeout_s, on_retry=self.told.append, retries=self.policy(random))
+        return Access(
+            base_url=base_url,
+            timeout_s=timeout_s,
+            on_retry=self.told.append,
+            retries=self.policy(random),
+        )

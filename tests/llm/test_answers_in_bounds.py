@@ -1,4 +1,5 @@
-"""What a hostile server of models can do: send us elsewhere, answer without end, or count absurdly. The real SDKs and litellm over real HTTP."""
+"""What a hostile server of models can do: send us elsewhere, answer without end, or count absurdly.
+The real SDKs and litellm over real HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from model_server import Asked, Endless, ModelServer, Raw, Reply, Trickle, _rend
 
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModel, LanguageModelError
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    LanguageModel,
+    LanguageModelError,
+)
 from eureka_agent.llm.registry import language_model
 from eureka_agent.llm.replies import tokens
 from eureka_agent.records import MOST_TOKENS, known_tokens
@@ -31,7 +37,8 @@ MODELS = {
     "litellm by its own client": ("deepseek/tiny", "auto"),
 }
 LARGEST_MEMORY_BYTES = 6 * LONGEST_BODY_BYTES
-"""Python objects that an answer may take at the same time: the body, the text of it, and copies of both."""
+"""Python objects that an answer may take at the same time: the body, the text of it, and copies of
+both."""
 
 
 @pytest.fixture(params=MODELS)
@@ -46,7 +53,9 @@ def elsewhere() -> Iterator[ModelServer]:
         yield server
 
 
-def opened(wire: tuple[str, Any], server: ModelServer, waits: Waits, timeout_s: float = 20.0) -> LanguageModel:
+def opened(
+    wire: tuple[str, Any], server: ModelServer, waits: Waits, timeout_s: float = 20.0
+) -> LanguageModel:
     name, api = wire
     access = waits.access(server.base_url, timeout_s=timeout_s)
     return language_model(name, Access(**{**vars(access), "api": api}))
@@ -62,9 +71,15 @@ async def refused_by(model: LanguageModel) -> LanguageModelError:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed(
-    wire: tuple[str, Any], model_server: ModelServer, elsewhere: ModelServer, waits: Waits, status: int
+    wire: tuple[str, Any],
+    model_server: ModelServer,
+    elsewhere: ModelServer,
+    waits: Waits,
+    status: int,
 ) -> None:
-    model_server.answers = [Raw(b"", status=status, headers={"Location": f"{elsewhere.base_url}/chat/completions?k=1"})]
+    model_server.answers = [
+        Raw(b"", status=status, headers={"Location": f"{elsewhere.base_url}/chat/completions?k=1"})
+    ]
     error = await refused_by(opened(wire, model_server, waits))
     assert f"sends us on to {elsewhere.base_url}/chat/completions (HTTP {status})" in error.message
     assert error.hint == f"if that is the server that you mean: --base-url {elsewhere.base_url}"
@@ -98,7 +113,11 @@ async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(
 ) -> None:
     def echo(asked: Asked) -> Raw:
         key = (asked.headers.get("x-api-key") or asked.headers["authorization"]).split()[-1]
-        return Raw(b"", status=307, headers={"Location": f"http://user:{key}@127.0.0.1:9/{key}/\x9b31m{'x' * 1000}"})
+        return Raw(
+            b"",
+            status=307,
+            headers={"Location": f"http://user:{key}@127.0.0.1:9/{key}/\x9b31m{'x' * 1000}"},
+        )
 
     model_server.answers = echo
     error = await refused_by(opened(wire, model_server, waits))
@@ -128,7 +147,9 @@ async def test_a_body_without_end_is_left_after_some_megabytes(
 
 def _bomb(layers: int, size: int) -> bytes:
     content = zlib.compressobj(9, wbits=31)
-    data = b"".join([content.compress(b" " * (1 << 20)) for _ in range(size >> 20)]) + content.flush()
+    data = (
+        b"".join([content.compress(b" " * (1 << 20)) for _ in range(size >> 20)]) + content.flush()
+    )
     for _ in range(layers - 1):
         data = gzip.compress(data)
     return data
@@ -163,7 +184,9 @@ async def test_a_small_body_that_unfolds_to_a_large_one_is_left(
     assert len(model_server.requests) == 2
 
 
-@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress)]
+)
 async def test_a_compressed_reply_is_read(
     wire: tuple[str, Any], model_server: ModelServer, waits: Waits, encoding: str, compress: Any
 ) -> None:
@@ -183,7 +206,9 @@ async def test_a_reply_just_within_the_bound_is_read(
     assert (await opened(wire, model_server, waits).complete(REQUEST)).text == text
 
 
-async def test_headers_without_end_are_left(wire: tuple[str, Any], model_server: ModelServer, waits: Waits) -> None:
+async def test_headers_without_end_are_left(
+    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
+) -> None:
     """200 MB of them; the bound is the HTTP libraries' own."""
     model_server.answers = [Endless(header_lines=200_000)]
     started = time.monotonic()
@@ -206,7 +231,8 @@ async def test_an_answer_that_trickles_in_without_end_ends_with_the_requests_tim
 async def test_what_others_ask_in_the_same_process_is_as_it_was(
     model_server: ModelServer, elsewhere: ModelServer, waits: Waits
 ) -> None:
-    """litellm makes its clients itself, so httpx is told of the bounds: for requests to models alone."""
+    """litellm makes its clients itself, so httpx is told of the bounds: for requests to models
+    alone."""
     model_server.answers = [
         "warm",
         Raw(b"", status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"}),
@@ -214,9 +240,14 @@ async def test_what_others_ask_in_the_same_process_is_as_it_was(
     elsewhere.answers = [Raw(b" " * (LONGEST_BODY_BYTES + 1))]
     await opened(MODELS["litellm by its own client"], model_server, waits).complete(REQUEST)
     async with httpx.AsyncClient(follow_redirects=True) as client:
-        assert len((await client.post(model_server.base_url, json={})).content) == LONGEST_BODY_BYTES + 1
+        assert (
+            len((await client.post(model_server.base_url, json={})).content)
+            == LONGEST_BODY_BYTES + 1
+        )
     model_server.requests.clear()
-    model_server.answers = [Raw(b"", status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"})]
+    model_server.answers = [
+        Raw(b"", status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"})
+    ]
     with httpx.Client(follow_redirects=True) as client:
         assert len(client.post(model_server.base_url, json={}).content) == LONGEST_BODY_BYTES + 1
 
@@ -256,7 +287,12 @@ async def test_numbers_of_tokens_that_can_be_none_are_unknown(
         return
     reply = await model.complete(REQUEST)
     assert reply.text == "a reply"
-    found = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.cache_write_tokens)
+    found = (
+        reply.prompt_tokens,
+        reply.completion_tokens,
+        reply.cached_tokens,
+        reply.cache_write_tokens,
+    )
     assert found == (None, None, None, None)
 
 

@@ -1,4 +1,5 @@
-"""What the budget lets pass, with amounts worked out by hand: a prompt costs $1 and a reply $10 for a million tokens."""
+"""What the budget lets pass, with amounts worked out by hand: a prompt costs $1 and a reply $10 for
+a million tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ PRICES = {"openai/tiny": Price(prompt=1 / MILLION, completion=10 / MILLION, orig
 
 
 def request(characters: int = 4000, max_tokens: int | None = None) -> CompletionRequest:
-    return CompletionRequest(messages=(ChatMessage("user", "x" * characters),), max_tokens=max_tokens)
+    return CompletionRequest(
+        messages=(ChatMessage("user", "x" * characters),), max_tokens=max_tokens
+    )
 
 
 def cost(prompt: int | None, completion: int | None) -> Cost:
@@ -26,7 +29,9 @@ def cost(prompt: int | None, completion: int | None) -> Cost:
 
 async def spend(budget: Budget, prompt: int | None, completion: int | None, **texts: str) -> None:
     reservation = await budget.reserve("openai/tiny", request())
-    await budget.settle(reservation, cost(prompt, completion), texts.get("request", ""), texts.get("reply", ""))
+    await budget.settle(
+        reservation, cost(prompt, completion), texts.get("request", ""), texts.get("reply", "")
+    )
 
 
 async def test_what_is_spent_is_the_sum_at_the_runs_prices() -> None:
@@ -54,20 +59,26 @@ async def test_tokens_are_limited_without_any_price() -> None:
     await spend(budget, 900, 100)
     await spend(budget, 900, 100)
     with pytest.raises(
-        BudgetSpentError, match=r"2,000 of 2,500 tokens \(--max-tokens\) are spent, and the next one takes about 1,000"
+        BudgetSpentError,
+        match=(
+            r"2,000 of 2,500 tokens \(--max-tokens\) are spent, and the next one takes about 1,000"
+        ),
     ):
         await budget.reserve("openai/tiny", request())
 
 
 async def test_near_the_limit_requests_wait_for_those_in_flight() -> None:
-    # each takes 1,000 tokens of prompt and at most 1,000 of reply: 2,000 at most in flight, so the second one waits
+    # each takes 1,000 tokens of prompt and at most 1,000 of reply: 2,000 at most in flight, so the
+    # second one waits
     budget = Budget(Limits(tokens=4_500), {})
     first = await budget.reserve("openai/tiny", request(3_996, max_tokens=1_000))
     second = await budget.reserve("openai/tiny", request(3_996, max_tokens=1_000))
     waiting = asyncio.create_task(budget.reserve("openai/tiny", request(3_996, max_tokens=1_000)))
     await asyncio.sleep(0)
     assert not waiting.done()  # 2,000 + 2,000 set aside, and the third's prompt alone takes 1,000
-    await budget.settle(first, cost(1_000, 100), "", "")  # 1,100 in place of 2,000: now 1,100 + 2,000 + 1,100 fit
+    await budget.settle(
+        first, cost(1_000, 100), "", ""
+    )  # 1,100 in place of 2,000: now 1,100 + 2,000 + 1,100 fit
     assert await asyncio.wait_for(waiting, 1)
     await budget.release(second)
 
@@ -75,7 +86,9 @@ async def test_near_the_limit_requests_wait_for_those_in_flight() -> None:
 async def test_a_request_in_flight_that_may_reach_the_limit_holds_the_next_one_back() -> None:
     budget = Budget(Limits(tokens=18_000), {})
     await spend(budget, 1_000, 100)  # from now on 1,100 are expected
-    held = await budget.reserve("openai/tiny", request())  # at most 1,001 + 16,000, beside 1,100 spent: over 18,000
+    held = await budget.reserve(
+        "openai/tiny", request()
+    )  # at most 1,001 + 16,000, beside 1,100 spent: over 18,000
     waiting = asyncio.create_task(budget.reserve("openai/tiny", request()))
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -84,7 +97,9 @@ async def test_a_request_in_flight_that_may_reach_the_limit_holds_the_next_one_b
 
 
 @pytest.mark.parametrize("reply_tokens", [10, 1_000, 15_000])
-async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(reply_tokens: int) -> None:
+async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(
+    reply_tokens: int,
+) -> None:
     limit, one = 40_000, 1_000 + reply_tokens
     budget = Budget(Limits(tokens=limit), {})
 
@@ -100,9 +115,13 @@ async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(
 
 
 async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
-    """Replies of 60,000 tokens, which no bound forbids, after one such and nine short ones: eight in flight, each taken for 16,000, would fit."""
+    """Replies of 60,000 tokens, which no bound forbids, after one such and nine short ones: eight
+    in flight, each taken for 16,000, would fit."""
     replies = [60_000, *[100] * 9]
-    spent = [Message(role="designer", model="openai/tiny", request="", reply="", cost=cost(1_000, n)) for n in replies]
+    spent = [
+        Message(role="designer", model="openai/tiny", request="", reply="", cost=cost(1_000, n))
+        for n in replies
+    ]
     budget = Budget(Limits(tokens=200_000), {}, spent)
 
     async def ask() -> None:
@@ -127,12 +146,16 @@ async def test_a_request_that_came_to_nothing_costs_nothing() -> None:
 
 async def test_tokens_that_a_server_did_not_count_are_estimated_for_the_limit() -> None:
     budget = Budget(Limits(tokens=10_000), PRICES)
-    await spend(budget, None, None, request="x" * 8_000, reply="y" * 2_000)  # four characters a token
+    await spend(
+        budget, None, None, request="x" * 8_000, reply="y" * 2_000
+    )  # four characters a token
     assert (budget.spent.tokens, budget.spent.money) == (2_500, Decimal("0.007"))
 
 
 def test_what_an_earlier_process_spent_counts() -> None:
-    message = Message(role="designer", model="openai/tiny", request="", reply="", cost=cost(1000, 200))
+    message = Message(
+        role="designer", model="openai/tiny", request="", reply="", cost=cost(1000, 200)
+    )
     assert Budget(Limits(), PRICES, [message, message]).spent.money == Decimal("0.006")
 
 

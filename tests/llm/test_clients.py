@@ -1,4 +1,5 @@
-"""The real SDKs over real HTTP, in every wire format: replies, what models do, and every way in which a server fails."""
+"""The real SDKs over real HTTP, in every wire format: replies, what models do, and every way in
+which a server fails."""
 
 from __future__ import annotations
 
@@ -61,9 +62,15 @@ class Wire:
 
 
 WIRES = {
-    "chat": Wire("openai/tiny", "auto", "/v1/chat/completions", KEYS["OPENAI_API_KEY"], "Chat Completions"),
-    "responses": Wire("openai/tiny", "responses", "/v1/responses", KEYS["OPENAI_API_KEY"], "Responses"),
-    "messages": Wire("anthropic/tiny", "auto", "/v1/messages", KEYS["ANTHROPIC_API_KEY"], "Messages"),
+    "chat": Wire(
+        "openai/tiny", "auto", "/v1/chat/completions", KEYS["OPENAI_API_KEY"], "Chat Completions"
+    ),
+    "responses": Wire(
+        "openai/tiny", "responses", "/v1/responses", KEYS["OPENAI_API_KEY"], "Responses"
+    ),
+    "messages": Wire(
+        "anthropic/tiny", "auto", "/v1/messages", KEYS["ANTHROPIC_API_KEY"], "Messages"
+    ),
 }
 
 
@@ -80,21 +87,33 @@ async def refused_by(model: LanguageModel) -> LanguageModelError:
     return caught.value
 
 
-async def test_a_reply_comes_back_with_its_tokens(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
-    model_server.answers = [Reply(text="here it is", prompt_tokens=120, cached_tokens=90, completion_tokens=30)]
+async def test_a_reply_comes_back_with_its_tokens(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
+    model_server.answers = [
+        Reply(text="here it is", prompt_tokens=120, cached_tokens=90, completion_tokens=30)
+    ]
     reply = await wire.open(model_server, waits).complete(REQUEST)
     assert (reply.text, reply.finish_reason) == ("here it is", FinishReason.STOP)
     assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (120, 90, 30)
     asked = model_server.requests[0]
     assert (asked.path, asked.headers["authorization"]) == (wire.path, f"Bearer {wire.key}")
-    assert (asked.model, asked.system, asked.turns) == ("tiny", "you design", [("user", "a reward, please")])
+    assert (asked.model, asked.system, asked.turns) == (
+        "tiny",
+        "you design",
+        [("user", "a reward, please")],
+    )
     assert waits.seconds == []
 
 
-async def test_a_whole_conversation_is_sent(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_a_whole_conversation_is_sent(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = ["ok"]
     turns = (ChatMessage("assistant", "no code"), ChatMessage("user", "try again"))
-    await wire.open(model_server, waits).complete(CompletionRequest(messages=(SYSTEM, USER, *turns)))
+    await wire.open(model_server, waits).complete(
+        CompletionRequest(messages=(SYSTEM, USER, *turns))
+    )
     assert model_server.requests[0].turns == [
         ("user", "a reward, please"),
         ("assistant", "no code"),
@@ -114,7 +133,12 @@ async def test_a_whole_conversation_is_sent(wire: Wire, model_server: ModelServe
     ],
 )
 async def test_what_the_model_did_is_data(
-    wire: Wire, model_server: ModelServer, waits: Waits, ending: Ending, text: str, expected: FinishReason
+    wire: Wire,
+    model_server: ModelServer,
+    waits: Waits,
+    ending: Ending,
+    text: str,
+    expected: FinishReason,
 ) -> None:
     model_server.answers = [Reply(text=text, ending=ending)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
@@ -122,12 +146,16 @@ async def test_what_the_model_did_is_data(
     assert len(model_server.requests) == 1
 
 
-async def test_thoughts_are_no_part_of_the_text(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_thoughts_are_no_part_of_the_text(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Reply(text="the reward", reasoning="let me see")]
     assert (await wire.open(model_server, waits).complete(REQUEST)).text == "the reward"
 
 
-async def test_tokens_that_are_not_told_are_unknown(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_tokens_that_are_not_told_are_unknown(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Reply(text="ok", usage=False)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
     assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (None, None, None)
@@ -139,20 +167,26 @@ async def test_a_long_reply_is_whole(wire: Wire, model_server: ModelServer, wait
     assert (await wire.open(model_server, waits).complete(REQUEST)).text == text
 
 
-async def test_half_characters_are_replaced(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_half_characters_are_replaced(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     """JSON can spell what UTF-8 cannot; no file and no database could take it."""
     model_server.answers = ["half \ud83d of it"]
     assert (await wire.open(model_server, waits).complete(REQUEST)).text == "half ? of it"
 
 
-async def test_replies_go_to_those_who_asked(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_replies_go_to_those_who_asked(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     def echo(asked: Asked) -> str:
         time.sleep(0.01 * (int(asked.prompt) % 3))
         return f"reply to {asked.prompt}"
 
     model_server.answers = echo
     model = wire.open(model_server, waits)
-    requests = [CompletionRequest(messages=(ChatMessage("user", str(number)),)) for number in range(24)]
+    requests = [
+        CompletionRequest(messages=(ChatMessage("user", str(number)),)) for number in range(24)
+    ]
     replies = await asyncio.gather(*(model.complete(request) for request in requests))
     assert [reply.text for reply in replies] == [f"reply to {number}" for number in range(24)]
 
@@ -176,7 +210,13 @@ async def test_replies_go_to_those_who_asked(wire: Wire, model_server: ModelServ
     ],
 )
 async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(
-    wire: Wire, model_server: ModelServer, waits: Waits, status: int, message: str, hint: str, tries: int
+    wire: Wire,
+    model_server: ModelServer,
+    waits: Waits,
+    status: int,
+    message: str,
+    hint: str,
+    tries: int,
 ) -> None:
     model_server.answers = [HttpFailure(status, f"no, {wire.key}")]
     error = await refused_by(wire.open(model_server, waits))
@@ -188,8 +228,16 @@ async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(
     assert waits.seconds == OWN_WAITS_S[: tries - 1]
 
 
-async def test_a_passing_failure_is_waited_out_and_told(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
-    model_server.answers = [HttpFailure(429, retry_after="20"), HttpFailure(503), Cut(), Cut("within"), "ok"]
+async def test_a_passing_failure_is_waited_out_and_told(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
+    model_server.answers = [
+        HttpFailure(429, retry_after="20"),
+        HttpFailure(503),
+        Cut(),
+        Cut("within"),
+        "ok",
+    ]
     reply = await wire.open(model_server, waits).complete(REQUEST)
     assert reply.text == "ok"
     assert waits.seconds == [20, 4, 8, 16]
@@ -224,20 +272,29 @@ async def test_a_connection_that_always_breaks_off(
     ],
 )
 async def test_what_a_server_asks_to_wait_is_waited(
-    wire: Wire, model_server: ModelServer, waits: Waits, failure: HttpFailure, least: float, most: float
+    wire: Wire,
+    model_server: ModelServer,
+    waits: Waits,
+    failure: HttpFailure,
+    least: float,
+    most: float,
 ) -> None:
     model_server.answers = [failure, "ok"]
     await wire.open(model_server, waits).complete(REQUEST)
     assert least <= waits.seconds[0] <= most
 
 
-async def test_a_date_to_come_back_at_is_kept(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_a_date_to_come_back_at_is_kept(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [HttpFailure(429, retry_after=in_seconds(100)), "ok"]
     await wire.open(model_server, waits).complete(REQUEST)
     assert 90 < waits.seconds[0] <= 100  # dates have no parts of a second
 
 
-@pytest.mark.parametrize(("asked", "said"), [("901", "15 min"), ("10800", "3 h"), ("1e300", " h: slow")])
+@pytest.mark.parametrize(
+    ("asked", "said"), [("901", "15 min"), ("10800", "3 h"), ("1e300", " h: slow")]
+)
 async def test_a_wait_that_is_too_long_is_said_and_not_waited(
     wire: Wire, model_server: ModelServer, waits: Waits, asked: str, said: str
 ) -> None:
@@ -248,8 +305,11 @@ async def test_a_wait_that_is_too_long_is_said_and_not_waited(
     assert (len(model_server.requests), waits.seconds) == (1, [])
 
 
-async def test_no_server_is_asked_again_too_early(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
-    """From the third wait on it is at least as long as without: six tries would else be over in as many seconds."""
+async def test_no_server_is_asked_again_too_early(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
+    """From the third wait on it is at least as long as without: six tries would else be over in as
+    many seconds."""
     model_server.answers = [HttpFailure(429, retry_after="1")]
     await refused_by(wire.open(model_server, waits))
     assert waits.seconds == [1, 1, 8, 16, 30]
@@ -264,14 +324,18 @@ async def test_jitter_lengthens_a_wait_and_never_shortens_it(
 
 
 @pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
-async def test_a_spent_quota_is_not_waited_for(wire: Wire, model_server: ModelServer, waits: Waits, code: str) -> None:
+async def test_a_spent_quota_is_not_waited_for(
+    wire: Wire, model_server: ModelServer, waits: Waits, code: str
+) -> None:
     model_server.answers = [HttpFailure(429, "You exceeded your current quota", code=code)]
     error = await refused_by(wire.open(model_server, waits))
     assert "HTTP 429): You exceeded your current quota" in error.message
     assert len(model_server.requests) == 1
 
 
-async def test_a_server_that_says_not_to_retry_is_believed(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_a_server_that_says_not_to_retry_is_believed(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [HttpFailure(500, headers={"x-should-retry": "false"})]
     await refused_by(wire.open(model_server, waits))
     assert len(model_server.requests) == 1
@@ -283,7 +347,11 @@ async def test_a_filter_before_the_model_is_a_refusal(
 ) -> None:
     model_server.answers = [HttpFailure(400, "filtered", code=code)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
-    assert (reply.text, reply.finish_reason, reply.prompt_tokens) == ("", FinishReason.REFUSED, None)
+    assert (reply.text, reply.finish_reason, reply.prompt_tokens) == (
+        "",
+        FinishReason.REFUSED,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,7 +382,9 @@ async def test_what_is_no_reply_is_said_to_be_none(
     assert len(model_server.requests) == 1
 
 
-async def test_an_error_under_a_good_status_counts_as_one(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_an_error_under_a_good_status_counts_as_one(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     """As gateways answer whose own provider is down."""
     down = Raw(json.dumps({"error": {"message": "upstream is down", "code": 502}}).encode())
     model_server.answers = [down, "ok"]
@@ -325,8 +395,12 @@ async def test_an_error_under_a_good_status_counts_as_one(wire: Wire, model_serv
 
 
 @pytest.mark.parametrize("code", ["²", "9" * 5000, "99999", "no_such_thing", "-500"])
-async def test_a_code_that_is_no_status_is_none(wire: Wire, model_server: ModelServer, waits: Waits, code: str) -> None:
-    model_server.answers = [Raw(json.dumps({"error": {"message": "upstream is odd", "code": code}}).encode())]
+async def test_a_code_that_is_no_status_is_none(
+    wire: Wire, model_server: ModelServer, waits: Waits, code: str
+) -> None:
+    model_server.answers = [
+        Raw(json.dumps({"error": {"message": "upstream is odd", "code": code}}).encode())
+    ]
     error = await refused_by(wire.open(model_server, waits))
     assert "answers with HTTP 400: upstream is odd" in error.message
     assert len(model_server.requests) == 1
@@ -340,7 +414,9 @@ async def test_an_error_that_nobody_can_read_has_its_status(
     assert "answers with HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
 
 
-async def test_an_error_page_shows_no_markup(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_an_error_page_shows_no_markup(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Raw(b"<html><title>oops</title></html>", "text/html", 502)]
     error = await refused_by(wire.open(model_server, waits))
     assert "HTTP 502: Bad Gateway (6 tries)" in error.message
@@ -364,7 +440,9 @@ async def test_a_key_at_the_edge_of_what_is_shown_is_hidden_whole(
     assert wire.key[:4] not in error.message
 
 
-async def test_a_server_that_never_answers_is_asked_twice(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
+async def test_a_server_that_never_answers_is_asked_twice(
+    wire: Wire, model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Stall()]
     error = await refused_by(wire.open(model_server, waits, timeout_s=0.2))
     assert "did not answer within 0.2 s (2 tries)" in error.message
@@ -403,7 +481,9 @@ async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, wait
     assert waits.seconds == [0.5, 1]
 
 
-async def test_of_a_server_where_nobody_listens_it_is_told_once_with_its_address(wire: Wire, waits: Waits) -> None:
+async def test_of_a_server_where_nobody_listens_it_is_told_once_with_its_address(
+    wire: Wire, waits: Waits
+) -> None:
     server = ModelServer()
     server.close()
     model = wire.open(server, waits)
@@ -429,7 +509,9 @@ async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Wa
 
 
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])
-async def test_a_cancellation_ends_at_once_what_waits(wire: Wire, model_server: ModelServer, answer: Answer) -> None:
+async def test_a_cancellation_ends_at_once_what_waits(
+    wire: Wire, model_server: ModelServer, answer: Answer
+) -> None:
     model_server.answers = [answer]
     told: list[str] = []
     access = Access(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
@@ -446,7 +528,11 @@ async def test_a_cancellation_ends_at_once_what_waits(wire: Wire, model_server: 
 
 @pytest.mark.parametrize("exempt", ["", "example.com"])
 async def test_no_proxy_stands_between_us_and_this_machine(
-    wire: Wire, model_server: ModelServer, waits: Waits, monkeypatch: pytest.MonkeyPatch, exempt: str
+    wire: Wire,
+    model_server: ModelServer,
+    waits: Waits,
+    monkeypatch: pytest.MonkeyPatch,
+    exempt: str,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):

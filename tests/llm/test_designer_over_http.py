@@ -17,7 +17,10 @@ from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Operator, TaskDescription
 
-REWARD = "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred': -cart_position.abs()}\n"
+REWARD = (
+    "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred':"
+    " -cart_position.abs()}\n"
+)
 
 
 def designer_of(server: ModelServer, folder: Path) -> LanguageModelDesigner:

@@ -12,12 +12,20 @@ from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.desk import Desk
-from eureka_agent.llm.interface import ChatMessage, Completion, CompletionRequest, LanguageModelError, Role
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    Completion,
+    CompletionRequest,
+    LanguageModelError,
+    Role,
+)
 from eureka_agent.llm.prices import Price
 from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Message
 
-REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01")
+REQUEST = CompletionRequest(
+    messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01"
+)
 
 
 def desk(store: DictionaryStore, *, concurrency: int = 8, budget: Budget | None = None) -> Desk:
@@ -34,7 +42,9 @@ async def until(condition: object, model: ScriptedModel) -> None:
 async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
     store = DictionaryStore()
     price = Price(prompt=Decimal("0.001"), completion=Decimal("0.01"), origin="the test")
-    message = await desk(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(ScriptedModel(), REQUEST)
+    message = await desk(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(
+        ScriptedModel(), REQUEST
+    )
     assert list(store.messages.values()) == [message]
     assert (message.role, message.attempt, message.reply) == ("reviewer", "1-01", "a reply")
     assert message.cost.money == Decimal("0.6")  # 100 x 0.001 + 50 x 0.01
@@ -44,7 +54,9 @@ async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
 async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> None:
     store, model = DictionaryStore(), ScriptedModel(held=True)
     shared = desk(store)
-    both = asyncio.gather(shared.ask(model, REQUEST), shared.ask(model, replace(REQUEST, attempt="1-02")))
+    both = asyncio.gather(
+        shared.ask(model, REQUEST), shared.ask(model, replace(REQUEST, attempt="1-02"))
+    )
     await until(1, model)
     model.let_go()
     first, second = await both
@@ -55,13 +67,20 @@ async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> N
 
 async def test_two_samples_of_one_prompt_are_two_requests() -> None:
     model = ScriptedModel()
-    await asyncio.gather(*(desk(DictionaryStore()).ask(model, replace(REQUEST, sample=sample)) for sample in range(2)))
+    await asyncio.gather(
+        *(
+            desk(DictionaryStore()).ask(model, replace(REQUEST, sample=sample))
+            for sample in range(2)
+        )
+    )
     assert len(model.requests) == 2
 
 
 async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
     model, shared = ScriptedModel(), desk(DictionaryStore(), concurrency=3)
-    await asyncio.gather(*(shared.ask(model, replace(REQUEST, sample=sample)) for sample in range(20)))
+    await asyncio.gather(
+        *(shared.ask(model, replace(REQUEST, sample=sample)) for sample in range(20))
+    )
     assert (len(model.requests), model.most_in_flight) == (20, 3)
 
 
@@ -120,15 +139,21 @@ async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
     monkeypatch.setenv("EUREKA_TEST_TOKEN", "sk-very-secret-key-and-more")
     store = DictionaryStore()
-    model = ScriptedModel(reply=lambda request: "your key is sk-very-secret-key, and sk-very-secret-key-and-more")
-    message = await desk(store).ask(model, replace(REQUEST, messages=(ChatMessage("user", "sk-very-secret-key"),)))
+    model = ScriptedModel(
+        reply=lambda request: "your key is sk-very-secret-key, and sk-very-secret-key-and-more"
+    )
+    message = await desk(store).ask(
+        model, replace(REQUEST, messages=(ChatMessage("user", "sk-very-secret-key"),))
+    )
     assert message.reply == "your key is <key>, and <key>"
     assert "secret" not in next(iter(store.messages.values())).model_dump_json()
 
 
 async def test_half_characters_do_not_stop_a_run() -> None:
     store = DictionaryStore()
-    message = await desk(store).ask(ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST)
+    message = await desk(store).ask(
+        ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST
+    )
     assert message.reply == "half ? of one"
     assert message.model_dump_json()
 
@@ -142,7 +167,9 @@ async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored
 
     model = ScriptedModel(held=True)
     watched = Desk(store, Budget(Limits(), {}), 1, on_request)
-    both = asyncio.gather(*(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2)))
+    both = asyncio.gather(
+        *(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2))
+    )
     await until(1, model)
     assert told == [("sent", "openai/tiny", "1-01")]  # the other one waits for a place
     model.let_go()
@@ -164,7 +191,9 @@ async def test_a_request_without_a_reply_has_ended_too() -> None:
     assert told == [None]
 
 
-async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(model_server: ModelServer) -> None:
+async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(
+    model_server: ModelServer,
+) -> None:
     asked, answer = threading.Event(), threading.Event()
 
     def fails_late(request: Asked) -> HttpFailure:
@@ -173,7 +202,9 @@ async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(m
         return HttpFailure(500)
 
     told: list[str] = []
-    model = language_model("openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append))
+    model = language_model(
+        "openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append)
+    )
     shared, late = desk(DictionaryStore()), desk(DictionaryStore())
     # one pauses for 2 to 6 s by now, the other is under way when the desk is left, and fails then
     model_server.answers = [HttpFailure(500), fails_late]

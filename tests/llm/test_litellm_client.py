@@ -1,4 +1,5 @@
-"""litellm over real HTTP. Its import takes seconds, so every test of it is in this file; the last ones look at that import in a process of its own."""
+"""litellm over real HTTP. Its import takes seconds, so every test of it is in this file; the last
+ones look at that import in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,10 +14,27 @@ from typing import Any
 
 import pytest
 from model_access import KEYS, Waits
-from model_server import HTML, NO_JSON, Answer, Cut, Ending, HttpFailure, ModelServer, Raw, Reply, Stall
+from model_server import (
+    HTML,
+    NO_JSON,
+    Answer,
+    Cut,
+    Ending,
+    HttpFailure,
+    ModelServer,
+    Raw,
+    Reply,
+    Stall,
+)
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, FinishReason, LanguageModel, LanguageModelError
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    FinishReason,
+    LanguageModel,
+    LanguageModelError,
+)
 from eureka_agent.llm.registry import Access, language_model
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
@@ -29,7 +47,9 @@ def opened(server: ModelServer, waits: Waits, name: str = NAME, **options: Any) 
     return language_model(name, waits.access(server.base_url, **options))
 
 
-async def refused_by(model: LanguageModel, request: CompletionRequest = REQUEST) -> LanguageModelError:
+async def refused_by(
+    model: LanguageModel, request: CompletionRequest = REQUEST
+) -> LanguageModelError:
     with pytest.raises(LanguageModelError) as caught:
         await model.complete(request)
     assert "\n" not in caught.value.message
@@ -47,7 +67,11 @@ async def test_a_reply_comes_back_with_its_tokens(model_server: ModelServer, wai
     assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (120, 90, 30)
     asked = model_server.requests[0]
     assert (asked.path, asked.headers["authorization"]) == ("/v1/chat/completions", f"Bearer {KEY}")
-    assert (asked.model, asked.system, asked.prompt) == ("some/tiny", "you design", "a reward, please")
+    assert (asked.model, asked.system, asked.prompt) == (
+        "some/tiny",
+        "you design",
+        "a reward, please",
+    )
     assert (asked.body["temperature"], asked.body["max_tokens"]) == (0.7, 500)
 
 
@@ -61,7 +85,9 @@ async def test_a_reply_comes_back_with_its_tokens(model_server: ModelServer, wai
     ids=["nested", "nested error", "odd code"],
 )
 @pytest.mark.usefixtures("no_collection")
-async def test_a_body_that_nobody_can_read_is_one_line(model_server: ModelServer, waits: Waits, answer: Raw) -> None:
+async def test_a_body_that_nobody_can_read_is_one_line(
+    model_server: ModelServer, waits: Waits, answer: Raw
+) -> None:
     model_server.answers = [answer]
     await refused_by(opened(model_server, waits, "deepseek/tiny"))
 
@@ -83,7 +109,9 @@ async def test_what_the_model_did_is_data(
     assert (reply.text, reply.finish_reason) == (text, expected)
 
 
-async def test_tokens_that_are_not_told_are_unknown(model_server: ModelServer, waits: Waits) -> None:
+async def test_tokens_that_are_not_told_are_unknown(
+    model_server: ModelServer, waits: Waits
+) -> None:
     """litellm makes zeros of them."""
     model_server.answers = [Reply(text="x" * 200_000, usage=False)]
     reply = await opened(model_server, waits).complete(REQUEST)
@@ -112,7 +140,9 @@ async def test_an_error_is_one_clear_line(
     assert len(model_server.requests) == tries
 
 
-async def test_a_passing_failure_is_waited_out_and_told(model_server: ModelServer, waits: Waits) -> None:
+async def test_a_passing_failure_is_waited_out_and_told(
+    model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [
         HttpFailure(429, retry_after="20"),
         HttpFailure(503, retry_after_ms="1500"),
@@ -131,21 +161,32 @@ async def test_a_passing_failure_is_waited_out_and_told(model_server: ModelServe
 
 async def test_gemini_tells_its_wait_in_the_body(model_server: ModelServer, waits: Waits) -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
-    body = {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    body = {
+        "error": {
+            "code": 429,
+            "message": "quota",
+            "status": "RESOURCE_EXHAUSTED",
+            "details": details,
+        }
+    }
     model_server.answers = [Raw(json.dumps(body).encode(), status=429), "ok"]
     await opened(model_server, waits).complete(REQUEST)
     assert waits.seconds == [34]
 
 
 @pytest.mark.parametrize("answer", [HTML, NO_JSON, Raw(b'{"answer": 42}')])
-async def test_what_is_no_reply_is_said_to_be_none(model_server: ModelServer, waits: Waits, answer: Answer) -> None:
+async def test_what_is_no_reply_is_said_to_be_none(
+    model_server: ModelServer, waits: Waits, answer: Answer
+) -> None:
     model_server.answers = [answer]
     error = await refused_by(opened(model_server, waits))
     assert "answers, but not as the servers of 'openrouter' do" in error.message
     assert len(model_server.requests) == 1
 
 
-async def test_a_body_that_confuses_litellm_is_no_traceback(model_server: ModelServer, waits: Waits) -> None:
+async def test_a_body_that_confuses_litellm_is_no_traceback(
+    model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Raw(b"[1, 2]")]
     await refused_by(opened(model_server, waits))
     assert len(model_server.requests) == 1
@@ -157,12 +198,18 @@ async def test_a_spent_quota_is_not_waited_for(model_server: ModelServer, waits:
     assert len(model_server.requests) == 1
 
 
-async def test_a_filter_before_the_model_is_a_refusal(model_server: ModelServer, waits: Waits) -> None:
+async def test_a_filter_before_the_model_is_a_refusal(
+    model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [HttpFailure(400, "no", code="content_policy_violation")]
-    assert (await opened(model_server, waits).complete(REQUEST)).finish_reason is FinishReason.REFUSED
+    assert (
+        await opened(model_server, waits).complete(REQUEST)
+    ).finish_reason is FinishReason.REFUSED
 
 
-async def test_a_server_that_never_answers_is_asked_twice(model_server: ModelServer, waits: Waits) -> None:
+async def test_a_server_that_never_answers_is_asked_twice(
+    model_server: ModelServer, waits: Waits
+) -> None:
     model_server.answers = [Stall()]
     error = await refused_by(opened(model_server, waits, timeout_s=0.3))
     assert "did not answer within 0.3 s (2 tries)" in error.message
@@ -178,7 +225,9 @@ async def test_an_address_where_nobody_listens_is_given_up_soon(waits: Waits) ->
 
 
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])
-async def test_a_cancellation_ends_at_once_what_waits(model_server: ModelServer, answer: Answer) -> None:
+async def test_a_cancellation_ends_at_once_what_waits(
+    model_server: ModelServer, answer: Answer
+) -> None:
     model_server.answers = [answer]
     told: list[str] = []
     access = Access(base_url=model_server.base_url, on_retry=told.append)
@@ -224,7 +273,9 @@ async def test_a_setting_that_a_model_does_not_take_is_not_dropped_in_silence(
         ("qqqqzz/x", "--base-url"),
     ],
 )
-def test_a_provider_that_nobody_knows(model: str, hint: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_provider_that_nobody_knows(
+    model: str, hint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SettingsError, match="there is no provider") as caught:
         language_model(model)
     assert hint in caught.value.hint
@@ -234,9 +285,15 @@ def test_a_provider_that_nobody_knows(model: str, hint: str, capfd: pytest.Captu
 
 @pytest.mark.parametrize(
     ("model", "variable"),
-    [("deepseek/chat", "DEEPSEEK_API_KEY"), ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"), ("groq/x", "GROQ_API_KEY")],
+    [
+        ("deepseek/chat", "DEEPSEEK_API_KEY"),
+        ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"),
+        ("groq/x", "GROQ_API_KEY"),
+    ],
 )
-def test_without_a_key_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, model: str, variable: str) -> None:
+def test_without_a_key_the_error_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+) -> None:
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(SettingsError, match=f"{variable} is not set") as caught:
         language_model(model)
@@ -245,7 +302,9 @@ def test_without_a_key_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     assert language_model(model).name == model
 
 
-@pytest.mark.parametrize("model", ["ollama/llama3", "ollama_chat/llama3", "hosted_vllm/x", "bedrock/x", "vertex_ai/x"])
+@pytest.mark.parametrize(
+    "model", ["ollama/llama3", "ollama_chat/llama3", "hosted_vllm/x", "bedrock/x", "vertex_ai/x"]
+)
 def test_what_needs_no_key_or_logs_in_otherwise_is_let_through(model: str) -> None:
     assert language_model(model).name == model
 
@@ -290,7 +349,9 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_the_import_asks_nobody_blocks_nobody_and_prints_nothing(model_server: ModelServer, tmp_path: Any) -> None:
+def test_the_import_asks_nobody_blocks_nobody_and_prints_nothing(
+    model_server: ModelServer, tmp_path: Any
+) -> None:
     (tmp_path / ".env").write_text("FROM_DOTENV=1\n")
     model_server.answers = ["ok"]
     done = subprocess.run(

@@ -10,7 +10,12 @@ from model_access import Waits
 from model_server import ModelServer, Raw
 
 from eureka_agent.llm.access import Access
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, FinishReason, LanguageModelError
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    FinishReason,
+    LanguageModelError,
+)
 from eureka_agent.llm.openai_client import OpenAIModel
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
@@ -24,7 +29,10 @@ async def test_chat_completions_on_the_wire(model_server: ModelServer) -> None:
     assert model_server.bodies == [
         {
             "model": "tiny",
-            "messages": [{"role": "system", "content": "you design"}, {"role": "user", "content": "a reward, please"}],
+            "messages": [
+                {"role": "system", "content": "you design"},
+                {"role": "user", "content": "a reward, please"},
+            ],
             "temperature": 0.7,
             "max_tokens": 500,
         }
@@ -33,7 +41,9 @@ async def test_chat_completions_on_the_wire(model_server: ModelServer) -> None:
 
 async def test_responses_on_the_wire(model_server: ModelServer) -> None:
     model_server.answers = ["ok"]
-    await OpenAIModel("tiny", Access(base_url=model_server.base_url, api="responses")).complete(BOUND)
+    await OpenAIModel("tiny", Access(base_url=model_server.base_url, api="responses")).complete(
+        BOUND
+    )
     assert model_server.paths == ["/v1/responses"]
     assert model_server.bodies == [
         {
@@ -48,12 +58,18 @@ async def test_responses_on_the_wire(model_server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_what_nobody_asked_for_is_not_sent(model_server: ModelServer, api: Literal["chat", "responses"]) -> None:
+async def test_what_nobody_asked_for_is_not_sent(
+    model_server: ModelServer, api: Literal["chat", "responses"]
+) -> None:
     model_server.answers = ["ok"]
     await OpenAIModel("tiny", Access(base_url=model_server.base_url, api=api)).complete(
         CompletionRequest(messages=(USER,))
     )
-    assert set(model_server.bodies[0]) == {"model", "messages"} if api == "chat" else {"model", "input", "store"}
+    assert (
+        set(model_server.bodies[0]) == {"model", "messages"}
+        if api == "chat"
+        else {"model", "input", "store"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,16 +98,32 @@ def test_which_interface_is_asked(
     assert model.path == expected
 
 
-async def test_a_response_that_failed_on_the_server_is_tried_again(model_server: ModelServer, waits: Waits) -> None:
+async def test_a_response_that_failed_on_the_server_is_tried_again(
+    model_server: ModelServer, waits: Waits
+) -> None:
     def failed(code: str) -> Raw:
         error = {"code": code, "message": "it broke"}
-        return Raw(json.dumps({"id": "r", "status": "failed", "error": error, "output": []}).encode())
+        return Raw(
+            json.dumps({"id": "r", "status": "failed", "error": error, "output": []}).encode()
+        )
 
-    model_server.answers = [failed("server_error"), failed("rate_limit_exceeded"), failed("invalid_prompt")]
-    access = Access(base_url=model_server.base_url, api="responses", retries=waits.policy(), on_retry=waits.told.append)
+    model_server.answers = [
+        failed("server_error"),
+        failed("rate_limit_exceeded"),
+        failed("invalid_prompt"),
+    ]
+    access = Access(
+        base_url=model_server.base_url,
+        api="responses",
+        retries=waits.policy(),
+        on_retry=waits.told.append,
+    )
     reply = await OpenAIModel("tiny", access).complete(BOUND)
     assert reply.finish_reason is FinishReason.REFUSED
-    assert [line.split(",")[0] for line in waits.told] == ["openai/tiny: HTTP 500", "openai/tiny: HTTP 429"]
+    assert [line.split(",")[0] for line in waits.told] == [
+        "openai/tiny: HTTP 500",
+        "openai/tiny: HTTP 429",
+    ]
     model_server.answers = [Raw(b'{"id": "r", "status": "failed", "error": null, "output": []}')]
     with pytest.raises(LanguageModelError, match="failed: without a reason"):
         await OpenAIModel("tiny", access).complete(BOUND)
@@ -108,7 +140,10 @@ async def test_a_setting_that_the_model_does_not_take_is_named(model_server: Mod
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        ({"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]}, "in parts"),
+        (
+            {"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]},
+            "in parts",
+        ),
         ({"content": 42}, ""),
         ({}, ""),
         (None, ""),
@@ -117,16 +152,23 @@ async def test_a_setting_that_the_model_does_not_take_is_named(model_server: Mod
 async def test_odd_contents_of_compatible_servers(
     model_server: ModelServer, message: dict[str, object] | None, text: str
 ) -> None:
-    body = {"choices": [{"finish_reason": "stop", "message": message}], "usage": {"prompt_tokens": "many"}}
+    body = {
+        "choices": [{"finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": "many"},
+    }
     model_server.answers = [Raw(json.dumps(body).encode())]
     reply = await OpenAIModel("tiny", Access(base_url=model_server.base_url)).complete(BOUND)
     assert (reply.text, reply.prompt_tokens) == (text, None)
 
 
 @pytest.mark.parametrize("content", [5, True, None, "abc", {"type": "output_text", "text": "abc"}])
-async def test_a_message_whose_content_is_no_list_is_empty(model_server: ModelServer, content: object) -> None:
+async def test_a_message_whose_content_is_no_list_is_empty(
+    model_server: ModelServer, content: object
+) -> None:
     body = {"id": "1", "object": "response", "status": "completed"}
-    model_server.answers = [Raw(json.dumps({**body, "output": [{"type": "message", "content": content}]}).encode())]
+    model_server.answers = [
+        Raw(json.dumps({**body, "output": [{"type": "message", "content": content}]}).encode())
+    ]
     model = OpenAIModel("tiny", Access(base_url=model_server.base_url, api="responses"))
     reply = await model.complete(BOUND)
     assert (reply.text, reply.finish_reason) == ("", FinishReason.STOP)
@@ -139,9 +181,16 @@ async def test_a_reply_without_choices_is_empty(model_server: ModelServer) -> No
 
 
 @pytest.mark.parametrize(
-    "body", [{"error": "model 'x' not found"}, {"detail": "model 'x' not found"}, {"message": "model 'x' not found"}]
+    "body",
+    [
+        {"error": "model 'x' not found"},
+        {"detail": "model 'x' not found"},
+        {"message": "model 'x' not found"},
+    ],
 )
-async def test_other_servers_forms_of_an_error(model_server: ModelServer, body: dict[str, str]) -> None:
+async def test_other_servers_forms_of_an_error(
+    model_server: ModelServer, body: dict[str, str]
+) -> None:
     model_server.answers = [Raw(json.dumps(body).encode(), status=404)]
     with pytest.raises(LanguageModelError, match=r"\(HTTP 404\): model 'x' not found"):
         await OpenAIModel("tiny", Access(base_url=model_server.base_url)).complete(BOUND)

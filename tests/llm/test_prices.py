@@ -29,15 +29,29 @@ def test_a_model_is_found_under_its_provider_only() -> None:
 
 def test_known_models_write_at_a_price_that_is_known() -> None:
     known = known_models()
-    assert {"openai/gpt-4o", "openai/o3", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"} <= set(known)
-    others = {"openai/container", "openai/gpt-audio-mini", "openai/gpt-4o-search-preview", "openai/o3-deep-research"}
+    assert {
+        "openai/gpt-4o",
+        "openai/o3",
+        "anthropic/claude-sonnet-4-5",
+        "gemini/gemini-2.5-pro",
+    } <= set(known)
+    others = {
+        "openai/container",
+        "openai/gpt-audio-mini",
+        "openai/gpt-4o-search-preview",
+        "openai/o3-deep-research",
+    }
     assert not others.intersection(known)
     assert set(find_prices(known, [])) == set(known)
 
 
 def test_what_a_person_says_counts_before_the_table() -> None:
     price = find_prices(["openai/gpt-4o"], ["openai/gpt-4o=0.25,2"])["openai/gpt-4o"]
-    assert (price.prompt, price.completion, price.cached) == (Decimal("0.00000025"), Decimal("0.000002"), None)
+    assert (price.prompt, price.completion, price.cached) == (
+        Decimal("0.00000025"),
+        Decimal("0.000002"),
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +83,11 @@ def test_a_second_price_for_a_model_is_an_error() -> None:
 
 def test_cached_and_written_tokens_have_prices_of_their_own() -> None:
     price = Price(
-        prompt=Decimal(3), completion=Decimal(15), cached=Decimal("0.3"), cache_write=Decimal("3.75"), origin="the test"
+        prompt=Decimal(3),
+        completion=Decimal(15),
+        cached=Decimal("0.3"),
+        cache_write=Decimal("3.75"),
+        origin="the test",
     )
     cost = Cost(prompt_tokens=1000, completion_tokens=10, cached_tokens=600, cache_write_tokens=200)
     # 200 plain x 3 + 600 x 0.3 + 200 x 3.75 + 10 x 15

@@ -1,4 +1,5 @@
-"""From a model's name to its client: names, keys and addresses that cannot be, and what is imported when."""
+"""From a model's name to its client: names, keys and addresses that cannot be, and what is imported
+when."""
 
 from __future__ import annotations
 
@@ -11,10 +12,17 @@ from model_access import KEYS, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError, message_key
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    LanguageModelError,
+    message_key,
+)
 from eureka_agent.llm.registry import Access, language_model
 
-REQUEST = CompletionRequest(messages=(ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")))
+REQUEST = CompletionRequest(
+    messages=(ChatMessage("system", "you design"), ChatMessage("user", "a reward, please"))
+)
 OWN_SDKS = [("openai/gpt-5", "OPENAI"), ("anthropic/claude-sonnet-5", "ANTHROPIC")]
 
 
@@ -35,9 +43,12 @@ def test_a_name_that_is_none_says_how_to_write_one(model: str, message: str) -> 
     assert "offline" in caught.value.hint
 
 
-@pytest.mark.parametrize("model", [" openai/gpt-5", "openai/gpt-5 ", "openai / gpt-5", "openai/gpt-5\n"])
+@pytest.mark.parametrize(
+    "model", [" openai/gpt-5", "openai/gpt-5 ", "openai / gpt-5", "openai/gpt-5\n"]
+)
 def test_a_name_with_spaces_around_its_parts_is_no_second_name(model: str) -> None:
-    """Else its price is looked up under a name that no request has, and --max-cost limits nothing."""
+    """Else its price is looked up under a name that no request has, and --max-cost limits
+    nothing."""
     with pytest.raises(SettingsError, match="has spaces around its parts") as caught:
         language_model(model)
     assert caught.value.hint == "write openai/gpt-5"
@@ -64,7 +75,9 @@ async def test_a_server_of_ones_own_needs_no_key(
 ) -> None:
     monkeypatch.delenv(f"{provider}_API_KEY")
     model_server.answers = ["ok"]
-    assert (await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)).text == "ok"
+    assert (
+        await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
+    ).text == "ok"
     monkeypatch.setenv(f"{provider}_BASE_URL", model_server.base_url)
     assert (await language_model(model).complete(REQUEST)).text == "ok"
 
@@ -76,7 +89,9 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
 ) -> None:
     """Such as the dots of the hint, copied with it."""
     monkeypatch.setenv(f"{provider}_API_KEY", key)
-    with pytest.raises(SettingsError, match=f"{provider}_API_KEY holds characters that no key has") as caught:
+    with pytest.raises(
+        SettingsError, match=f"{provider}_API_KEY holds characters that no key has"
+    ) as caught:
         language_model(model)
     assert key not in str(caught.value)
 
@@ -88,12 +103,22 @@ async def test_a_line_break_after_a_key_is_no_part_of_it(
     monkeypatch.setenv(f"{provider}_API_KEY", KEYS[f"{provider}_API_KEY"] + "\n")
     model_server.answers = ["ok"]
     await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
-    assert model_server.requests[0].headers["authorization"] == f"Bearer {KEYS[f'{provider}_API_KEY']}"
+    assert (
+        model_server.requests[0].headers["authorization"] == f"Bearer {KEYS[f'{provider}_API_KEY']}"
+    )
 
 
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/tiny"])
 @pytest.mark.parametrize(
-    "address", ["not an address", "ftp://host/v1", "http://", "host:8000", "http://host:99999/v1", "http://[::1/v1"]
+    "address",
+    [
+        "not an address",
+        "ftp://host/v1",
+        "http://",
+        "host:8000",
+        "http://host:99999/v1",
+        "http://[::1/v1",
+    ],
 )
 def test_a_base_url_that_is_none(model: str, address: str) -> None:
     with pytest.raises(SettingsError, match="is no address of a server") as caught:
@@ -104,13 +129,19 @@ def test_a_base_url_that_is_none(model: str, address: str) -> None:
 
 @pytest.mark.parametrize(("model", "provider"), OWN_SDKS)
 async def test_a_password_in_an_address_is_not_shown(
-    model_server: ModelServer, waits: Waits, monkeypatch: pytest.MonkeyPatch, model: str, provider: str
+    model_server: ModelServer,
+    waits: Waits,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    provider: str,
 ) -> None:
     """The setting refuses one; the environment variable is the person's own."""
     monkeypatch.setenv(f"{provider}_BASE_URL", f"ftp://me:hidden@127.0.0.1:{model_server.port}/v1")
     with pytest.raises(SettingsError) as refused:
         language_model(model)
-    monkeypatch.setenv(f"{provider}_BASE_URL", f"http://me:hidden@127.0.0.1:{model_server.port}/v1?k=hidden")
+    monkeypatch.setenv(
+        f"{provider}_BASE_URL", f"http://me:hidden@127.0.0.1:{model_server.port}/v1?k=hidden"
+    )
     model_server.close()
     access = Access(retries=waits.policy())
     with pytest.raises(LanguageModelError) as failed:
@@ -135,15 +166,27 @@ def test_a_message_key_depends_on_all_that_the_reply_depends_on() -> None:
     ("script", "imported"),
     [
         ("import eureka_agent.designer.llm_designer", []),
-        ("from eureka_agent.llm.registry import language_model; language_model('openai/a')", ["openai"]),
-        ("from eureka_agent.llm.registry import language_model; language_model('anthropic/a')", ["anthropic"]),
+        (
+            "from eureka_agent.llm.registry import language_model; language_model('openai/a')",
+            ["openai"],
+        ),
+        (
+            "from eureka_agent.llm.registry import language_model; language_model('anthropic/a')",
+            ["anthropic"],
+        ),
         ("from eureka_agent.llm.registry import language_model; language_model('deepseek/a')", []),
     ],
 )
 def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: list[str]) -> None:
-    modules = "import eureka_agent.llm.registry, eureka_agent.llm.prices, eureka_agent.llm.retry, eureka_agent.llm.litellm_client"
-    script = (
-        f"import sys; {modules}; {script}; print([m for m in ('openai', 'anthropic', 'litellm') if m in sys.modules])"
+    modules = (
+        "import eureka_agent.llm.registry, eureka_agent.llm.prices, eureka_agent.llm.retry,"
+        " eureka_agent.llm.litellm_client"
     )
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    script = (
+        f"import sys; {modules}; {script}; print([m for m in ('openai', 'anthropic', 'litellm') if"
+        " m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
     assert done.stdout.strip() == str(imported)

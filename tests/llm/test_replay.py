@@ -13,7 +13,15 @@ from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
 
-MESSAGE = {"key": "a", "role": "designer", "attempt": "1-01", "model": "m", "request": "?", "reply": "!", "created": ""}
+MESSAGE = {
+    "key": "a",
+    "role": "designer",
+    "attempt": "1-01",
+    "model": "m",
+    "request": "?",
+    "reply": "!",
+    "created": "",
+}
 
 
 def request(attempt: str, fitness: float, sample: int = 0) -> CompletionRequest:
@@ -30,7 +38,9 @@ async def recording(tmp_path: Path) -> Recording:
     for attempt, fitness in (("2-01", 1.5), ("2-02", 2.5)):
         await desk.ask(model, request(attempt, fitness))
     path = tmp_path / "recorded.jsonl"
-    write_recording(path, Recording("recorded", store.messages, {"model": ["openai/tiny"], "temperature": None}))
+    write_recording(
+        path, Recording("recorded", store.messages, {"model": ["openai/tiny"], "temperature": None})
+    )
     found = read_recording(path)
     assert found.messages == store.messages
     assert found.settings == {"model": ["openai/tiny"], "temperature": None}
@@ -39,23 +49,36 @@ async def recording(tmp_path: Path) -> Recording:
 
 async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording: Recording) -> None:
     reply = await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.5))
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("reply to 2-02 ✓\u2028\u0085\x0c", 0, 0)
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == (
+        "reply to 2-02 ✓\u2028\u0085\x0c",
+        0,
+        0,
+    )
 
 
 async def test_another_request_is_an_error_that_shows_the_difference(recording: Recording) -> None:
     with pytest.raises(LanguageModelError) as caught:
         await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.25))
-    assert "'recorded' has no reply to what the designer for attempt 2-02 asks" in caught.value.message
+    assert (
+        "'recorded' has no reply to what the designer for attempt 2-02 asks" in caught.value.message
+    )
     assert caught.value.message.endswith("  -Its fitness is 2.5.\n  +Its fitness is 2.25.")
 
 
 async def test_without_the_same_attempt_the_nearest_request_is_shown(recording: Recording) -> None:
-    asked = replace(request("9-09", 1.5), messages=(ChatMessage("user", "Improve this reward.\nIts fitness is 1.5."),))
-    with pytest.raises(LanguageModelError, match=r"for attempt 2-01, differs .*\n  -The task is to run\.(\n|$)"):
+    asked = replace(
+        request("9-09", 1.5),
+        messages=(ChatMessage("user", "Improve this reward.\nIts fitness is 1.5."),),
+    )
+    with pytest.raises(
+        LanguageModelError, match=r"for attempt 2-01, differs .*\n  -The task is to run\.(\n|$)"
+    ):
         await ReplayModel("openai/tiny", recording).complete(asked)
 
 
-async def test_another_sample_of_the_same_conversation_points_at_seed_and_settings(recording: Recording) -> None:
+async def test_another_sample_of_the_same_conversation_points_at_seed_and_settings(
+    recording: Recording,
+) -> None:
     with pytest.raises(LanguageModelError, match="under another seed or other settings"):
         await ReplayModel("openai/tiny", recording).complete(request("2-01", 1.5, sample=7))
 
@@ -66,7 +89,9 @@ async def test_a_model_that_was_not_recorded(recording: Recording) -> None:
 
 
 async def test_a_long_difference_is_cut(recording: Recording) -> None:
-    long = CompletionRequest(messages=(ChatMessage("user", "\n".join(f"line {n} {'x' * 500}" for n in range(40))),))
+    long = CompletionRequest(
+        messages=(ChatMessage("user", "\n".join(f"line {n} {'x' * 500}" for n in range(40))),)
+    )
     with pytest.raises(LanguageModelError) as caught:
         await ReplayModel("openai/tiny", recording).complete(long)
     lines = caught.value.message.splitlines()
@@ -103,5 +128,7 @@ def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
 
 def test_a_file_with_a_message_is_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "whole.jsonl"
-    path.write_text('{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "stop", "cost": {}}))
+    path.write_text(
+        '{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "stop", "cost": {}})
+    )
     assert list(read_recording(path).messages) == ["a"]

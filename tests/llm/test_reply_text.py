@@ -13,7 +13,10 @@ from eureka_agent.llm.text import clipped, one_line, printable, without_headings
     [
         ("a\tb\nc", "a\tb\nc"),
         ("a\r\nb\rc\u2028d\x0ce", "a\nb\nc\nd\ne"),
-        ("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x9b2Jgone\x1b7\x1b(B", "red link gone"),
+        (
+            "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x9b2Jgone\x1b7\x1b(B",
+            "red link gone",
+        ),
         ("\x1b]52;c;cm0gLXJm never ended\nnext", "\nnext"),
         ("\x1b", ""),
         ("no\x00ne\x7f\x08", "none"),
@@ -41,7 +44,16 @@ def test_a_clipped_text_says_so() -> None:
 
 def test_marks_of_headings_and_blocks_go_but_no_numbers_of_issues() -> None:
     text = "# One\n  ### Two\n#3 is no heading\n```python\nx = 1\n```\n~~~\n"
-    assert without_headings(text).split("\n") == ["One", "Two", "#3 is no heading", "", "x = 1", "", "", ""]
+    assert without_headings(text).split("\n") == [
+        "One",
+        "Two",
+        "#3 is no heading",
+        "",
+        "x = 1",
+        "",
+        "",
+        "",
+    ]
 
 
 def test_blocks_and_the_prose_around_them() -> None:

@@ -27,7 +27,9 @@ def test_values_of_variables_named_like_keys_are_struck(
     name: str, struck: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "abcdefgh12345678")
-    assert redact("it is abcdefgh12345678.") == ("it is <key>." if struck else "it is abcdefgh12345678.")
+    assert redact("it is abcdefgh12345678.") == (
+        "it is <key>." if struck else "it is abcdefgh12345678."
+    )
 
 
 def test_a_switch_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""A small run as data: two iterations, one rejection, one failure, three trained attempts, baselines."""
+"""A small run as data: two iterations, one rejection, one failure, three trained attempts,
+baselines."""
 
 from __future__ import annotations
 
@@ -68,15 +69,23 @@ def make_attempt(
     verdict = None
     if stage is Stage.REJECTED:
         verdict = Verdict(
-            findings=(Finding(code="C102", severity="error", line=3, message=reason),), steps_run=("parse",)
+            findings=(Finding(code="C102", severity="error", line=3, message=reason),),
+            steps_run=("parse",),
         )
     outcome = diagnosis = None
     if fitness is not None:
         outcome = Outcome(
-            env_steps=1000, seconds=1.0, checkpoints=(), best_checkpoint=0, training_fitness=fitness, fitness=fitness
+            env_steps=1000,
+            seconds=1.0,
+            checkpoints=(),
+            best_checkpoint=0,
+            training_fitness=fitness,
+            fitness=fitness,
         )
         findings = (
-            (DiagnosisFinding(code="dominant-component", message=finding, advice="scale it down"),) if finding else ()
+            (DiagnosisFinding(code="dominant-component", message=finding, advice="scale it down"),)
+            if finding
+            else ()
         )
         diagnosis = Diagnosis(
             fitness=fitness,
@@ -91,7 +100,9 @@ def make_attempt(
         iteration=iteration,
         sample=sample,
         revision=0,
-        proposal=Proposal(source=SOURCE, reasoning="height is what counts", operator=operator, parents=parents),
+        proposal=Proposal(
+            source=SOURCE, reasoning="height is what counts", operator=operator, parents=parents
+        ),
         stage=stage,
         reason=reason,
         seed=7,
@@ -111,7 +122,9 @@ DESCRIPTION = TaskDescription(
     fitness_unit="m",
     fitness_reduction="max",
     success_fitness=None,
-    variables=(VariableSpec(name="height", shape=(), unit="m", frame="world", doc="height of the foot"),),
+    variables=(
+        VariableSpec(name="height", shape=(), unit="m", frame="world", doc="height of the foot"),
+    ),
     num_observations=4,
     num_actions=1,
     control_dt=0.02,
@@ -124,7 +137,9 @@ DESCRIPTION = TaskDescription(
     sparse_reward=SOURCE,
     fingerprint="0123456789abcdef0123",
 )
-SETTINGS = SearchSettings(env="jumper", iterations=2, samples=3, confirm=0, finalists=2, final_seeds=3, env_steps=1000)
+SETTINGS = SearchSettings(
+    env="jumper", iterations=2, samples=3, confirm=0, finalists=2, final_seeds=3, env_steps=1000
+)
 
 
 @pytest.fixture
@@ -133,13 +148,22 @@ def point() -> Callable[..., CurvePoint]:
 
 
 def confirmed(attempt: Attempt, *fitness: float | None) -> Attempt:
-    """The attempt trained again after its generation, from seeds 11, 12, …; None is a training that failed."""
+    """The attempt trained again after its generation, from seeds 11, 12, …; None is a training that
+    failed."""
     assert attempt.outcome is not None
     repeats = tuple(
-        Repeat(iteration=attempt.iteration, seed=seed, outcome=None, failure="the reward is NaN", retries=1)
+        Repeat(
+            iteration=attempt.iteration,
+            seed=seed,
+            outcome=None,
+            failure="the reward is NaN",
+            retries=1,
+        )
         if value is None
         else Repeat(
-            iteration=attempt.iteration, seed=seed, outcome=attempt.outcome.model_copy(update={"fitness": value})
+            iteration=attempt.iteration,
+            seed=seed,
+            outcome=attempt.outcome.model_copy(update={"fitness": value}),
         )
         for seed, value in enumerate(fitness, 11)
     )
@@ -172,16 +196,45 @@ def report() -> RunReport:
         make_attempt("1-01", Stage.TRAINED, 1.5, finding="height makes up 97 % of the reward"),
         make_attempt("1-02", Stage.REJECTED, reason="unknown variable 'heigth'"),
         make_attempt("1-03", Stage.FAILED, reason="the reward | turned NaN"),
-        make_attempt("2-01", Stage.TRAINED, 2.5, operator=Operator.IMPROVE, parents=("1-01",), retries=1),
+        make_attempt(
+            "2-01", Stage.TRAINED, 2.5, operator=Operator.IMPROVE, parents=("1-01",), retries=1
+        ),
         make_attempt("2-02", Stage.TRAINED, 0.5, operator=Operator.DIFFERENT),
     )
     scores = (
-        Score(name="2-01", seeds=(1, 2, 3), fitness=(2.0, 2.5, 3.0), mean=2.5, std=0.5, human_normalized=1.5),
-        Score(name="1-01", seeds=(1, 2, 3), fitness=(1.0, None, 2.0), mean=1.5, std=0.7071, human_normalized=0.5),
         Score(
-            name="human", seeds=(1, 2, 3), fitness=(1.9, 2.0, 2.1), mean=2.0, std=0.1, human_normalized=1.0, cached=True
+            name="2-01",
+            seeds=(1, 2, 3),
+            fitness=(2.0, 2.5, 3.0),
+            mean=2.5,
+            std=0.5,
+            human_normalized=1.5,
         ),
-        Score(name="sparse", seeds=(1, 2, 3), fitness=(0.9, 1.0, 1.1), mean=1.0, std=0.1, human_normalized=0.0),
+        Score(
+            name="1-01",
+            seeds=(1, 2, 3),
+            fitness=(1.0, None, 2.0),
+            mean=1.5,
+            std=0.7071,
+            human_normalized=0.5,
+        ),
+        Score(
+            name="human",
+            seeds=(1, 2, 3),
+            fitness=(1.9, 2.0, 2.1),
+            mean=2.0,
+            std=0.1,
+            human_normalized=1.0,
+            cached=True,
+        ),
+        Score(
+            name="sparse",
+            seeds=(1, 2, 3),
+            fitness=(0.9, 1.0, 1.1),
+            mean=1.0,
+            std=0.1,
+            human_normalized=0.0,
+        ),
     )
     return RunReport(
         run_name="20261121-035500_jumper_jump",
@@ -197,7 +250,13 @@ def report() -> RunReport:
         attempts=attempts,
         scores=scores,
         best=attempts[3],
-        cost=RunCost(search_trainings=4, final_trainings=6, baseline_trainings=3, env_steps=13_000, money=Decimal(0)),
+        cost=RunCost(
+            search_trainings=4,
+            final_trainings=6,
+            baseline_trainings=3,
+            env_steps=13_000,
+            money=Decimal(0),
+        ),
         versions={"torch": "2.13.0"},
         git_commit="abc123",
         command=("eureka", "search", "jump as high as you can", "--env", "jumper"),

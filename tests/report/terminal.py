@@ -1,4 +1,5 @@
-"""A terminal that shows what a program writes to it: lines, wrapping, scrolling, and the sequences that a live view uses."""
+"""A terminal that shows what a program writes to it: lines, wrapping, scrolling, and the sequences
+that a live view uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Attempts whose training did not come to its end: their score at a rung, and why they were stopped."""
+"""Attempts whose training did not come to its end: their score at a rung, and why they were
+stopped."""
 
 from __future__ import annotations
 
@@ -25,13 +26,17 @@ REASON = "fitness 7.89, clearly behind the median of 14.05"
 
 @pytest.fixture
 def stopped(attempt: Callable[..., Attempt]) -> Attempt:
-    """Of a training of 1000 env steps, compared after 400 and 704; its first finding is not why it was stopped."""
+    """Of a training of 1000 env steps, compared after 400 and 704; its first finding is not why it
+    was stopped."""
     found = attempt("1-04", Stage.STOPPED, 9.0, reason=REASON, finding="height is dead")
     assert found.outcome is not None
     return found.model_copy(
         update={
             "outcome": found.outcome.model_copy(update={"fitness": None}),
-            "rungs": (RungScore(env_steps=400, fitness=5.0), RungScore(env_steps=704, fitness=7.893)),
+            "rungs": (
+                RungScore(env_steps=400, fitness=5.0),
+                RungScore(env_steps=704, fitness=7.893),
+            ),
         }
     )
 
@@ -50,7 +55,10 @@ def printed(report: RunReport, width: int) -> str:
 
 def test_the_report_shows_the_score_at_the_rung_and_why_it_was_stopped(raced: RunReport) -> None:
     text = markdown(raced)
-    assert "| 1-04 | fresh |  | stopped | 7.89 at 70 % |  | clearly behind the median of 14.05 at 70 % |" in text
+    assert (
+        "| 1-04 | fresh |  | stopped | 7.89 at 70 % |  | clearly behind the median of 14.05 at"
+        " 70 % |" in text
+    )
     assert "| 1-03 | fresh |  | failed | – |  | the reward \\| turned NaN |" in text
     assert "after that part of a training which did not come to its end" in text
     assert "after that part" not in markdown(replace(raced, attempts=raced.attempts[4:]))
@@ -58,7 +66,9 @@ def test_the_report_shows_the_score_at_the_rung_and_why_it_was_stopped(raced: Ru
 
 def test_the_bars_say_what_they_leave_out(raced: RunReport, stopped: Attempt) -> None:
     first, second = (
-        line for line in markdown(raced).splitlines() if "median" in line and "best" in line and "all" in line
+        line
+        for line in markdown(raced).splitlines()
+        if "median" in line and "best" in line and "all" in line
     )
     assert first.endswith(" (1 stopped, 1 failed left out)")  # the rejected one was no training
     assert "left out" not in second
@@ -71,7 +81,10 @@ def test_the_table_of_attempts_is_broken_between_words(raced: RunReport, width: 
     text = printed(raced, width)
     rows = text[text.index("attempt  operator") :]
     assert "…" not in rows
-    for words in ("clearly behind the median of 14.05 at 70 %", "height makes up 97 % of the reward"):
+    for words in (
+        "clearly behind the median of 14.05 at 70 %",
+        "height makes up 97 % of the reward",
+    ):
         assert all(word in rows for word in words.split())
     (row,) = [line for line in rows.splitlines() if line.startswith("1-04")]
     assert "  stopped  7.89 at 70 %  " in row.replace("   ", "  ")
@@ -85,10 +98,15 @@ def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
     assert "attempt 1-04  stopped  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
     content = attempt_to_json(stopped)
     assert content["fitness"] is None
-    assert content["rungs"] == [{"env_steps": 400, "fitness": 5.0}, {"env_steps": 704, "fitness": 7.893}]
+    assert content["rungs"] == [
+        {"env_steps": 400, "fitness": 5.0},
+        {"env_steps": 704, "fitness": 7.893},
+    ]
 
 
-def test_the_log_and_the_live_view_say_where_it_was_stopped(report: RunReport, stopped: Attempt) -> None:
+def test_the_log_and_the_live_view_say_where_it_was_stopped(
+    report: RunReport, stopped: Attempt
+) -> None:
     view = SearchView()
     started = RunStarted(
         run_folder=report.folder,
@@ -124,7 +142,10 @@ def test_how_the_winners_episodes_ended(report: RunReport) -> None:
         "The policy of its training, acting without noise in 32 episodes: fitness 2.50 ± 3.25, "
         "12 of 32 ended early (tipped_over 9, fell 3), 84% solved the task." in text
     )
-    assert early_ends(known.model_copy(update={"ended_by": {"time_out": 32}})) == "none of 32 ended early"
+    assert (
+        early_ends(known.model_copy(update={"ended_by": {"time_out": 32}}))
+        == "none of 32 ended early"
+    )
 
 
 def test_what_is_with_exploration_noise_is_said_to_be(report: RunReport) -> None:

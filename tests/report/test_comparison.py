@@ -10,13 +10,20 @@ from eureka_agent.report.comparison import compare, compare_scores, mean_without
 
 def score(name: str, *fitness: float | None) -> Score:
     known = [value for value in fitness if value is not None]
-    return Score(name=name, seeds=tuple(range(len(fitness))), fitness=fitness, mean=sum(known) / len(known), std=None)
+    return Score(
+        name=name,
+        seeds=tuple(range(len(fitness))),
+        fitness=fitness,
+        mean=sum(known) / len(known),
+        std=None,
+    )
 
 
 @pytest.mark.parametrize(
     ("degrees", "quantile"),
     [
-        # whole numbers as in printed tables; the others solve I(n / (n + t²); n / 2, 1 / 2) = 0.05 for t, with 20 digits
+        # whole numbers as in printed tables; the others solve I(n / (n + t²); n / 2, 1 / 2) = 0.05
+        # for t, with 20 digits
         (1, 12.706205),
         (2, 4.302653),
         (2.71, 3.384056),
@@ -32,7 +39,8 @@ def test_student_quantiles_are_the_tables(degrees: float, quantile: float) -> No
 
 
 def test_degrees_of_freedom_are_no_whole_numbers() -> None:
-    # means 31 and 25, variances 16 and 4, three each: error sqrt(20/3), degrees (20/3)² / ((16/3)² + (4/3)²) * 2 = 2.941176
+    # means 31 and 25, variances 16 and 4, three each: error sqrt(20/3), degrees (20/3)² / ((16/3)²
+    # + (4/3)²) * 2 = 2.941176
     comparison = compare([27.0, 31.0, 35.0], [23.0, 25.0, 27.0])
     assert comparison is not None
     # t = 3.218759 for these, where 2 degrees have 4.302653: 6 ± 8.3108, not 6 ± 11.109
@@ -41,7 +49,8 @@ def test_degrees_of_freedom_are_no_whole_numbers() -> None:
 
 
 def test_welch_interval_by_hand() -> None:
-    # means 5 and 2, variances 1 and 1, three each: standard error sqrt(2/3) = 0.81650, 4 degrees of freedom, t = 2.776445
+    # means 5 and 2, variances 1 and 1, three each: standard error sqrt(2/3) = 0.81650, 4 degrees of
+    # freedom, t = 2.776445
     comparison = compare([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     assert comparison is not None
     assert comparison.difference == pytest.approx(3.0)
@@ -52,7 +61,8 @@ def test_welch_interval_by_hand() -> None:
 
 
 def test_unequal_spread_has_fewer_degrees_of_freedom() -> None:
-    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t = 4.302653, error sqrt(100/3) = 5.7735
+    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t =
+    # 4.302653, error sqrt(100/3) = 5.7735
     comparison = compare([0.0, 10.0, 20.0], [1.0, 1.0, 1.0])
     assert comparison is not None
     assert comparison.high - comparison.difference == pytest.approx(4.302653 * 5.7735, rel=1e-4)
@@ -66,7 +76,8 @@ def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:
 
 
 def test_the_best_of_several_is_drawn_to_their_common_mean_by_the_noise_of_their_seeds() -> None:
-    # means 3, 5, 10, common mean 6, variance of the means 13; each has variance 4 over two seeds, so the noise of a mean is 2
+    # means 3, 5, 10, common mean 6, variance of the means 13; each has variance 4 over two seeds,
+    # so the noise of a mean is 2
     a, b, c = (
         score("a", 3 - 2**0.5, 3 + 2**0.5),
         score("b", 5 - 2**0.5, 5 + 2**0.5),

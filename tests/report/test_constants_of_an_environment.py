@@ -11,7 +11,10 @@ from eureka_agent.records import ConstantSpec, TaskDescription
 from eureka_agent.report.environment import render_environment
 from eureka_agent.simulation.loading import describe, load_environment
 
-CONSTANTS = (ConstantSpec(name="dt", value=0.02, unit="s", doc="time step"), ConstantSpec(name="gain", value=3.0))
+CONSTANTS = (
+    ConstantSpec(name="dt", value=0.02, unit="s", doc="time step"),
+    ConstantSpec(name="gain", value=3.0),
+)
 
 
 def described() -> TaskDescription:

@@ -30,13 +30,20 @@ def test_csv_columns_are_named(tmp_path: Path, point: Callable[..., CurvePoint])
     assert cells["terminations/fell"] == "3"
 
 
-def test_tensorboard_reads_the_scalars_at_their_env_steps(tmp_path: Path, point: Callable[..., CurvePoint]) -> None:
+def test_tensorboard_reads_the_scalars_at_their_env_steps(
+    tmp_path: Path, point: Callable[..., CurvePoint]
+) -> None:
     write_event_file(tmp_path / "events.out.tfevents.1-02", [point(512, None), point(1024, 2.5)])
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [(event.step, event.value) for event in events.Scalars("fitness")] == [(1024, 2.5)]
-    assert [(event.step, event.value) for event in events.Scalars("component/height")] == [(512, 0.25), (1024, 0.25)]
-    assert {"reward", "episode_length", "training/explained_variance", "ended_by/fell"} <= set(events.Tags()["scalars"])
+    assert [(event.step, event.value) for event in events.Scalars("component/height")] == [
+        (512, 0.25),
+        (1024, 0.25),
+    ]
+    assert {"reward", "episode_length", "training/explained_variance", "ended_by/fell"} <= set(
+        events.Tags()["scalars"]
+    )
 
 
 def test_writing_again_replaces_the_file(tmp_path: Path, point: Callable[..., CurvePoint]) -> None:
@@ -50,8 +57,8 @@ def test_writing_again_replaces_the_file(tmp_path: Path, point: Callable[..., Cu
 @pytest.mark.slow
 def test_writing_an_event_file_imports_neither_torch_nor_tensorflow(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from eureka_agent.report.tensorboard import write_event_file;"
-        f"write_event_file(Path({str(tmp_path / 'events.out.tfevents.x')!r}), []);"
-        "sys.exit(any(name in sys.modules for name in ('torch', 'tensorflow')))"
+        "import sys; from pathlib import Path; from eureka_agent.report.tensorboard import"
+        f" write_event_file;write_event_file(Path({str(tmp_path / 'events.out.tfevents.x')!r}),"
+        " []);sys.exit(any(name in sys.modules for name in ('torch', 'tensorflow')))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,4 +1,5 @@
-"""Whatever a model writes is text in every Markdown file of a run, read by two parsers of different schools: CommonMark's (markdown-it), and the first one's."""
+"""Whatever a model writes is text in every Markdown file of a run, read by two parsers of different
+schools: CommonMark's (markdown-it), and the first one's."""
 
 from __future__ import annotations
 
@@ -19,7 +20,15 @@ from eureka_agent.archive.artefacts import write_analysis, write_diagnosis, writ
 from eureka_agent.export.contents import Exported, text_files
 from eureka_agent.export.policy_description import Statistics, policy_description
 from eureka_agent.markup import LONGEST_QUOTATION, escaped, quoted
-from eureka_agent.records import Attempt, ChannelSpec, Cost, DiagnosisFinding, Message, RunStatus, WrittenFitness
+from eureka_agent.records import (
+    Attempt,
+    ChannelSpec,
+    Cost,
+    DiagnosisFinding,
+    Message,
+    RunStatus,
+    WrittenFitness,
+)
 from eureka_agent.report.ledger import ledger
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
@@ -55,7 +64,8 @@ HOSTILE = (
 )
 ADDRESS = re.compile(r"//|www\.|@", re.IGNORECASE)
 SOURCE = (
-    'def compute_reward(height):\n    """\n```\n![seen](https://evil.example/pixel.png)\n"""\n    return height, {}\n'
+    'def compute_reward(height):\n    """\n```\n![seen](https://evil.example/pixel.png)\n"""\n   '
+    " return height, {}\n"
 )
 
 
@@ -93,18 +103,26 @@ def live_in_the_first_markdown(text: str) -> list[str]:
 
 def shown(text: str) -> str:
     """What a reader sees of it."""
-    parsed = [token for token in _flat(MarkdownIt("commonmark").enable("table").parse(text)) if token.type != "inline"]
+    parsed = [
+        token
+        for token in _flat(MarkdownIt("commonmark").enable("table").parse(text))
+        if token.type != "inline"
+    ]
     ends = ("softbreak", "hardbreak", "paragraph_close")
     return "".join("\n" if token.type in ends else token.content for token in parsed).strip()
 
 
 def headings(text: str) -> list[str]:
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    return [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
+    return [
+        after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"
+    ]
 
 
 def tables(text: str) -> int:
-    return [token.type for token in MarkdownIt("commonmark").enable("table").parse(text)].count("table_open")
+    return [token.type for token in MarkdownIt("commonmark").enable("table").parse(text)].count(
+        "table_open"
+    )
 
 
 def infected(report: RunReport, words: str) -> RunReport:
@@ -120,7 +138,9 @@ def infected(report: RunReport, words: str) -> RunReport:
         }
         if each.diagnosis is not None:
             findings = (DiagnosisFinding(code="dominant-component", message=words, advice=words),)
-            update["diagnosis"] = each.diagnosis.model_copy(update={"findings": findings, "text": words})
+            update["diagnosis"] = each.diagnosis.model_copy(
+                update={"findings": findings, "text": words}
+            )
         if each.verdict is not None:
             (finding,) = each.verdict.findings
             update["verdict"] = each.verdict.model_copy(
@@ -130,7 +150,9 @@ def infected(report: RunReport, words: str) -> RunReport:
 
     attempts = tuple(map(attempt, report.attempts))
     assert report.best is not None
-    message = Message(role="designer", model=words, request="", reply="", cost=Cost(money=Decimal(1)))
+    message = Message(
+        role="designer", model=words, request="", reply="", cost=Cost(money=Decimal(1))
+    )
     return replace(
         report,
         sentence=words,
@@ -141,10 +163,18 @@ def infected(report: RunReport, words: str) -> RunReport:
         best=next(each for each in attempts if each.id == report.best.id),
         ledger=ledger([message]),
         cost=replace(report.cost, requests=1),
-        description=report.description.model_copy(update={"fitness_doc": words, "fitness_unit": words}),
+        description=report.description.model_copy(
+            update={"fitness_doc": words, "fitness_unit": words}
+        ),
         fitness_origin=words,
         written_fitness=WrittenFitness(
-            sentence=words, source=SOURCE, doc=words, unit=words, reduction="sum", author=words, reasoning=words
+            sentence=words,
+            source=SOURCE,
+            doc=words,
+            unit=words,
+            reduction="sum",
+            author=words,
+            reasoning=words,
         ),
         settings=report.settings.model_copy(update={"sentence": words, "model": (words,)}),
         command=("eureka", "search", words),
@@ -170,7 +200,9 @@ def test_a_reader_sees_what_was_written(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", HOSTILE)
-def test_an_attempts_files_hold_nothing_that_a_model_made_live(report: RunReport, tmp_path: Path, words: str) -> None:
+def test_an_attempts_files_hold_nothing_that_a_model_made_live(
+    report: RunReport, tmp_path: Path, words: str
+) -> None:
     attempt = infected(report, words).attempts[0]
     for write in (write_proposal, write_diagnosis, write_analysis):
         write(tmp_path, attempt)
@@ -184,13 +216,20 @@ def test_an_attempts_files_hold_nothing_that_a_model_made_live(report: RunReport
 
 
 @pytest.mark.parametrize("words", HOSTILE)
-def test_an_exports_readme_holds_nothing_that_a_model_made_live(report: RunReport, words: str) -> None:
+def test_an_exports_readme_holds_nothing_that_a_model_made_live(
+    report: RunReport, words: str
+) -> None:
     found = infected(report, words)
     assert found.best is not None
     exported = Exported(
-        report=found, attempt=found.best, source="def compute_reward(height):\n    return height, {}\n", score=None
+        report=found,
+        attempt=found.best,
+        source="def compute_reward(height):\n    return height, {}\n",
+        score=None,
     )
-    channel = ChannelSpec(name=words, entries=(words,), unit=words, frame=words, doc=words, range=(-1.0, 1.0))
+    channel = ChannelSpec(
+        name=words, entries=(words,), unit=words, frame=words, doc=words, range=(-1.0, 1.0)
+    )
     description = found.description.model_copy(
         update={
             "observation_channels": (channel,) * found.description.num_observations,
@@ -204,7 +243,12 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(report: RunRepor
     ]  # without the comment that marks it
     assert live_in_commonmark(readme) == []
     assert live_in_the_first_markdown(readme) == []
-    assert headings(readme) == ["A reward and its policy", "What the reward reads", "The policy", "Versions"]
+    assert headings(readme) == [
+        "A reward and its policy",
+        "What the reward reads",
+        "The policy",
+        "Versions",
+    ]
 
 
 def test_a_quotation_is_bounded() -> None:
@@ -213,6 +257,8 @@ def test_a_quotation_is_bounded() -> None:
     assert "123 more characters" in text
 
 
-@pytest.mark.parametrize("text", ["a" * 1_000_000, "`" * 1_000_000, "@" * 1_000_000, "[" * 1_000_000, "_" * 1_000_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "`" * 1_000_000, "@" * 1_000_000, "[" * 1_000_000, "_" * 1_000_000]
+)
 def test_a_long_text_is_escaped_at_once(text: str) -> None:
     assert len(escaped(text)) < 2 * len(text) + 10

@@ -12,7 +12,12 @@ from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, ledger, ledger_to_
 
 
 def message(
-    role: str, attempt: str, model: str, money: str | None, prompt: int | None = 100, cached: int = 0
+    role: str,
+    attempt: str,
+    model: str,
+    money: str | None,
+    prompt: int | None = 100,
+    cached: int = 0,
 ) -> Message:
     cost = Cost(
         money=None if money is None else Decimal(money),
@@ -54,7 +59,11 @@ def test_lines_are_by_role_and_model_and_by_attempt_in_the_attempts_order() -> N
         ("1-02-r1", 1, Decimal("0.20")),
         ("1-10", 1, Decimal("0.40")),
     ]
-    assert (account.total.money, account.total.prompt_tokens, account.total.cached_tokens) == (Decimal("0.76"), 500, 60)
+    assert (account.total.money, account.total.prompt_tokens, account.total.cached_tokens) == (
+        Decimal("0.76"),
+        500,
+        60,
+    )
     assert account.total.seconds == 10.0
 
 

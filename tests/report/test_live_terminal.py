@@ -1,4 +1,5 @@
-"""The live view as a terminal shows it: one picture, whole at any time, whatever is typed or printed meanwhile."""
+"""The live view as a terminal shows it: one picture, whole at any time, whatever is typed or
+printed meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class Watched:
     def __init__(self, description: TaskDescription, settings: SearchSettings) -> None:
         self.terminal = Terminal(WIDTH, HEIGHT)
         self._file = io.StringIO()
-        self.console = Console(file=self._file, width=WIDTH, height=HEIGHT, force_terminal=True, color_system=None)
+        self.console = Console(
+            file=self._file, width=WIDTH, height=HEIGHT, force_terminal=True, color_system=None
+        )
         self.view = LiveView(self.console, lambda: 5.0)
         self.view(
             RunStarted(

@@ -10,7 +10,16 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from eureka_agent.records import Attempt, CurvePoint, Operator, Repeat, RunStatus, Score, Stage, TaskDescription
+from eureka_agent.records import (
+    Attempt,
+    CurvePoint,
+    Operator,
+    Repeat,
+    RunStatus,
+    Score,
+    Stage,
+    TaskDescription,
+)
 from eureka_agent.report.events import (
     AttemptEnded,
     AttemptRepeated,
@@ -52,7 +61,12 @@ class Clock:
 class Scene:
     """Sends events a tenth of a second apart to a view model."""
 
-    def __init__(self, description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]) -> None:
+    def __init__(
+        self,
+        description: TaskDescription,
+        settings: SearchSettings,
+        attempt: Callable[..., Attempt],
+    ) -> None:
         self.clock = Clock()
         self.view = SearchView()
         self.make = attempt
@@ -77,7 +91,9 @@ class Scene:
         self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, kind="search", seed=7))
 
     def finish(self, identifier: str, fitness: float, **values: str) -> None:
-        self.send(TrainingEnded(job=f"{identifier}@7", label=identifier, kind="search", fitness=fitness))
+        self.send(
+            TrainingEnded(job=f"{identifier}@7", label=identifier, kind="search", fitness=fitness)
+        )
         self.send(AttemptEnded(attempt=self.make(identifier, Stage.TRAINED, fitness, **values)))
 
     def reject(self, identifier: str, reason: str) -> None:
@@ -95,11 +111,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]) -> Scene:
+def scene(
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
+) -> Scene:
     return Scene(description, settings, attempt)
 
 
-def test_the_budget_counts_what_is_planned_and_done(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_the_budget_counts_what_is_planned_and_done(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     # 2 iterations × 3 samples + 2 finalists × 3 seeds + 2 baselines × 3 seeds
     assert scene.view.trainings_total == 18
@@ -144,7 +164,8 @@ def test_a_training_that_a_review_ends_counts_as_none(
     scene.send(IterationEnded(iteration=0, best=scene.view.attempt("1-01")))
     done = 2 if mended else 1
     assert scene.view.trainings_done == done
-    # what was trained in this iteration, 3 samples of the next, 2 finalists × 3 seeds, 2 baselines × 3 seeds
+    # what was trained in this iteration, 3 samples of the next, 2 finalists × 3 seeds, 2 baselines
+    # × 3 seeds
     assert scene.view.trainings_total == done + 3 + 6 + 6
     assert (scene.view.accepted, scene.view.rejected) == (done, 1)
 
@@ -159,23 +180,33 @@ def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals
         scene.accept(f"1-0{number}")
         scene.finish(f"1-0{number}", fitness)
     scene.send(IterationEnded(iteration=0, best=None))
-    # 5 generations of 3, 2 confirmed after each of the 4 that follow, 2 finalists x 3 seeds, 2 baselines x 3 seeds
+    # 5 generations of 3, 2 confirmed after each of the 4 that follow, 2 finalists x 3 seeds, 2
+    # baselines x 3 seeds
     assert scene.view.trainings_total == 15 + 8 + 6 + 6
-    scene.send(FinalStarted(attempts=tuple(attempt(f"1-0{number}", Stage.TRAINED, 1.0) for number in (3, 2))))
+    scene.send(
+        FinalStarted(
+            attempts=tuple(attempt(f"1-0{number}", Stage.TRAINED, 1.0) for number in (3, 2))
+        )
+    )
     assert scene.view.trainings_total == 3 + 6 + 6
 
 
 def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:
-    scene = Scene(description, settings.model_copy(update={"confirm": 2, "confirm_seeds": 1}), attempt)
+    scene = Scene(
+        description, settings.model_copy(update={"confirm": 2, "confirm_seeds": 1}), attempt
+    )
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     assert scene.view.trainings_total == 18 + 4  # two after each iteration
     for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
         scene.accept(identifier)
         scene.finish(identifier, fitness)
     assert [entry.id for entry in scene.view.leaderboard] == ["1-01", "1-02", "1-03"]
-    best = [scene.make(identifier, Stage.TRAINED, fitness) for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0))]
+    best = [
+        scene.make(identifier, Stage.TRAINED, fitness)
+        for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0))
+    ]
     scene.send(ConfirmationStarted(iteration=0, attempts=tuple(best), trainings=2))
     for one, value in zip(best, (2.0, 6.0), strict=True):
         assert one.outcome is not None
@@ -185,7 +216,9 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
         )
         outcome = one.outcome.model_copy(update={"fitness": value})
         made = Repeat(iteration=0, seed=9, outcome=outcome)
-        scene.send(AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)}), repeat=made))
+        scene.send(
+            AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)}), repeat=made)
+        )
     assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
     # means of 5 and 6.5, drawn to the median of 5
     assert [(entry.id, entry.fitness, entry.seeds) for entry in scene.view.leaderboard] == [
@@ -193,7 +226,9 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
         ("1-01", 5.0, 2),
         ("1-03", 1.0, 1),
     ]
-    scene.send(IterationEnded(iteration=0, best=None), IterationStarted(iteration=1, round=0, samples=3))
+    scene.send(
+        IterationEnded(iteration=0, best=None), IterationStarted(iteration=1, round=0, samples=3)
+    )
     scene.send(IterationEnded(iteration=1, best=None))  # nobody new among the best
     assert scene.view.trainings_total == 18 - 3 + 2  # and none of the second iteration was trained
 
@@ -206,7 +241,9 @@ def test_a_resumed_run_counts_what_was_trained_again_before(
     assert before.outcome is not None
     made = Repeat(iteration=0, seed=9, outcome=before.outcome)
     scene.send(scene.started, AttemptEnded(attempt=before.model_copy(update={"repeats": (made,)})))
-    scene.send(IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=before))
+    scene.send(
+        IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=before)
+    )
     assert (scene.view.trainings_done, scene.view.leaderboard[0].seeds) == (2, 2)
     assert scene.view.trainings_total == 1 + 1 + 3 + 6  # it, its repeat, its finals, the baselines
 
@@ -243,7 +280,9 @@ def test_the_iterations_under_way_are_named_together(scene: Scene) -> None:
     ]
 
 
-def test_a_curve_goes_on_level_where_no_episode_ended(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_a_curve_goes_on_level_where_no_episode_ended(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started)
     scene.accept("1-01")
     values = (None, 1.0, None, 3.0, None)
@@ -267,7 +306,9 @@ def test_speed_and_time_left(scene: Scene, point: Callable[..., CurvePoint]) -> 
     assert scene.view.steps_per_second == pytest.approx(1.0)
 
 
-def test_a_retried_training_starts_from_nothing(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_a_retried_training_starts_from_nothing(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=(point(400, 1.0),)))
@@ -279,7 +320,9 @@ def test_a_retried_training_starts_from_nothing(scene: Scene, point: Callable[..
     assert scene.view.env_steps_done == 100
 
 
-def test_steps_that_outlive_a_worker_took_their_time(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_steps_that_outlive_a_worker_took_their_time(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=()))
@@ -290,7 +333,9 @@ def test_steps_that_outlive_a_worker_took_their_time(scene: Scene, point: Callab
     assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 300) / 60.0)
 
 
-def test_steps_of_an_earlier_process_took_no_time(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_steps_of_an_earlier_process_took_no_time(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=()))
@@ -314,13 +359,19 @@ def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
     assert scene.view.steps_per_second is None
 
 
-def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_a_training_that_a_kill_cut_off_counts_once(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     # the archive had it as accepted, so the resumed engine goes straight to its training
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.send(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
     scene.send(TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
     scene.finish("1-01", 1.5)
-    assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.proposed) == (1, 1000, 1)
+    assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.proposed) == (
+        1,
+        1000,
+        1,
+    )
     scene.send(IterationEnded(iteration=0, best=None))
     assert scene.view.trainings_total == 1 + 3 + 12
 
@@ -330,7 +381,16 @@ def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
     for seed in (1, 2, 3):
         scene.send(TrainingEnded(job=f"human@{seed}", label="human", kind="human", fitness=2.0))
     scene.send(
-        Scored(score=Score(name="human", seeds=(1, 2, 3), fitness=(2.0, 2.0, 2.0), mean=2.0, std=0.0, cached=True))
+        Scored(
+            score=Score(
+                name="human",
+                seeds=(1, 2, 3),
+                fitness=(2.0, 2.0, 2.0),
+                mean=2.0,
+                std=0.0,
+                cached=True,
+            )
+        )
     )
     assert scene.view.trainings_total - scene.view.trainings_done == 15
     assert scene.view.env_steps_total == 15_000
@@ -341,7 +401,10 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.finish("1-01", 1.5)
-    scene.send(IterationEnded(iteration=0, best=None), FinalStarted(attempts=(scene.make("1-01", Stage.TRAINED, 1.5),)))
+    scene.send(
+        IterationEnded(iteration=0, best=None),
+        FinalStarted(attempts=(scene.make("1-01", Stage.TRAINED, 1.5),)),
+    )
     scene.send(TrainingQueued(job="1-01@100", label="1-01", kind="final", seed=100))
     scene.send(TrainingEnded(job="1-01@100", label="1-01", kind="final", fitness=1.25))
     assert scene.view.trainings_total == 1 + 3 + 6
@@ -349,7 +412,14 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
     scene.send(TrainingQueued(job="1-01@101", label="1-01", kind="final", seed=101))
     scene.send(TrainingProgress(job="1-01@101", points=()))
     assert "final, seed 2" in scene.text(80, 30)
-    score = Score(name="1-01", seeds=(1, 2, 3), fitness=(1.0, 2.0, 3.0), mean=2.0, std=1.0, human_normalized=1.25)
+    score = Score(
+        name="1-01",
+        seeds=(1, 2, 3),
+        fitness=(1.0, 2.0, 3.0),
+        mean=2.0,
+        std=1.0,
+        human_normalized=1.25,
+    )
     scene.send(Scored(score=score))
     assert "2.00 ± 1.00              1.25  3 seeds" in scene.text(80, 30)
 
@@ -361,7 +431,10 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
     scene.reject("1-03", "unknown variable 'heigth'")
     scene.send(TrainingProgress(job="1-01@7", points=()))
     scene.send(
-        TrainingProgress(job="1-01@7", points=tuple(point(step * 50, float(step)) for step in range(1, 9))), seconds=4.0
+        TrainingProgress(
+            job="1-01@7", points=tuple(point(step * 50, float(step)) for step in range(1, 9))
+        ),
+        seconds=4.0,
     )
     scene.finish("1-02", 2.5, finding="height makes up 97 % of the reward")
     scene.send(Notice(text="one core only", level="warning"))
@@ -388,11 +461,15 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("height", [12, 24, 50])
-def test_many_slots_fit_any_terminal(scene: Scene, point: Callable[..., CurvePoint], width: int, height: int) -> None:
+def test_many_slots_fit_any_terminal(
+    scene: Scene, point: Callable[..., CurvePoint], width: int, height: int
+) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=100))
     for sample in range(1, 65):
         scene.accept(f"1-{sample:02d}")
-        scene.send(TrainingProgress(job=f"1-{sample:02d}@7", points=(point(sample, float(sample)),)))
+        scene.send(
+            TrainingProgress(job=f"1-{sample:02d}@7", points=(point(sample, float(sample)),))
+        )
         scene.accept(f"2-{sample:02d}")
         scene.finish(f"2-{sample:02d}", float(sample))
     scene.reject("3-01", "no code")
@@ -402,19 +479,26 @@ def test_many_slots_fit_any_terminal(scene: Scene, point: Callable[..., CurvePoi
     hidden = [line for line in lines if "more" in line]
     assert len(hidden) == (1 if height == 12 else 2)
     if height == 50:
-        assert any(line.strip().startswith("1-64") for line in lines), "the highest fitness is shown"
+        assert any(line.strip().startswith("1-64") for line in lines), (
+            "the highest fitness is shown"
+        )
         assert not any(line.strip().startswith("1-01") for line in lines), "the lowest is not"
 
 
-def test_a_terminal_without_blocks_gets_ascii(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_a_terminal_without_blocks_gets_ascii(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     scene.send(scene.started)
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0), point(200, 2.0))))
     lines = [
-        "".join(text for text, _ in line) for line in search_lines(scene.view, scene.clock.now, 80, 24, ascii_only=True)
+        "".join(text for text, _ in line)
+        for line in search_lines(scene.view, scene.clock.now, 80, 24, ascii_only=True)
     ]
     assert any("_@" in line and "##------" in line for line in lines)
-    console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict"), width=80, height=24)
+    console = Console(
+        file=io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict"), width=80, height=24
+    )
     console.print(SearchPanel(scene.view, scene.clock))
     PlainLog(console, scene.clock)(Notice(text="2.5 ± 0.5 · ok"))
     console.file.seek(0)
@@ -425,7 +509,10 @@ def test_events_before_the_run_starts_do_no_harm() -> None:
     view = SearchView()
     view.apply(Notice(text="checking the environment"), 1.0)
     view.apply(TrainingProgress(job="unknown", points=()), 2.0)
-    assert search_lines(view, 3.0, 80, 24) == [[("starting", "dim")], [("checking the environment", "dim")]]
+    assert search_lines(view, 3.0, 80, 24) == [
+        [("starting", "dim")],
+        [("checking the environment", "dim")],
+    ]
 
 
 def test_room_is_shared_by_need() -> None:
@@ -441,11 +528,13 @@ def test_fit_counts_terminal_cells() -> None:
     assert fit("a\nb", 5, right=True) == "  a b"
 
 
-# ── the live view on a terminal ─────────────────────────────────────────────────────────────────────────────────────
+# ── the live view on a terminal ───────────────────────────────────────────────────────────────────
 
 
 def test_live_view_leaves_its_last_picture(scene: Scene) -> None:
-    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    console = Console(
+        file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None
+    )
     view = progress_view(console, scene.clock)
     assert isinstance(view, LiveView)
     with view:
@@ -455,10 +544,12 @@ def test_live_view_leaves_its_last_picture(scene: Scene) -> None:
     assert "finished" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
-# ── log lines elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── log lines elsewhere ───────────────────────────────────────────────────────────────────────────
 
 
-def test_plain_lines_tell_of_what_is_trained_again(scene: Scene, confirm: Callable[..., Attempt]) -> None:
+def test_plain_lines_tell_of_what_is_trained_again(
+    scene: Scene, confirm: Callable[..., Attempt]
+) -> None:
     console = Console(file=io.StringIO(), width=40)
     log = PlainLog(console, scene.clock)
     once = scene.make("1-01", Stage.TRAINED, 8.0)
@@ -480,7 +571,12 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
     log = progress_view(console, scene.clock)
     assert isinstance(log, PlainLog)
     trained = scene.make(
-        "1-01", Stage.TRAINED, 1.5, operator=Operator.IMPROVE, parents=("0-01",), finding="height dominates"
+        "1-01",
+        Stage.TRAINED,
+        1.5,
+        operator=Operator.IMPROVE,
+        parents=("0-01",),
+        finding="height dominates",
     )
     events: list[Event] = [
         scene.started,
@@ -495,8 +591,14 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         AttemptEnded(attempt=trained),
         IterationEnded(iteration=0, best=trained),
         FinalStarted(attempts=(trained,)),
-        TrainingEnded(job="1-01@1", label="1-01", kind="final", fitness=None, failure="NaN in the reward"),
-        Scored(score=Score(name="sparse", seeds=(1, 2), fitness=(1.0, 2.0), mean=1.5, std=0.707, cached=True)),
+        TrainingEnded(
+            job="1-01@1", label="1-01", kind="final", fitness=None, failure="NaN in the reward"
+        ),
+        Scored(
+            score=Score(
+                name="sparse", seeds=(1, 2), fitness=(1.0, 2.0), mean=1.5, std=0.707, cached=True
+            )
+        ),
         Notice(text="the disk is nearly full", level="warning"),
         RunEnded(
             status=RunStatus.FAILED,
@@ -509,8 +611,14 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
             log(event)
             scene.clock.now += 6.0
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
-        "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper, task jump; designer offline; wall process)",
-        "[    0.0 s] fitness is the metric of the environment's own task 'jump': highest point of the foot",
+        (
+            "[    0.0 s] run 20261121-035500_jumper_jump starts: 'jump as high as you can' (jumper,"
+            " task jump; designer offline; wall process)"
+        ),
+        (
+            "[    0.0 s] fitness is the metric of the environment's own task 'jump': highest point"
+            " of the foot"
+        ),
         "[    6.0 s] iteration 1 of 2: 2 proposals to make",
         "[   18.0 s] 1-01 accepted by the critic (fresh)",
         "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
@@ -521,11 +629,16 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
         "[   78.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
         "[   84.0 s] warning: the disk is nearly full",
-        "[   90.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in runs/jumper/report.md",
+        (
+            "[   90.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in"
+            " runs/jumper/report.md"
+        ),
     ]
 
 
-def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_plain_progress_is_one_line_in_ten_seconds(
+    scene: Scene, point: Callable[..., CurvePoint]
+) -> None:
     console = Console(file=io.StringIO(), width=40)
     log = PlainLog(console, scene.clock)
     log(scene.started)
@@ -535,8 +648,15 @@ def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene, point: Callable
         scene.clock.now += 1.0
         log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))
     lines = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
-    # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in twenty leave 1780 s
+    # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in
+    # twenty leave 1780 s
     assert lines == [
-        "[   11.0 s] 1 training running, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s, about 29 min 50 s left",
-        "[   21.0 s] 1 training running, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s, about 29 min 40 s left",
+        (
+            "[   11.0 s] 1 training running, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s,"
+            " about 29 min 50 s left"
+        ),
+        (
+            "[   21.0 s] 1 training running, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s,"
+            " about 29 min 40 s left"
+        ),
     ]

@@ -1,4 +1,5 @@
-"""Lines of the log about what is under way: how often, what is waited for and since when, and how fast it trains."""
+"""Lines of the log about what is under way: how often, what is waited for and since when, and how
+fast it trains."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ class Log:
         self.now = 0.0
         self.log = PlainLog(Console(file=self.output, width=160), lambda: self.now)
         # 2 generations of 2, no baselines, no finals: 4 trainings of 1000 env steps
-        settings = report.settings.model_copy(update={"samples": 2, "finalists": 0, "baselines": False})
+        settings = report.settings.model_copy(
+            update={"samples": 2, "finalists": 0, "baselines": False}
+        )
         self.log(started(report.description, settings))
         self.log(IterationStarted(iteration=0, round=0, samples=2))
         self.read = len(self.output.getvalue())
@@ -82,7 +85,9 @@ def log(report: RunReport) -> Log:
     return Log(report)
 
 
-def test_a_line_comes_every_ten_seconds_then_every_minute(log: Log, attempt: Callable[..., Attempt]) -> None:
+def test_a_line_comes_every_ten_seconds_then_every_minute(
+    log: Log, attempt: Callable[..., Attempt]
+) -> None:
     log.train(attempt, "1-01")
     log.lines()
     log.pass_by(200)
@@ -133,8 +138,12 @@ def test_a_search_that_stands_still_says_what_it_waits_for_and_since_when(
     log.log(RequestEnded(request=request, cost=None))
     log.log(TrainingWaits(job="1-02@7", waits_for="others"))
     log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
-    view = ["".join(text for text, _ in line) for line in search_lines(log.log.view, log.now, 100, 30)]
-    assert any("── 0 trainings now, 1 waiting, 1 at a rung for 2:10 (fitness with" in line for line in view)
+    view = [
+        "".join(text for text, _ in line) for line in search_lines(log.log.view, log.now, 100, 30)
+    ]
+    assert any(
+        "── 0 trainings now, 1 waiting, 1 at a rung for 2:10 (fitness with" in line for line in view
+    )
     log.log(TrainingProgress(job="1-01@7", points=(point(510, 1.0),)))
     log.lines()
     log.pass_by(10)
@@ -153,7 +162,8 @@ def test_the_speed_is_that_of_the_time_in_which_something_trained(
     log.log(TrainingWaits(job="1-01@7", waits_for="review"))
     view = log.log.view
     assert view.steps_per_second is None
-    # 3500 of 4 x 1000 are left, at 50 a second; the review is the first wait, and the generation to come may wait as long
+    # 3500 of 4 x 1000 are left, at 50 a second; the review is the first wait, and the generation to
+    # come may wait as long
     log.now = 300.0
     assert view.seconds_left(log.now) == pytest.approx(70.0 + 290.0)
     log.log(RequestEnded(request=RequestStarted(number=1, model="", purpose=""), cost=None))
@@ -173,7 +183,9 @@ def test_no_line_is_longer_than_160_characters_and_no_command_is_broken(log: Log
     assert max(map(len, lines)) <= 160
     assert all(line.startswith("[    0.0 s] ") for line in lines)
     assert any(command in line for line in lines)
-    assert " ".join(line.partition("] ")[2].strip() for line in lines) == f"{words} {command} {words}"
+    assert (
+        " ".join(line.partition("] ")[2].strip() for line in lines) == f"{words} {command} {words}"
+    )
     for number in range(40):
         log.log(RequestStarted(number=number, model="m", purpose=f"design of 1-{number:02}"))
     log.pass_by(20)

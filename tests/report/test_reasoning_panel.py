@@ -17,7 +17,11 @@ def shown(text: str, width: int = 60) -> list[str]:
 
 
 def test_lines_that_the_model_broke_are_filled() -> None:
-    assert shown("The pole has to\nstand.\n\nIt does.\n") == ["The pole has to stand.", "", "It does."]
+    assert shown("The pole has to\nstand.\n\nIt does.\n") == [
+        "The pole has to stand.",
+        "",
+        "It does.",
+    ]
 
 
 def test_lists_stay_lists() -> None:

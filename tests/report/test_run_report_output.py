@@ -17,7 +17,13 @@ from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.tables import render_attempt, render_curves, render_end, render_run, render_runs
+from eureka_agent.report.tables import (
+    render_attempt,
+    render_curves,
+    render_end,
+    render_run,
+    render_runs,
+)
 from eureka_agent.settings import SearchSettings
 
 
@@ -32,7 +38,9 @@ def printed(renderable: RenderableType, width: int = 100) -> str:
 def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
     write_report(tmp_path / "report.md", report)
     text = (tmp_path / "report.md").read_text()
-    titles = [line for line in text.splitlines() if line.startswith("#") and not line.startswith("###")]
+    titles = [
+        line for line in text.splitlines() if line.startswith("#") and not line.startswith("###")
+    ]
     assert titles == [
         "# jump as high as you can",
         "## Scores",
@@ -46,7 +54,9 @@ def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
         "## Where the files are",
     ]
     lines = [line for line in text.splitlines() if line]
-    assert lines[1].startswith("Fitness is the metric of the environment's own task 'jump': highest point of the foot.")
+    assert lines[1].startswith(
+        "Fitness is the metric of the environment's own task 'jump': highest point of the foot."
+    )
     assert [line.partition("**: ")[0] for line in lines[2:6]] == [
         "- **best",
         "- **against",
@@ -62,7 +72,9 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "> height is what counts" in text
     assert "The analyzer found nothing wrong in its training." in text
     first = markdown(replace(report, best=report.attempts[0]))
-    assert "- **dominant-component**: height makes up 97 % of the reward Try: scale it down." in first
+    assert (
+        "- **dominant-component**: height makes up 97 % of the reward Try: scale it down." in first
+    )
     assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
     assert "the reward \\| turned NaN" in text
     assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
@@ -75,22 +87,38 @@ def test_report_says_what_happened(report: RunReport) -> None:
 
 
 def test_a_report_tells_what_a_budget_came_to(report: RunReport) -> None:
-    told = ("the budget of 5m gives 5 generations of 8", "stopped after 3 of 5 generations: of the budget of 5m, …")
+    told = (
+        "the budget of 5m gives 5 generations of 8",
+        "stopped after 3 of 5 generations: of the budget of 5m, …",
+    )
     limited = replace(report, budget=told)
     text = markdown(limited)
     assert (
-        "The budget of 5m gives 5 generations of 8. Stopped after 3 of 5 generations: of the budget of 5m, …." in text
+        "The budget of 5m gives 5 generations of 8. Stopped after 3 of 5 generations: of the budget"
+        " of 5m, …." in text
     )
     assert to_json(limited)["budget"] == list(told)
     assert to_json(report)["budget"] == []
 
 
-def test_settings_are_those_that_differ_from_what_the_task_has_by_default(report: RunReport) -> None:
+def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
+    report: RunReport,
+) -> None:
     # of the task itself: 1000 env steps on 4 environments, and its own horizon
-    description = report.description.model_copy(update={"training_overrides": {"horizon": 48, "hidden_sizes": [8, 8]}})
-    given = {"env_steps": 1000, "num_envs": 8, "horizon": 48, "hidden_sizes": (8, 8), "model": ("openai/a", "openai/b")}
+    description = report.description.model_copy(
+        update={"training_overrides": {"horizon": 48, "hidden_sizes": [8, 8]}}
+    )
+    given = {
+        "env_steps": 1000,
+        "num_envs": 8,
+        "horizon": 48,
+        "hidden_sizes": (8, 8),
+        "model": ("openai/a", "openai/b"),
+    }
     settings = SearchSettings(env="jumper", **given)
-    text = markdown(replace(report, description=description, settings=settings)).partition("## Settings")[2]
+    text = markdown(replace(report, description=description, settings=settings)).partition(
+        "## Settings"
+    )[2]
     rows = [line for line in text.partition("## How")[0].splitlines() if line.startswith("| `")]
     assert rows == [
         "| `num_envs` | `8` | `4` |",
@@ -98,8 +126,8 @@ def test_settings_are_those_that_differ_from_what_the_task_has_by_default(report
         "| `model` | `openai/a, openai/b` | `offline` |",
     ]
     assert (
-        f"{len(SearchSettings.model_fields) - 3} other settings as this task has them by default: all are in `settings.yaml`."
-        in text
+        f"{len(SearchSettings.model_fields) - 3} other settings as this task has them by default:"
+        " all are in `settings.yaml`." in text
     )
 
 
@@ -107,12 +135,17 @@ def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
     for text in (markdown(report), printed(render_run(report)), printed(render_end(report))):
         words = " ".join(text.split())
         assert (
-            words.count("Fitness is the metric of the environment's own task 'jump': highest point of the foot.") == 1
+            words.count(
+                "Fitness is the metric of the environment's own task 'jump': highest point of the"
+                " foot."
+            )
+            == 1
         )
         # the sentence is "jump as high as you can", the task's own is "jump"
         assert (
             words.count(
-                "The task in its own words: jump. If your sentence asks for something else, that is not measured."
+                "The task in its own words: jump. If your sentence asks for something else, that is"
+                " not measured."
             )
             == 1
         )
@@ -125,7 +158,9 @@ def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
 
 def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:
     points = [
-        point(step, 1.0).model_copy(update={"reward": reward, "components": {"big": reward - small, "small": small}})
+        point(step, 1.0).model_copy(
+            update={"reward": reward, "components": {"big": reward - small, "small": small}}
+        )
         for step, (reward, small) in enumerate([(0.0, 0.0), (7.0, 1.0)], 1)
     ]
     lines = {
@@ -138,11 +173,16 @@ def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -
     assert "▁▂" in lines["small"]
 
 
-def test_the_spreads_of_iterations_are_on_one_scale(report: RunReport, attempt: Callable[..., Attempt]) -> None:
+def test_the_spreads_of_iterations_are_on_one_scale(
+    report: RunReport, attempt: Callable[..., Attempt]
+) -> None:
     fitness = {"1-01": 0.0, "1-02": 1.0, "2-01": 6.0, "2-02": 7.0}
     attempts = tuple(attempt(name, Stage.TRAINED, value) for name, value in fitness.items())
     text = markdown(replace(report, attempts=attempts))
-    assert [line.partition("all ")[2] for line in text.splitlines() if "median" in line] == ["▁▂", "▇█"]
+    assert [line.partition("all ")[2] for line in text.splitlines() if "median" in line] == [
+        "▁▂",
+        "▇█",
+    ]
 
 
 def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -> None:
@@ -154,7 +194,9 @@ def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -
     assert bars == [24, 40]  # 1.5 and 2.5 of 2.5, in 40 characters
 
 
-def test_a_run_with_negative_fitness_has_bars(report: RunReport, attempt: Callable[..., Attempt]) -> None:
+def test_a_run_with_negative_fitness_has_bars(
+    report: RunReport, attempt: Callable[..., Attempt]
+) -> None:
     attempts = (attempt("1-01", Stage.TRAINED, -100.0), attempt("2-01", Stage.TRAINED, -25.0))
     bars = [
         line.count("█") - line.partition("all")[2].count("█")
@@ -186,7 +228,9 @@ def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:
 
 
 def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> None:
-    scores = tuple(score.model_copy(update={"human_normalized": None}) for score in report.finalists)
+    scores = tuple(
+        score.model_copy(update={"human_normalized": None}) for score in report.finalists
+    )
     alone = replace(report, scores=scores)
     assert "uman-normalised" not in markdown(alone)
     assert "| **attempt 2-01** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in markdown(alone)
@@ -210,11 +254,21 @@ def test_json_has_the_promised_keys(report: RunReport) -> None:
     }
     assert values["best"]["id"] == "2-01"
     assert values["best"]["fitness_per_seed"] == [2.0, 2.5, 3.0]
-    assert (values["best"]["mean"], values["best"]["std"], values["best"]["human_normalized"]) == (2.5, 0.5, 1.5)
+    assert (values["best"]["mean"], values["best"]["std"], values["best"]["human_normalized"]) == (
+        2.5,
+        0.5,
+        1.5,
+    )
     assert values["best"]["source"].endswith("best/reward.py")
     assert (values["human"]["cached"], values["sparse"]["mean"]) == (True, 1.0)
     assert [finalist["name"] for finalist in values["finalists"]] == ["2-01", "1-01"]
-    assert [entry["stage"] for entry in values["attempts"]] == ["trained", "rejected", "failed", "trained", "trained"]
+    assert [entry["stage"] for entry in values["attempts"]] == [
+        "trained",
+        "rejected",
+        "failed",
+        "trained",
+        "trained",
+    ]
     assert values["attempts"][1]["findings"][0]["code"] == "C102"
     assert values["settings"]["iterations"] == 2
     assert values["cost"]["trainings"] == 13
@@ -286,8 +340,12 @@ def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
     assert "finished" in text
 
 
-def test_an_attempt_shows_verdict_curves_and_reflection(report: RunReport, point: Callable[..., CurvePoint]) -> None:
-    trained = printed(render_attempt(report.attempts[0], 1000, [point(512, 0.0), point(1024, 7.0)]), 80)
+def test_an_attempt_shows_verdict_curves_and_reflection(
+    report: RunReport, point: Callable[..., CurvePoint]
+) -> None:
+    trained = printed(
+        render_attempt(report.attempts[0], 1000, [point(512, 0.0), point(1024, 7.0)]), 80
+    )
     assert "component effort ▁▁ -0.125 -0.125 -0.125" in " ".join(trained.split())
     assert "reflection on 1-01" in trained
     rejected = printed(render_attempt(report.attempts[1], 1000), 80)
@@ -309,7 +367,10 @@ def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
     assert "fitness 5.00 over 2 seeds" in text
     assert "first training, seed 7: fitness 8.00" in text
     assert "trained again after iteration 1, seed 11: fitness 2.00" in text
-    assert "trained again after iteration 1, seed 12: failed: the reward is NaN, started again 1 time" in text
+    assert (
+        "trained again after iteration 1, seed 12: failed: the reward is NaN, started again 1 time"
+        in text
+    )
     content = attempt_in_full_to_json(again)
     assert content["fitness"] == 5.0
     assert content["trainings"] == [
@@ -317,10 +378,14 @@ def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
         {"seed": 11, "fitness": 2.0},
         {"seed": 12, "fitness": None},
     ]
-    assert attempt_in_full_to_json(attempt("1-02", Stage.REJECTED, reason="C102"))["trainings"] == []
+    assert (
+        attempt_in_full_to_json(attempt("1-02", Stage.REJECTED, reason="C102"))["trainings"] == []
+    )
 
 
-def test_the_tables_say_how_many_seeds_a_fitness_rests_on(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+def test_the_tables_say_how_many_seeds_a_fitness_rests_on(
+    report: RunReport, confirm: Callable[..., Attempt]
+) -> None:
     assert report.best is not None
     best = confirm(report.best, 3.5)  # 2.5 and 3.5
     attempts = tuple(best if attempt.id == best.id else attempt for attempt in report.attempts)
@@ -329,11 +394,17 @@ def test_the_tables_say_how_many_seeds_a_fitness_rests_on(report: RunReport, con
     assert "| 2-01 | improve | 1-01 | trained | 3.00 | 2 |" in text
     assert "| 1-01 | fresh |  | trained | 1.50 | 1 |" in text
     assert "The analyzer found nothing wrong in its first training." in text
-    (row,) = (line for line in printed(render_run(again)).splitlines() if line.split()[:2] == ["2-01", "improve"])
+    (row,) = (
+        line
+        for line in printed(render_run(again)).splitlines()
+        if line.split()[:2] == ["2-01", "improve"]
+    )
     assert row.split()[:6] == ["2-01", "improve", "1-01", "trained", "3.00", "2"]
 
 
-def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+def test_workers_that_died_while_confirming_are_told(
+    report: RunReport, confirm: Callable[..., Attempt]
+) -> None:
     assert "1 training started again because a worker died." in markdown(report)  # of a candidate
     again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
     assert "2 trainings started again because a worker died." in markdown(again)
@@ -342,7 +413,12 @@ def test_workers_that_died_while_confirming_are_told(report: RunReport, confirm:
 
 
 def test_runs_are_one_line_each(report: RunReport) -> None:
-    text = printed(render_runs([report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]), 120)
+    text = printed(
+        render_runs(
+            [report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]
+        ),
+        120,
+    )
     lines = text.splitlines()
     assert len(lines) == 3
     assert "3/5" in lines[1]

@@ -14,7 +14,8 @@ def test_values_map_to_eight_heights() -> None:
 
 
 def test_a_longer_curve_is_averaged_over_equal_stretches() -> None:
-    # means of pairs: 0, 7, 3.5; 3.5 / 7 of the way up eight blocks is index 3.5, rounded to the even 4
+    # means of pairs: 0, 7, 3.5; 3.5 / 7 of the way up eight blocks is index 3.5, rounded to the
+    # even 4
     assert sparkline([0, 0, 7, 7, 3, 4], 3) == "▁█▅"
 
 
@@ -22,7 +23,9 @@ def test_gaps_stay_gaps_and_not_a_number_is_one() -> None:
     assert sparkline([None, 0, math.nan, 1, math.inf], 5) == " ▁ █ "
 
 
-@pytest.mark.parametrize(("values", "drawn"), [([], ""), ([None, None], "  "), ([5, 5, 5], "▄▄▄"), ([-3, -1], "▁█")])
+@pytest.mark.parametrize(
+    ("values", "drawn"), [([], ""), ([None, None], "  "), ([5, 5, 5], "▄▄▄"), ([-3, -1], "▁█")]
+)
 def test_edge_cases(values: list[float | None], drawn: str) -> None:
     assert sparkline(values, 10) == drawn
 
@@ -53,5 +56,6 @@ def test_history_averages_over_missing_values() -> None:
     history = History(capacity=2)
     for value in (1.0, None, 3.0, 5.0):
         history.append(value)
-    # 1 and nothing become 1 when the history fills; then 3 and 5 are one pair, and both become one mean of 1 and 4
+    # 1 and nothing become 1 when the history fills; then 3 and 5 are one pair, and both become one
+    # mean of 1 and 4
     assert history.values == [2.5]

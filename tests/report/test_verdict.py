@@ -25,7 +25,13 @@ FOLDER = "runs/20261121-035500_jumper_jump"
 
 def score(name: str, *fitness: float | None) -> Score:
     known = [value for value in fitness if value is not None]
-    return Score(name=name, seeds=tuple(range(len(fitness))), fitness=fitness, mean=sum(known) / len(known), std=None)
+    return Score(
+        name=name,
+        seeds=tuple(range(len(fitness))),
+        fitness=fitness,
+        mean=sum(known) / len(known),
+        std=None,
+    )
 
 
 def with_scores(report: RunReport, *scores: Score) -> RunReport:
@@ -36,25 +42,45 @@ def with_scores(report: RunReport, *scores: Score) -> RunReport:
 def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     found = verdict(report)
     assert found.best == "attempt 2-01 (improve): fitness 2.50 ± 0.50 m over 3 fresh seeds"
-    # human 1.9, 2.0, 2.1 and sparse 0.9, 1.0, 1.1 are told apart, so that the human-normalised score says something
-    assert found.against == "not told apart from human (2.00); better than sparse (1.00); human-normalised 1.50"
-    # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom 0.26²/((0.25² + 0.01²)/2) = 2.16, so
-    # t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice that is less than all scores, of 0.5 to 3, are apart
-    assert found.certainty == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
-    assert (found.advice, found.command) == ("take reward and policy along", f"eureka export {FOLDER}")
+    # human 1.9, 2.0, 2.1 and sparse 0.9, 1.0, 1.1 are told apart, so that the human-normalised
+    # score says something
+    assert (
+        found.against
+        == "not told apart from human (2.00); better than sparse (1.00); human-normalised 1.50"
+    )
+    # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom
+    # 0.26²/((0.25² + 0.01²)/2) = 2.16, so t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice
+    # that is less than all scores, of 0.5 to 3, are apart
+    assert (
+        found.certainty
+        == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
+    )
+    assert (found.advice, found.command) == (
+        "take reward and policy along",
+        f"eureka export {FOLDER}",
+    )
 
 
 def test_a_reward_that_is_not_better_than_sparse_is_looked_at_next(report: RunReport) -> None:
-    found = verdict(with_scores(report, score("2-01", 0.0, 4.0, 8.0), score("sparse", 2.0, 4.0, 6.0)))
+    found = verdict(
+        with_scores(report, score("2-01", 0.0, 4.0, 8.0), score("sparse", 2.0, 4.0, 6.0))
+    )
     assert found.against == "not told apart from sparse (4.00)"
     assert found.command == f"eureka show {FOLDER} 2-01"
-    worse = verdict(with_scores(report, score("2-01", 1.0, 1.1, 0.9), score("sparse", 4.0, 4.1, 3.9)))
+    worse = verdict(
+        with_scores(report, score("2-01", 1.0, 1.1, 0.9), score("sparse", 4.0, 4.1, 3.9))
+    )
     assert worse.against == "worse than sparse (4.00)"
 
 
 def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> None:
     found = verdict(
-        with_scores(report, score("2-01", 9.0, 9.1, 9.2), score("human", 1, 1.1, 1.2), score("sparse", 0, 0.1, 0.2))
+        with_scores(
+            report,
+            score("2-01", 9.0, 9.1, 9.2),
+            score("human", 1, 1.1, 1.2),
+            score("sparse", 0, 0.1, 0.2),
+        )
     )
     assert found.against.startswith("better than human (1.10) and sparse (0.100)")
 
@@ -65,7 +91,9 @@ def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> Non
     found = verdict(with_scores(few, score("2-01", 9.0, 9.1), score("sparse", 1.0, 1.1)))
     assert found.against == "higher than sparse (1.05)"
     assert found.certainty == "not sure, no interval: 2 seeds are too few"
-    assert found.command == f"eureka resume {FOLDER} --final-seeds 5"  # the two trainings of each are there already
+    assert (
+        found.command == f"eureka resume {FOLDER} --final-seeds 5"
+    )  # the two trainings of each are there already
     one = verdict(with_scores(few, score("2-01", 9.0), score("sparse", 9.0)))
     assert one.against == "level with sparse (9.00)"
     assert one.certainty == "not sure, no interval: 1 seed is too few"
@@ -74,7 +102,9 @@ def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> Non
     assert failed.against == "lower than sparse (9.55)"
 
 
-def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(report: RunReport) -> None:
+def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(
+    report: RunReport,
+) -> None:
     def command(seeds: int, ours: float) -> str:
         given = replace(report, settings=report.settings.model_copy(update={"final_seeds": seeds}))
         scores = score("2-01", *[ours - 1, ours, ours + 1]), score("sparse", 1.0, 2.0, 3.0)
@@ -91,27 +121,37 @@ def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(re
 def test_a_baseline_of_one_seed_is_given_more(report: RunReport) -> None:
     settings = report.settings.model_copy(update={"final_seeds": 3, "baseline_seeds": 1})
     scores = score("2-01", 9.0, 9.1, 9.2), score("sparse", 1.0)
-    assert verdict(with_scores(replace(report, settings=settings), *scores)).command == (
-        f"eureka resume {FOLDER} --baseline-seeds 5"
+    assert (
+        verdict(with_scores(replace(report, settings=settings), *scores)).command
+        == f"eureka resume {FOLDER} --baseline-seeds 5"
     )
     alone = replace(report, settings=settings.model_copy(update={"baselines": False}))
     assert verdict(with_scores(alone, scores[0])).command == f"eureka export {FOLDER}"
 
 
 def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> None:
-    # variances 100/3 and 0: error sqrt(100/9) = 3.33, t = 4.303, so 28.7 wide; all scores and attempts lie within 0 and 10
+    # variances 100/3 and 0: error sqrt(100/9) = 3.33, t = 4.303, so 28.7 wide; all scores and
+    # attempts lie within 0 and 10
     scores = score("2-01", 0.0, 0.0, 10.0), score("sparse", 1.0, 1.0, 1.0)
     found = verdict(with_scores(report, *scores))
     assert found.against == "not told apart from sparse (1.00)"
-    assert found.certainty == "not sure: the scores differ so much from seed to seed that they cannot be told apart"
+    assert (
+        found.certainty
+        == "not sure: the scores differ so much from seed to seed that they cannot be told apart"
+    )
     # beside one that says something it is named all the same: 14.34 about 3.33 - 20
     both = verdict(with_scores(report, scores[0], score("human", 20.0, 20.0, 20.0), scores[1]))
     assert both.certainty.endswith("(Welch): human -31.01 to -2.32, sparse too wide to say")
     # what the task calls solved belongs to the metric's range
-    solved = replace(report, description=report.description.model_copy(update={"success_fitness": 50.0}))
+    solved = replace(
+        report, description=report.description.model_copy(update={"success_fitness": 50.0})
+    )
     assert "sparse -12.01 to 16.68" in verdict(with_scores(solved, *scores)).certainty
-    # one that does not hold 0 says something, however wide: margin 4.302653 x 5/3 = 7.1711 about 10.6667
-    far = verdict(with_scores(report, score("2-01", 10.0, 10.0, 15.0), score("sparse", 1.0, 1.0, 1.0)))
+    # one that does not hold 0 says something, however wide: margin 4.302653 x 5/3 = 7.1711 about
+    # 10.6667
+    far = verdict(
+        with_scores(report, score("2-01", 10.0, 10.0, 15.0), score("sparse", 1.0, 1.0, 1.0))
+    )
     assert "sparse 3.50 to 17.84" in far.certainty
 
 
@@ -120,21 +160,34 @@ def test_a_human_normalised_score_of_noise_is_left_out(report: RunReport) -> Non
     noise = with_scores(report, best, score("human", 1.0, 2.0, 3.0), score("sparse", 0.0, 2.0, 3.0))
     assert "human-normalised" not in verdict(noise).against
     known = best.model_copy(update={"human_normalized": 9.1})
-    below = with_scores(report, known, score("human", 0.0, 0.1, 0.2), score("sparse", 1.0, 1.1, 1.2))
+    below = with_scores(
+        report, known, score("human", 0.0, 0.1, 0.2), score("sparse", 1.0, 1.1, 1.2)
+    )
     assert verdict(below).against.endswith("the human reward is below the sparse one here")
 
 
 def test_rewards_without_any_spread_are_compared_without_an_interval(report: RunReport) -> None:
-    equal = verdict(with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 10.0, 10.0, 10.0)))
+    equal = verdict(
+        with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 10.0, 10.0, 10.0))
+    )
     assert equal.against == "exactly as good as sparse (10.00)"
-    higher = verdict(with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 4.0, 4.0, 4.0)))
-    assert higher.certainty == "95 % interval of the difference (Welch): sparse 6.00 from every seed"
+    higher = verdict(
+        with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 4.0, 4.0, 4.0))
+    )
+    assert (
+        higher.certainty == "95 % interval of the difference (Welch): sparse 6.00 from every seed"
+    )
 
 
 def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
     # means 11/3 and 3, both with seeds that differ by far more: their common mean is 10/3
     found = verdict(
-        with_scores(report, score("2-01", 9.0, 1.0, 1.0), score("1-01", 0.0, 5.0, 4.0), score("sparse", 0.0, 0.1, 0.2))
+        with_scores(
+            report,
+            score("2-01", 9.0, 1.0, 1.0),
+            score("1-01", 0.0, 5.0, 4.0),
+            score("sparse", 0.0, 0.1, 0.2),
+        )
     )
     assert found.certainty.endswith(
         "further seeds may be expected to give 3.33 m, since being the best of 2 is partly luck"
@@ -142,7 +195,9 @@ def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
 
 
 def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunReport) -> None:
-    def next_of(ours: tuple[float, ...], theirs: tuple[float, ...], solved: float | None = None) -> tuple[str, str]:
+    def next_of(
+        ours: tuple[float, ...], theirs: tuple[float, ...], solved: float | None = None
+    ) -> tuple[str, str]:
         description = report.description.model_copy(update={"success_fitness": solved})
         given = replace(
             report,
@@ -187,7 +242,9 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     assert "lucky" not in markdown(with_scores(report, score("2-01", 3.0, 4.0, 5.0)))
 
 
-def test_a_search_without_final_trainings_warns_of_luck(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+def test_a_search_without_final_trainings_warns_of_luck(
+    report: RunReport, confirm: Callable[..., Attempt]
+) -> None:
     found = verdict(replace(report, scores=()))
     assert found.best == "attempt 2-01 (improve): fitness 2.50 m in the search, over 1 seed"
     assert found.against == "nothing: no baseline was trained"
@@ -199,11 +256,20 @@ def test_a_search_without_final_trainings_warns_of_luck(report: RunReport, confi
 
 def test_a_run_in_which_nothing_trained(report: RunReport) -> None:
     found = verdict(
-        replace(report, scores=(), best=None, status=RunStatus.FAILED, message="every proposal failed.\n hint")
+        replace(
+            report,
+            scores=(),
+            best=None,
+            status=RunStatus.FAILED,
+            message="every proposal failed.\n hint",
+        )
     )
-    # the fixture's five attempts: one rejected, one failed, three that this run pretends not to have
-    assert found.best == (
-        "no reward function was trained to an end: of 5 attempts, 1 rejected by the critic, 1 failed in training, 3 not done"
+    # the fixture's five attempts: one rejected, one failed, three that this run pretends not to
+    # have
+    assert (
+        found.best
+        == "no reward function was trained to an end: of 5 attempts, 1 rejected by the critic, 1"
+        " failed in training, 3 not done"
     )
     assert (found.advice, found.command) == (
         "the run is failed: every proposal failed; go on",
@@ -218,7 +284,8 @@ def test_a_run_that_is_under_way_is_not_said_to_be_resumable(report: RunReport) 
 
 
 def test_how_a_stopped_run_goes_on_is_said_once(report: RunReport) -> None:
-    """Its message says that too, for the line that Ctrl-C ends with; one of a killed run is of an earlier end."""
+    """Its message says that too, for the line that Ctrl-C ends with; one of a killed run is of an
+    earlier end."""
     command = f"eureka resume {FOLDER}"
     text = markdown(replace(report, status=RunStatus.STOPPED, message=f"go on with: {command}"))
     assert f"- **next**: the run is stopped; go on: `{command}`" in text
@@ -239,7 +306,9 @@ def test_the_command_is_one_line_to_paste_however_narrow_the_terminal(
 @pytest.mark.parametrize(
     ("money", "words"), [(None, "at a cost that is not known"), (Decimal("0.1234"), "for $0.1234")]
 )
-def test_unknown_cost_is_not_called_zero(report: RunReport, money: Decimal | None, words: str) -> None:
+def test_unknown_cost_is_not_called_zero(
+    report: RunReport, money: Decimal | None, words: str
+) -> None:
     cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
     assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in cost_sentence(
         replace(report, designer="gpt-x", cost=cost)
@@ -254,12 +323,18 @@ def test_a_replay_asks_nobody(report: RunReport) -> None:
 
 
 def test_what_a_run_took(report: RunReport) -> None:
-    assert cost_sentence(report) == (
-        "It took 13 trainings (4 of proposals, 6 final, 3 of baselines), 13.0k env steps and 2 min 5 s of wall time; no LLM was asked."
+    assert (
+        cost_sentence(report)
+        == "It took 13 trainings (4 of proposals, 6 final, 3 of baselines), 13.0k env steps and 2"
+        " min 5 s of wall time; no LLM was asked."
     )
 
 
-def test_trainings_that_confirm_the_best_are_counted_apart(report: RunReport, confirm: Callable[..., Attempt]) -> None:
+def test_trainings_that_confirm_the_best_are_counted_apart(
+    report: RunReport, confirm: Callable[..., Attempt]
+) -> None:
     first, *others = report.attempts
-    again = replace(report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6))
+    again = replace(
+        report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6)
+    )
     assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_sentence(again)

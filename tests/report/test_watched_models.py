@@ -1,4 +1,5 @@
-"""What the live view and the log say of language models, of seeds, and of the time that a search takes."""
+"""What the live view and the log say of language models, of seeds, and of the time that a search
+takes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ import pytest
 from rich.console import Console
 
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
-from eureka_agent.records import Attempt, Cost, CurvePoint, Message, RunStatus, Stage, TaskDescription
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    CurvePoint,
+    Message,
+    RunStatus,
+    Stage,
+    TaskDescription,
+)
 from eureka_agent.report.events import (
     Event,
     FinalStarted,
@@ -97,18 +106,28 @@ def test_a_request_says_what_for(role: Role, attempt: str, words: str) -> None:
 def test_a_desk_is_told_of_as_events() -> None:
     events: list[Event] = []
     observe = request_observer(events.append)
-    first, second = observe("openai/tiny", request(Role.DESIGNER, "1-01")), observe("b", request(Role.REVIEWER, "1-01"))
+    first, second = (
+        observe("openai/tiny", request(Role.DESIGNER, "1-01")),
+        observe("b", request(Role.REVIEWER, "1-01")),
+    )
     second(Message(role="reviewer", model="b", request="", reply="", cost=COST))
     first(None)
     assert events == [
         RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01"),
         RequestStarted(number=1, model="b", purpose="review of 1-01"),
-        RequestEnded(request=RequestStarted(number=1, model="b", purpose="review of 1-01"), cost=COST),
-        RequestEnded(request=RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01"), cost=None),
+        RequestEnded(
+            request=RequestStarted(number=1, model="b", purpose="review of 1-01"), cost=COST
+        ),
+        RequestEnded(
+            request=RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01"),
+            cost=None,
+        ),
     ]
 
 
-def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(started: RunStarted) -> None:
+def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(
+    started: RunStarted,
+) -> None:
     watch = Watch(started, IterationStarted(iteration=0, round=0, samples=3))
     assert not any("repl" in line for line in watch.text())
     watch.send(2.0, sent(0, "design of 1-01"), sent(1, "design of 1-02"))
@@ -117,7 +136,10 @@ def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(sta
     lines = watch.text()
     assert "models: 0 replies" in lines
     # the oldest was sent 42 s ago
-    assert "4 replies awaited for 0:42: design of 1-01, 1-02; revision 1-03-r1; review of 1-04" in watch.text(width=90)
+    assert (
+        "4 replies awaited for 0:42: design of 1-01, 1-02; revision 1-03-r1; review of 1-04"
+        in watch.text(width=90)
+    )
     assert "4 replies awaited for 0:42: 2 designs, 1 revision, 1 review" in lines
     watch.send(50.0, answered(0, "design of 1-01"), answered(1, "design of 1-02"))
     # 2 x 3400 tokens, 2 x 0.0123 dollars; the oldest that is left was sent 20 s ago
@@ -130,7 +152,9 @@ def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(sta
 
 def test_a_resumed_run_goes_on_counting_replies_and_time(started: RunStarted) -> None:
     message = Message(role="designer", model="openai/tiny", request="", reply="", cost=COST)
-    resumed = replace(started, resumed=True, seconds_before=3600.0, asked_before=ledger([message, message]).total)
+    resumed = replace(
+        started, resumed=True, seconds_before=3600.0, asked_before=ledger([message, message]).total
+    )
     watch = Watch(resumed, now=1000.0)
     watch.send(1005.0, sent(0, "design of 1-01"), answered(0, "design of 1-01"))
     assert "models: 3 replies · 10.2k tokens · $0.0369" in watch.text()
@@ -141,7 +165,11 @@ def test_a_resumed_run_goes_on_counting_replies_and_time(started: RunStarted) ->
     log = PlainLog(Console(file=output, width=160), lambda: next(times))
     log(resumed)
     log(Notice(text="it goes on"))
-    assert [line[:11] for line in output.getvalue().splitlines()] == ["[ 3600.0 s]", "[ 3600.0 s]", "[ 3602.5 s]"]
+    assert [line[:11] for line in output.getvalue().splitlines()] == [
+        "[ 3600.0 s]",
+        "[ 3600.0 s]",
+        "[ 3602.5 s]",
+    ]
 
 
 def test_before_a_run_begins_the_fitness_is_awaited() -> None:
@@ -187,15 +215,24 @@ def test_how_a_stopped_run_goes_on_is_not_said_twice(started: RunStarted) -> Non
     assert output.getvalue() == "[    0.0 s] run stopped\n"
 
 
-# ── time left ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── time left ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def generation(
-    watch: Watch, make: Callable[..., Attempt], point: Callable[..., CurvePoint], begin: float, number: int, steps: int
+    watch: Watch,
+    make: Callable[..., Attempt],
+    point: Callable[..., CurvePoint],
+    begin: float,
+    number: int,
+    steps: int,
 ) -> None:
     """One of a single sample: 30 s until the model has answered, then so many env steps in 10 s."""
     name = f"{number}-01"
-    watch.send(begin, IterationStarted(iteration=number - 1, round=0, samples=1), sent(number, f"design of {name}"))
+    watch.send(
+        begin,
+        IterationStarted(iteration=number - 1, round=0, samples=1),
+        sent(number, f"design of {name}"),
+    )
     watch.send(begin + 30.0, answered(number, f"design of {name}"))
     watch.send(
         begin + 30.0,
@@ -212,7 +249,8 @@ def test_the_time_left_has_the_replies_to_come_in_it(
 ) -> None:
     watch = Watch(replace(started, settings=started.settings.model_copy(update={"samples": 1})))
     generation(watch, attempt, point, 0.0, 1, 500)
-    # 50 env steps a second: 2500 of 3 x 1000 are left, which take 50 s; and two more generations wait 30 s each
+    # 50 env steps a second: 2500 of 3 x 1000 are left, which take 50 s; and two more generations
+    # wait 30 s each
     assert watch.view.seconds_left(40.0) == pytest.approx(50.0 + 60.0)
     watch.send(50.0, TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
     watch.send(50.0, TrainingEnded(job="1-01@7", label="1-01", kind="search", fitness=1.0))
@@ -221,14 +259,18 @@ def test_the_time_left_has_the_replies_to_come_in_it(
     assert watch.view.seconds_left(60.0) == pytest.approx(20.0 + 30.0 + 40.0)
     # one that takes longer than usual does not count back: the training's speed is what it was
     assert watch.view.seconds_left(150.0) == pytest.approx(0.0 + 30.0 + 40.0)
-    watch.send(150.0, FinalStarted(attempts=()))  # nothing is designed any more; what is planned is still to be trained
+    watch.send(
+        150.0, FinalStarted(attempts=())
+    )  # nothing is designed any more; what is planned is still to be trained
     assert watch.view.seconds_left(150.0) == pytest.approx(20.0)
 
 
 def test_what_baselines_make_while_a_model_is_awaited_is_not_the_searchs_speed(
     started: RunStarted, attempt: Callable[..., Attempt], point: Callable[..., CurvePoint]
 ) -> None:
-    settings = started.settings.model_copy(update={"samples": 1, "finalists": 1, "final_seeds": 1, "baselines": True})
+    settings = started.settings.model_copy(
+        update={"samples": 1, "finalists": 1, "final_seeds": 1, "baselines": True}
+    )
     watch = Watch(replace(started, settings=settings), now=0.0)
     watch.send(0.0, IterationStarted(iteration=0, round=0, samples=1), sent(1, "design of 1-01"))
     watch.send(0.0, TrainingQueued(job="human@1", label="human", kind="human", seed=1))
@@ -236,7 +278,8 @@ def test_what_baselines_make_while_a_model_is_awaited_is_not_the_searchs_speed(
     watch.send(10.0, TrainingProgress(job="human@1", points=(point(800, 1.0),)))
     assert watch.view.seconds_left(10.0) is None  # how long a generation waits is not known yet
     generation(watch, attempt, point, 10.0, 1, 500)
-    # in the 10 s that were no wait 500 were made; 800 more, of 6 x 1000, while it waited 40 s in all
+    # in the 10 s that were no wait 500 were made; 800 more, of 6 x 1000, while it waited 40 s in
+    # all
     assert watch.view.seconds_left(50.0) == pytest.approx((6000 - 1300) / 50.0 + 2 * 40.0)
 
 
@@ -246,11 +289,15 @@ def test_requests_while_candidates_train_hold_nothing_up(
     watch = Watch(replace(started, settings=started.settings.model_copy(update={"samples": 1})))
     generation(watch, attempt, point, 0.0, 1, 500)
     watch.send(40.0, sent(9, "review of 1-01"))
-    watch.send(50.0, TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)), answered(9, "review of 1-01"))
+    watch.send(
+        50.0,
+        TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)),
+        answered(9, "review of 1-01"),
+    )
     assert watch.view.seconds_left(50.0) == pytest.approx(2000 / 50.0 + 60.0)
 
 
-# ── what is shown whole, and on one scale ───────────────────────────────────────────────────────────────────────────
+# ── what is shown whole, and on one scale ─────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -264,22 +311,33 @@ def test_the_seed_of_a_baseline_is_shown_whole(
     lines = watch.text(width, 60)
     assert all(len(line) <= width for line in lines)
     shown = [line for line in lines if "baseline, seed " in line]
-    assert [line.split()[1:4] for line in shown] == [["baseline,", "seed", str(seed)] for seed in range(1, 13)]
+    assert [line.split()[1:4] for line in shown] == [
+        ["baseline,", "seed", str(seed)] for seed in range(1, 13)
+    ]
     assert all("1,234" in line for line in shown)
 
 
-def test_the_curves_of_a_table_are_on_one_scale(started: RunStarted, point: Callable[..., CurvePoint]) -> None:
+def test_the_curves_of_a_table_are_on_one_scale(
+    started: RunStarted, point: Callable[..., CurvePoint]
+) -> None:
     watch = Watch(started)
     for label, values in (("1-01", (0.0, 7.0)), ("1-02", (1.0, 2.0))):
         watch.send(1.0, TrainingQueued(job=label, label=label, kind="search", seed=1))
-        watch.send(1.0, TrainingProgress(job=label, points=tuple(point(100, value) for value in values)))
+        watch.send(
+            1.0, TrainingProgress(job=label, points=tuple(point(100, value) for value in values))
+        )
     rows = {line.split()[0]: line for line in watch.text() if line.strip().startswith("1-0")}
     assert "▁█" in rows["1-01"]
-    assert "▂▃" in rows["1-02"]  # of eight blocks from 0 to 7; on a scale of its own it would look like the other
+    assert (
+        "▂▃" in rows["1-02"]
+    )  # of eight blocks from 0 to 7; on a scale of its own it would look like the other
 
 
 def test_a_long_notice_is_continued_on_the_next_line(started: RunStarted) -> None:
-    text = "the price of openai/tiny is not known, so neither is what this search costs; --max-tokens limits it, --price says what it costs"
+    text = (
+        "the price of openai/tiny is not known, so neither is what this search costs; --max-tokens"
+        " limits it, --price says what it costs"
+    )
     watch = Watch(started, Notice(text=text, level="warning"))
     assert " ".join(watch.text(60)).endswith(text)
     assert watch.text(60)[-1] == "it costs"

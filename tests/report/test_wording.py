@@ -46,7 +46,14 @@ def test_plus_minus(mean: float | None, deviation: float | None, text: str) -> N
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (999, "999"), (1000, "1.00k"), (20_480, "20.5k"), (999_960, "1.00M"), (3.1e9, "3.10G")],
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1.00k"),
+        (20_480, "20.5k"),
+        (999_960, "1.00M"),
+        (3.1e9, "3.10G"),
+    ],
 )
 def test_count(value: float, text: str) -> None:
     assert wording.count(value) == text
@@ -58,7 +65,8 @@ def test_clock_time(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.42, "0.4 s"), (9.96, "10 s"), (59.4, "59 s"), (185, "3 min 5 s"), (7800, "2 h 10 min")]
+    ("seconds", "text"),
+    [(0.42, "0.4 s"), (9.96, "10 s"), (59.4, "59 s"), (185, "3 min 5 s"), (7800, "2 h 10 min")],
 )
 def test_duration(seconds: float, text: str) -> None:
     assert wording.duration(seconds) == text

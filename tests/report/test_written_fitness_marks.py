@@ -39,11 +39,21 @@ FITNESS = WrittenFitness(
 @pytest.fixture
 def written(report: RunReport) -> RunReport:
     """The same run by a written fitness: its scores are the same, and it has no human baseline."""
-    description = report.description.model_copy(update={"fitness_author": "openai/tiny", "human_reward": None})
-    scores = tuple(
-        score.model_copy(update={"human_normalized": None}) for score in report.scores if score.name != "human"
+    description = report.description.model_copy(
+        update={"fitness_author": "openai/tiny", "human_reward": None}
     )
-    return replace(report, description=description, scores=scores, written_fitness=FITNESS, fitness_origin=ORIGIN)
+    scores = tuple(
+        score.model_copy(update={"human_normalized": None})
+        for score in report.scores
+        if score.name != "human"
+    )
+    return replace(
+        report,
+        description=description,
+        scores=scores,
+        written_fitness=FITNESS,
+        fitness_origin=ORIGIN,
+    )
 
 
 def printed(renderable: RenderableType) -> str:
@@ -65,7 +75,10 @@ def test_every_report_says_it_once_and_others_never(report: RunReport, written: 
 
 
 def test_a_report_begins_with_whose_metric_it_is(report: RunReport, written: RunReport) -> None:
-    begin = "Fitness written by openai/tiny, accepted by a person at the start: highest point of the foot."
+    begin = (
+        "Fitness written by openai/tiny, accepted by a person at the start: highest point of the"
+        " foot."
+    )
     stopped = replace(written, attempts=(), scores=(), best=None, status=RunStatus.STOPPED)
     for run in (written, stopped):
         assert [line for line in markdown(run).splitlines() if line][1].startswith(begin)
@@ -90,11 +103,14 @@ def test_the_report_shows_the_fitness_itself(report: RunReport, written: RunRepo
     assert "`fitness.py`" in text
     assert "The written fitness" not in markdown(report)
     assert (
-        "--fitness written" in replace(written, command=(), settings=SearchSettings(fitness="written")).command_line()
+        "--fitness written"
+        in replace(written, command=(), settings=SearchSettings(fitness="written")).command_line()
     )
 
 
-def test_the_list_of_runs_marks_what_cannot_be_compared(report: RunReport, written: RunReport) -> None:
+def test_the_list_of_runs_marks_what_cannot_be_compared(
+    report: RunReport, written: RunReport
+) -> None:
     listed = printed(render_runs([report, written]))
     assert listed.count("2.50 ± 0.50 *") == 1
     assert listed.count("2.50 ± 0.50") == 2
@@ -156,7 +172,10 @@ def test_what_is_told_before_a_run_begins_has_its_own_clock(
     ]
     view = SearchView()
     view.apply(Notice(text="openai/tiny writes a fitness"), 1.0)
-    assert [line[0][0] for line in search_lines(view, 1.0, 80, 20)] == ["starting", "openai/tiny writes a fitness"]
+    assert [line[0][0] for line in search_lines(view, 1.0, 80, 20)] == [
+        "starting",
+        "openai/tiny writes a fitness",
+    ]
 
 
 def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
@@ -173,7 +192,9 @@ def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
 
 
 def test_who_is_asked_sees_what_it_measures_and_what_the_critic_remarks() -> None:
-    remark = Finding(code="D314", severity="warning", message="component 'height' is 0", line=2, hint="scale it")
+    remark = Finding(
+        code="D314", severity="warning", message="component 'height' is 0", line=2, hint="scale it"
+    )
     text = printed(render_fitness(FITNESS, Verdict(findings=(remark,))))
     for part in (
         "fitness written by openai/tiny",

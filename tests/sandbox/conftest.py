@@ -1,4 +1,5 @@
-"""What the tests of workers share: rewards that misbehave, and a look at the processes of a scratch folder."""
+"""What the tests of workers share: rewards that misbehave, and a look at the processes of a scratch
+folder."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def _workers_of(scratch: Path) -> list[int]:
     parents = {}
     for process in found:
         try:
-            parents[process] = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            parents[process] = int(
+                Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1]
+            )
         except OSError:
             continue
     return [process for process, parent in parents.items() if parent not in found]

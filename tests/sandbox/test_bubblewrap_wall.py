@@ -22,14 +22,22 @@ import pytest_asyncio
 
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, BubblewrapHandle, BubblewrapWall, sandboxed, why_not
+from eureka_agent.sandbox.bubblewrap_wall import (
+    SCRATCH,
+    BubblewrapHandle,
+    BubblewrapWall,
+    sandboxed,
+    why_not,
+)
 from eureka_agent.sandbox.cgroups import ControlGroup
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import worker_environment
 
 REASON = why_not()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
-pytestmark = pytest.mark.skipif(REASON is not None and not REQUIRED, reason=f"no bubblewrap: {REASON}")
+pytestmark = pytest.mark.skipif(
+    REASON is not None and not REQUIRED, reason=f"no bubblewrap: {REASON}"
+)
 TIME_ZONE = f"TEST{''.join(random.choices(string.ascii_uppercase, k=12))}0"
 SECRET = "sk-a-secret-of-the-person"
 GROUPED = BubblewrapWall()._grouped if REASON is None else False
@@ -44,7 +52,10 @@ def there() -> None:
 
 def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
     """What a program behind the wall prints as JSON."""
-    with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (command, descriptors):
+    with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (
+        command,
+        descriptors,
+    ):
         ended = subprocess.run(
             command,
             env=worker_environment(SCRATCH, "test", None),
@@ -58,7 +69,7 @@ def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
     return json.loads(ended.stdout)
 
 
-# ── what is seen ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is seen ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
@@ -89,9 +100,14 @@ def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
         checkout / ".git",
         checkout / "docs",
     ]
-    paths += [entry for entry in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(entry)]
+    paths += [
+        entry for entry in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(entry)
+    ]
     paths += [resource_folder("prompts")]
-    code = "import json, os, sys; print(json.dumps([path for path in sys.argv[1:] if os.path.lexists(path)]))"
+    code = (
+        "import json, os, sys; print(json.dumps([path for path in sys.argv[1:] if"
+        " os.path.lexists(path)]))"
+    )
     assert inside(code, LIMITS, *map(str, paths)) == []
     assert [path for path in paths if os.path.lexists(path)] != []
 
@@ -121,8 +137,7 @@ def test_neither_environment_nor_command_lines_tell_of_the_person(
 
 
 def test_it_sees_its_own_processes_alone() -> None:
-    found = inside(
-        """
+    found = inside("""
         import json, os
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         def kills(pid):
@@ -132,8 +147,7 @@ def test_it_sees_its_own_processes_alone() -> None:
             except OSError:
                 return False
         print(json.dumps([pids, os.getppid(), [pid for pid in range(1, 40000) if kills(pid)]]))
-        """
-    )
+        """)
     assert len(found[0]) <= 3
     assert set(found[2]) == set(found[0])
 
@@ -164,18 +178,24 @@ def test_there_is_no_network_and_no_socket() -> None:
 
 
 def test_it_has_no_powers_and_gets_none() -> None:
-    found = inside(
-        """
+    found = inside("""
         import ctypes, json, os
         libc = ctypes.CDLL(None, use_errno=True)
         status = {line.partition(":")[0]: line.partition(":")[2].strip() for line in open("/proc/self/status")}
         print(json.dumps([status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"], libc.unshare(0x10000000), os.getuid(), os.uname().nodename]))
-        """
-    )
-    assert [int(found[0], 16), int(found[1], 16), *found[2:]] == [0, 0, "1", "2", -1, 65534, "worker"]
+        """)
+    assert [int(found[0], 16), int(found[1], 16), *found[2:]] == [
+        0,
+        0,
+        "1",
+        "2",
+        -1,
+        65534,
+        "worker",
+    ]
 
 
-# ── what is written ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is written ───────────────────────────────────────────────────────────────────────────────
 
 
 def test_only_the_scratch_and_temporary_folders_can_be_written_to(tmp_path: Path) -> None:
@@ -204,7 +224,8 @@ def test_only_the_scratch_and_temporary_folders_can_be_written_to(tmp_path: Path
         Limits(readable=(tmp_path,)),
         str(tmp_path),
     )
-    # the worker's own /tmp has folders in it that lead to those which it may read: of this test, of the program
+    # the worker's own /tmp has folders in it that lead to those which it may read: of this test, of
+    # the program
     assert found == ["/scratch", "/tmp"]
     assert not (tmp_path.parent / "new").exists()
     assert (tmp_path / "env.py").read_text() == "original"
@@ -233,11 +254,17 @@ def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_p
     for folder in (seen, unseen):
         folder.mkdir()
         (folder / "file").write_text("text")
-    code = "import json, os, sys; print(json.dumps([os.path.exists(each + '/file') for each in sys.argv[1:]]))"
-    assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [True, False]
+    code = (
+        "import json, os, sys; print(json.dumps([os.path.exists(each + '/file') for each in"
+        " sys.argv[1:]]))"
+    )
+    assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [
+        True,
+        False,
+    ]
 
 
-# ── ways to Python ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── ways to Python ────────────────────────────────────────────────────────────────────────────────
 
 STARTED_BY = """
 import subprocess, sys
@@ -261,11 +288,15 @@ def virtual_environment(folder: Path, home: Path | str) -> Path:
     packages.symlink_to(site_packages)
     (folder / "bin").mkdir()
     (folder / "bin" / "python").symlink_to(f"{home}/bin/{base.name}")
-    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {base.parent}\ninclude-system-site-packages = false\n"
+    )
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize("way", ["link", "link in the middle", "dots", "dots after a link", "linked home"])
+@pytest.mark.parametrize(
+    "way", ["link", "link in the middle", "dots", "dots after a link", "linked home"]
+)
 def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) -> None:
     base = Path(os.path.realpath(sys.executable)).parents[1]
     (tmp_path / "versions" / "empty").mkdir(parents=True)
@@ -283,11 +314,21 @@ def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) ->
     modules = tmp_path / "home" / "me" / "modules"
     modules.mkdir()
     (modules / "my_module.py").write_text("ANSWER = 42")
-    named = {"dots": f"/usr/..{modules}", "dots after a link": f"{modules}/../modules"}.get(way, modules)
+    named = {"dots": f"/usr/..{modules}", "dots after a link": f"{modules}/../modules"}.get(
+        way, modules
+    )
     checkout = Path(__file__).resolve().parents[2]
     ended = subprocess.run(
-        [python if way != "link" else Path(os.path.realpath(python.parent)) / "python", "-c", STARTED_BY],
-        env={**os.environ, "PYTHONPATH": f"{checkout}:{named}", "HOME": str(tmp_path / "home" / "me")},
+        [
+            python if way != "link" else Path(os.path.realpath(python.parent)) / "python",
+            "-c",
+            STARTED_BY,
+        ],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{checkout}:{named}",
+            "HOME": str(tmp_path / "home" / "me"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -296,17 +337,24 @@ def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) ->
     assert ended.stdout.split() == ["42"]
 
 
-def test_a_link_to_the_whole_home_folder_shows_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_to_the_whole_home_folder_shows_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "me").mkdir()
     (tmp_path / "me" / "secret").write_text(SECRET)
     (tmp_path / "link").symlink_to(tmp_path / "me")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/link:{tmp_path}/link/x/..")
-    code = "import json, os, sys; print(json.dumps([os.path.exists(each) for each in sys.argv[1:]]))"
-    assert inside(code, LIMITS, f"{tmp_path}/link/secret", f"{tmp_path}/me/secret") == [False, False]
+    code = (
+        "import json, os, sys; print(json.dumps([os.path.exists(each) for each in sys.argv[1:]]))"
+    )
+    assert inside(code, LIMITS, f"{tmp_path}/link/secret", f"{tmp_path}/me/secret") == [
+        False,
+        False,
+    ]
 
 
-# ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── workers ───────────────────────────────────────────────────────────────────────────────────────
 
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 HOSTILE = '''"""An environment whose module tries what its argument says, before anything else: it is not confined as a reward is."""
@@ -374,9 +422,20 @@ async def test_a_worker_opens_dry_runs_and_trains(
     assert opened["type"] == "opened"
     dry = await talk.ask(type="dry_run", job="dry", source=REWARD, timeout_s=20.0)
     assert (dry["type"], dry["findings"]) == ("dry_run_done", [])
-    settings = {"env_steps": 128, "num_envs": 8, "horizon": 16, "hidden_sizes": [16], "epochs": 1, "checkpoints": 1}
-    assert (await talk.ask(type="prepare", settings=settings, slots=1, snapshot_s=60.0))["type"] == "prepared"
-    assert (await talk.ask(type="train", job="training", source=REWARD, seed=0))["type"] == "progress"
+    settings = {
+        "env_steps": 128,
+        "num_envs": 8,
+        "horizon": 16,
+        "hidden_sizes": [16],
+        "epochs": 1,
+        "checkpoints": 1,
+    }
+    assert (await talk.ask(type="prepare", settings=settings, slots=1, snapshot_s=60.0))[
+        "type"
+    ] == "prepared"
+    assert (await talk.ask(type="train", job="training", source=REWARD, seed=0))[
+        "type"
+    ] == "progress"
     assert talk.handle.returncode is None
     # its folder has its last words alone
     assert list((tmp_path / "worker-0").iterdir()) == []
@@ -389,7 +448,9 @@ async def test_a_worker_opens_dry_runs_and_trains(
     assert not processes_behind_a_wall() & running
     assert talk.handle.returncode == -signal.SIGKILL
     assert isinstance(talk.handle, BubblewrapHandle)
-    assert talk.handle.group is None or not any(folder.exists() for folder in talk.handle.group.folders)
+    assert talk.handle.group is None or not any(
+        folder.exists() for folder in talk.handle.group.folders
+    )
 
 
 async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_is_told(
@@ -413,10 +474,14 @@ async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     talk = await started()
-    opened = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native")
+    opened = await talk.ask(
+        type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native"
+    )
     assert opened["type"] == "opened"
     assert opened["description"]["max_episode_length"] == 50
-    fault = await talk.ask(type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native")
+    fault = await talk.ask(
+        type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native"
+    )
     assert fault["type"] == "fault"
     assert "the package 'my_cartpoles' failed" in fault["message"]
     assert f"{tmp_path}/modules/my_cartpoles.py, line 8: ZeroDivisionError" in fault["message"]
@@ -436,7 +501,9 @@ def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch
     assert why_not() is None
 
 
-async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_cannot_be_started_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wall = BubblewrapWall()
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -445,12 +512,16 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(tmp_path: Path, mo
     assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
 
 
-async def test_no_worker_is_shown_all_files_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_worker_is_shown_all_files_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As with Docker, in the same words."""
     everything = tmp_path / "everything"
     everything.symlink_to("/")
     for folder in ("/", str(everything)):
-        with pytest.raises(WallError, match=f"will not show a worker the folder '{folder}'") as caught:
+        with pytest.raises(
+            WallError, match=f"will not show a worker the folder '{folder}'"
+        ) as caught:
             await BubblewrapWall().start(tmp_path, Limits(readable=(Path(folder),)))
         assert "--env" in caught.value.hint
     monkeypatch.setenv("PYTHONPATH", "/")
@@ -462,7 +533,8 @@ async def test_no_worker_is_shown_all_files_of_this_machine(tmp_path: Path, monk
 async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """At whatever moment: before bwrap has begun a second process, or while it makes namespaces for it."""
+    """At whatever moment: before bwrap has begun a second process, or while it makes namespaces for
+    it."""
     monkeypatch.setenv("TZ", TIME_ZONE)
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
@@ -480,7 +552,8 @@ async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
 
 
 def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a driver in another container, whose number is nobody's here. Only one that is old and empty is removed."""
+    """Of a driver in another container, whose number is nobody's here. Only one that is old and
+    empty is removed."""
     if not GROUPED:
         pytest.skip("no control group can be made here")
     with monkeypatch.context() as another:
@@ -510,7 +583,10 @@ def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.Mon
 
 async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_path: Path) -> None:
     if os.geteuid() == 0 and not GROUPED:
-        pytest.skip("as root the number of processes is limited by a control group alone, and none can be made here")
+        pytest.skip(
+            "as root the number of processes is limited by a control group alone, and none can be"
+            " made here"
+        )
     body = """
         count = 0
         try:
@@ -530,7 +606,9 @@ async def test_a_fork_bomb_stops_at_the_limit(started: Callable[..., Any], tmp_p
     assert int(said.split("stopped after ")[1].split()[0]) < 64
 
 
-async def test_the_memory_of_many_processes_together_is_limited(started: Callable[..., Any], tmp_path: Path) -> None:
+async def test_the_memory_of_many_processes_together_is_limited(
+    started: Callable[..., Any], tmp_path: Path
+) -> None:
     if not GROUPED:
         pytest.skip("no control group can be made here")
     body = """
@@ -545,7 +623,9 @@ async def test_the_memory_of_many_processes_together_is_limited(started: Callabl
         """
     folder = hostile_environment(tmp_path / "eats", body)
     talk = await started(Limits(memory_bytes=1 << 30, readable=(folder,)))
-    await talk.handle.write(json.dumps({"type": "open", "environment": str(folder), "task": "any"}).encode() + b"\n")
+    await talk.handle.write(
+        json.dumps({"type": "open", "environment": str(folder), "task": "any"}).encode() + b"\n"
+    )
     # the kernel ends one of them, or the worker itself
     data = await asyncio.wait_for(talk.handle.read(1 << 16), 60)
     assert not data or b"ended by [-9]" in data
@@ -584,10 +664,12 @@ def test_it_dies_with_a_driver_that_is_killed(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-# ── where it does not work ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── where it does not work ────────────────────────────────────────────────────────────────────────
 
 
-def test_no_program_is_a_reason_with_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_program_is_a_reason_with_the_next_step(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "install the package bubblewrap" in str(why_not())
     with pytest.raises(WallError, match="bwrap"), sandboxed(["true"], LIMITS):
@@ -603,7 +685,9 @@ def test_no_program_is_a_reason_with_the_next_step(monkeypatch: pytest.MonkeyPat
         ("", "exit status 1"),
     ],
 )
-def test_what_bwrap_says_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, step: str) -> None:
+def test_what_bwrap_says_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, step: str
+) -> None:
     """A program of this name that fails as the real one does on other machines."""
     program = tmp_path / "bwrap"
     program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")

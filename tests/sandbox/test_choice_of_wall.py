@@ -1,4 +1,5 @@
-"""Which wall `--sandbox` comes to: by name it is that one or an error, `auto` says what it took and why."""
+"""Which wall `--sandbox` comes to: by name it is that one or an error, `auto` says what it took and
+why."""
 
 from __future__ import annotations
 
@@ -30,14 +31,19 @@ def nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_auto_takes_the_last_one_and_says_why_and_what_it_does_not_cover(nothing_there: Path) -> None:
+def test_auto_takes_the_last_one_and_says_why_and_what_it_does_not_cover(
+    nothing_there: Path,
+) -> None:
     said: list[str] = []
     assert choose_wall("auto", said.append).name == "process"
     (line,) = said
     assert line.startswith(
-        f"sandbox: process, which does not cover {'; '.join(ProcessWall().does_not_cover)} (not docker: "
+        f"sandbox: process, which does not cover {'; '.join(ProcessWall().does_not_cover)} (not"
+        " docker: "
     )
-    assert "(not docker: no Docker engine runs here: there is no socket '/nowhere/docker.sock'" in line
+    assert (
+        "(not docker: no Docker engine runs here: there is no socket '/nowhere/docker.sock'" in line
+    )
     assert "; not bubblewrap: " in line
     assert "\n" not in line
 
@@ -59,7 +65,9 @@ def test_the_same_is_said_once_a_day_and_again_when_it_changes(
     assert said[2:] == said[1:2]
 
 
-def test_where_nothing_can_be_kept_it_is_said_every_time(nothing_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_kept_it_is_said_every_time(
+    nothing_there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (nothing_there / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(nothing_there / "file"))
     said: list[str] = []
@@ -69,7 +77,9 @@ def test_where_nothing_can_be_kept_it_is_said_every_time(nothing_there: Path, mo
 
 
 @pytest.mark.skipif(why_not() is not None, reason="bubblewrap does not work here")
-def test_auto_takes_bubblewrap_where_no_engine_answers(nothing_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_bubblewrap_where_no_engine_answers(
+    nothing_there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", os.defpath)
     said: list[str] = []
     assert choose_wall("auto", said.append).name == "bubblewrap"

@@ -1,4 +1,5 @@
-"""What trainings run on: how cores are shared out, what `--device` comes to, and where a worker then really runs."""
+"""What trainings run on: how cores are shared out, what `--device` comes to, and where a worker
+then really runs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from eureka_agent.invocation import install_extra
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores
-from eureka_agent.sandbox.devices import CPU, Device, DeviceError, DeviceLeases, Hardware, choose_hardware
+from eureka_agent.sandbox.devices import (
+    CPU,
+    Device,
+    DeviceError,
+    DeviceLeases,
+    Hardware,
+    choose_hardware,
+)
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Limits
@@ -42,7 +50,9 @@ NO_CUDA = "torch 2.13.0+cpu is built without CUDA"
         ((3,), 4, ((3,),)),  # no more groups than cores
     ],
 )
-def test_cores_are_shared_out_evenly(cores: tuple[int, ...], groups: int, shared: tuple[tuple[int, ...], ...]) -> None:
+def test_cores_are_shared_out_evenly(
+    cores: tuple[int, ...], groups: int, shared: tuple[tuple[int, ...], ...]
+) -> None:
     assert share_cores(cores, groups) == shared
 
 
@@ -72,7 +82,9 @@ def test_the_tightest_quota_of_the_control_groups_above_counts(tmp_path: Path) -
     assert cpu_quota(root, own) == 2.5
     (root / "outer" / "inner" / "cpu.max").write_text("50000 100000\n")
     assert cpu_quota(root, own) == 0.5
-    own.write_text("0::/../../of another namespace\n")  # seen from inside a container: its own group is the root
+    own.write_text(
+        "0::/../../of another namespace\n"
+    )  # seen from inside a container: its own group is the root
     (root / "cpu.max").write_text("300000 100000\n")
     assert cpu_quota(root, own) == 3.0
 
@@ -99,7 +111,9 @@ class ModuleSpecOnly(ModuleType):
 
 def opened(description: TaskDescription, gpus: int, *device_types: str) -> Opened:
     return Opened(
-        description=description, gpus=Gpus(count=gpus, missing="" if gpus else NO_CUDA), device_types=device_types
+        description=description,
+        gpus=Gpus(count=gpus, missing="" if gpus else NO_CUDA),
+        device_types=device_types,
     )
 
 
@@ -116,7 +130,11 @@ def opened(description: TaskDescription, gpus: int, *device_types: str) -> Opene
     ],
 )
 def test_what_a_device_setting_comes_to(
-    description: TaskDescription, asked: str, gpus: int, types: tuple[str, ...], names: tuple[str, ...]
+    description: TaskDescription,
+    asked: str,
+    gpus: int,
+    types: tuple[str, ...],
+    names: tuple[str, ...],
 ) -> None:
     assert choose_hardware(asked, opened(description, gpus, *types)).names == names
 
@@ -125,13 +143,24 @@ def test_what_a_device_setting_comes_to(
     ("asked", "gpus", "types", "said", "hint"),
     [
         ("cuda", 0, ("cpu", "cuda"), NO_CUDA, "eureka doctor"),
-        ("cuda:2", 2, ("cpu", "cuda"), "no device 'cuda:2': torch finds cuda:0 and cuda:1", "--device cuda"),
+        (
+            "cuda:2",
+            2,
+            ("cpu", "cuda"),
+            "no device 'cuda:2': torch finds cuda:0 and cuda:1",
+            "--device cuda",
+        ),
         ("cuda:0,cuda:5", 1, ("cpu", "cuda"), "no device 'cuda:5'", "--device cuda"),
         ("cuda", 1, ("cpu",), "the environment 'cart' does not say", "--device cpu"),
     ],
 )
 def test_a_device_that_cannot_be_had_is_an_error_with_the_next_step(
-    description: TaskDescription, asked: str, gpus: int, types: tuple[str, ...], said: str, hint: str
+    description: TaskDescription,
+    asked: str,
+    gpus: int,
+    types: tuple[str, ...],
+    said: str,
+    hint: str,
 ) -> None:
     with pytest.raises(DeviceError) as caught:
         choose_hardware(asked, opened(description, gpus, *types))
@@ -147,12 +176,20 @@ def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
     loaded = load_environment(name).environment_class
 
     def found() -> Opened:
-        return Opened(description=description, gpus=gpus.gpus_for(loaded), device_types=gpus.device_types(loaded))
+        return Opened(
+            description=description,
+            gpus=gpus.gpus_for(loaded),
+            device_types=gpus.device_types(loaded),
+        )
 
     monkeypatch.setattr(gpus, "find_gpus", lambda: Gpus(count=1))
     for module in ("mujoco_warp", "warp"):
         monkeypatch.setitem(sys.modules, module, ModuleSpecOnly(module))
-    assert choose_hardware("auto", found()) == choose_hardware("cuda", found()) == Hardware(("cuda:0",))
+    assert (
+        choose_hardware("auto", found())
+        == choose_hardware("cuda", found())
+        == Hardware(("cuda:0",))
+    )
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)  # what Python takes for not installed
     if name == "cartpole":  # simulated by torch
         assert choose_hardware("auto", found()) == Hardware(("cuda:0",))
@@ -170,9 +207,14 @@ def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
 def test_what_trainings_run_on_is_said_in_one_line(description: TaskDescription) -> None:
     cores = len(available_cores())
     many = f"trainings run on the CPU, {cores} workers, each on a core of its own"
-    assert CPU.sentence(cores) == (many if cores > 1 else "trainings run on the CPU, 1 worker on 1 core")
+    assert CPU.sentence(cores) == (
+        many if cores > 1 else "trainings run on the CPU, 1 worker on 1 core"
+    )
     assert Hardware(("cuda:0",)).sentence(1) == "trainings run on cuda:0, 1 worker"
-    assert Hardware(("cuda:0", "cuda:1")).sentence(2) == "trainings run on cuda:0 and cuda:1, a worker on each"
+    assert (
+        Hardware(("cuda:0", "cuda:1")).sentence(2)
+        == "trainings run on cuda:0 and cuda:1, a worker on each"
+    )
     despite = choose_hardware("auto", opened(description, 1, "cpu"))
     assert despite.sentence(cores).endswith("(the environment does not run on a GPU)")
 
@@ -195,18 +237,26 @@ async def test_a_worker_is_pinned_with_all_its_threads_and_sees_one_gpu(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
     core = min(os.sched_getaffinity(0))
-    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(core,), visible_gpu="6"))
+    client = await WorkerClient.start(
+        ProcessWall(), tmp_path, Limits(cores=(core,), visible_gpu="6")
+    )
     try:
         await client.open("cartpole", None)
         (worker,) = workers_of(tmp_path)
         threads = [int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()]
-        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset({core})}
-        assert b"CUDA_VISIBLE_DEVICES=6" in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
+        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {
+            frozenset({core})
+        }
+        assert b"CUDA_VISIBLE_DEVICES=6" in Path(f"/proc/{worker}/environ").read_bytes().split(
+            b"\0"
+        )
     finally:
         await client.close()
 
 
-async def test_a_core_that_is_gone_leaves_a_worker_unpinned(tmp_path: Path, workers_of: ProcessesOf) -> None:
+async def test_a_core_that_is_gone_leaves_a_worker_unpinned(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
     client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(100_000,)))
     try:
         await client.open("cartpole", None)
@@ -227,8 +277,12 @@ async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(tmp_path: Path, workers_of: ProcessesOf) -> None:
-    settings = TrainingSettings(env_steps=1500 * 128, num_envs=16, horizon=8, hidden_sizes=(16,), epochs=1)
+async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
+    settings = TrainingSettings(
+        env_steps=1500 * 128, num_envs=16, horizon=8, hidden_sizes=(16,), epochs=1
+    )
     good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
     both_train, retried = asyncio.Event(), list[str]()
     seen: set[str] = set()

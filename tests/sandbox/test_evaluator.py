@@ -1,4 +1,5 @@
-"""Scores that do not depend on which worker gives them, nor on workers that die; and no more workers than pay."""
+"""Scores that do not depend on which worker gives them, nor on workers that die; and no more
+workers than pay."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ import pytest
 import pytest_asyncio
 from policy_files import save_random_policy
 
-from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.errors import (
+    EnvironmentFaultError,
+    EurekaError,
+    WorkerDiedError,
+    WorkerFaultError,
+)
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -22,15 +28,22 @@ from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.settings import TrainingSettings
 
 ProcessesOf = Callable[[Path], list[int]]
-SETTINGS = TrainingSettings(env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
+SETTINGS = TrainingSettings(
+    env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1
+)
 SEEDS = 4
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def policy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
-    pool = TrainingPool(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path_factory.mktemp("pool"))
+    pool = TrainingPool(
+        ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path_factory.mktemp("pool")
+    )
     try:
-        good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+        good = (
+            "def compute_reward(pole_upright):\n    return pole_upright, {'upright':"
+            " pole_upright}\n"
+        )
         result = await pool.train("job", good, 5)
         assert result.policy is not None, result.failure_reason
         yield result.policy
@@ -51,18 +64,28 @@ async def scores(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> list
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_long_queue_gets_a_second_worker_and_a_short_one_does_not(
-    tmp_path: Path, policy: Path, scores: list[Evaluation], processes_of: ProcessesOf, workers_of: ProcessesOf
+    tmp_path: Path,
+    policy: Path,
+    scores: list[Evaluation],
+    processes_of: ProcessesOf,
+    workers_of: ProcessesOf,
 ) -> None:
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2)
+    evaluator = Evaluator(
+        ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2
+    )
     try:
-        # the first evaluations wait for one worker and are over long before another one could be there
+        # the first evaluations wait for one worker and are over long before another one could be
+        # there
         few = await asyncio.gather(*(evaluator.evaluate(policy, seed, 4) for seed in range(SEEDS)))
         assert len(workers_of(tmp_path)) == 1
         assert few == scores
         # many take longer than a start, but however many there are, no third worker
         amount = 100 + 3 * int(evaluator._start_s / evaluator._evaluation_s)
         many = await asyncio.gather(
-            *(evaluator.evaluate(policy, number % SEEDS, 4, tmp_path / f"{number}.npz") for number in range(amount))
+            *(
+                evaluator.evaluate(policy, number % SEEDS, 4, tmp_path / f"{number}.npz")
+                for number in range(amount)
+            )
         )
         assert len(workers_of(tmp_path)) == 2
         assert many == [scores[number % SEEDS] for number in range(amount)]
@@ -76,12 +99,16 @@ async def test_a_long_queue_gets_a_second_worker_and_a_short_one_does_not(
 async def test_a_killed_worker_costs_no_score(
     tmp_path: Path, policy: Path, scores: list[Evaluation], workers_of: ProcessesOf
 ) -> None:
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2)
+    evaluator = Evaluator(
+        ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2
+    )
     try:
         evaluator.warm_up()
         first = await evaluator.evaluate(policy, 0, 4)
         (worker,) = workers_of(tmp_path)
-        evaluations = [asyncio.create_task(evaluator.evaluate(policy, seed, 4)) for seed in range(SEEDS)]
+        evaluations = [
+            asyncio.create_task(evaluator.evaluate(policy, seed, 4)) for seed in range(SEEDS)
+        ]
         await asyncio.sleep(0)
         os.kill(worker, signal.SIGKILL)
         assert await asyncio.gather(*evaluations) == scores
@@ -147,15 +174,21 @@ def trap(tmp_path: Path) -> str:
 async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> None:
     evaluator = Evaluator(ProcessWall(), trap, None, tmp_path / "scratch", most_workers=2)
     biases = {"good": 0.0, "deadly": 9.0, "raising": -9.0, "fine": 0.2}
-    files = [save_random_policy(tmp_path / name, 1, 1, seed=0, bias=bias) for name, bias in biases.items()]
+    files = [
+        save_random_policy(tmp_path / name, 1, 1, seed=0, bias=bias)
+        for name, bias in biases.items()
+    ]
     (tmp_path / "rubbish").write_bytes(b"no policy")
     files += [tmp_path / "rubbish", tmp_path / "missing"]
     try:
-        results = await asyncio.gather(*(evaluator.evaluate(file, 0, 2) for file in files), return_exceptions=True)
+        results = await asyncio.gather(
+            *(evaluator.evaluate(file, 0, 2) for file in files), return_exceptions=True
+        )
         good, deadly, raising, fine, rubbish, missing = results
         assert isinstance(deadly, WorkerDiedError)
         assert "SIGKILL" in deadly.message
-        # the environment's own code: nobody is blamed for it, and others' scores are not lost with it
+        # the environment's own code: nobody is blamed for it, and others' scores are not lost with
+        # it
         assert isinstance(raising, EnvironmentFaultError)
         assert "in pre_physics_step: ArithmeticError: too far to the left" in raising.message
         assert isinstance(rubbish, WorkerFaultError)
@@ -187,7 +220,10 @@ async def test_who_waits_together_is_scored_in_one_pass(
     evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
     try:
         together = await asyncio.gather(
-            *(evaluator.evaluate(policy, seed, 4, tmp_path / f"{seed}.npz") for seed in range(SEEDS)),
+            *(
+                evaluator.evaluate(policy, seed, 4, tmp_path / f"{seed}.npz")
+                for seed in range(SEEDS)
+            ),
         )
         assert together == scores
         assert sizes == [SEEDS]
@@ -217,7 +253,9 @@ async def test_an_environment_that_does_not_open_reaches_everyone_who_waits(
         results = await asyncio.gather(*asked, return_exceptions=True)
     finally:
         await evaluator.close()
-    assert all(isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results)
+    assert all(
+        isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results
+    )
     assert processes_of(tmp_path) == []
 
 

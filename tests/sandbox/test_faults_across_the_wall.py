@@ -1,4 +1,5 @@
-"""An environment's fault crosses the wall from every role as what it is, and ends what the driver does with rewards."""
+"""An environment's fault crosses the wall from every role as what it is, and ends what the driver
+does with rewards."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.worker.messages import LONGEST_FAULT, Fault
 
-SETTINGS = TrainingSettings(env_steps=4096, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
+SETTINGS = TrainingSettings(
+    env_steps=4096, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1
+)
 
 
 async def test_a_dry_runner_that_is_started_says_what_is_wrong(tmp_path: Path) -> None:
@@ -84,10 +87,16 @@ async def test_a_late_fault_ends_all_trainings_and_none_is_tried_again(
         assert "Traceback" not in str(result)
 
 
-async def test_an_evaluator_does_not_put_an_environment_s_fault_on_the_policy(tmp_path: Path) -> None:
-    broken = PHYSICS + "        self.height = self.height.where(self.progress_buf != 41, torch.inf)\n"
+async def test_an_evaluator_does_not_put_an_environment_s_fault_on_the_policy(
+    tmp_path: Path,
+) -> None:
+    broken = (
+        PHYSICS + "        self.height = self.height.where(self.progress_buf != 41, torch.inf)\n"
+    )
     folder = write_lift(tmp_path / "lift", (PHYSICS, broken))
-    policies = [save_random_policy(tmp_path / f"{seed}.safetensors", 2, 1, seed) for seed in range(3)]
+    policies = [
+        save_random_policy(tmp_path / f"{seed}.safetensors", 2, 1, seed) for seed in range(3)
+    ]
     evaluator = Evaluator(ProcessWall(), str(folder), None, tmp_path / "scratch")
     try:
         results = await asyncio.gather(
@@ -96,11 +105,14 @@ async def test_an_evaluator_does_not_put_an_environment_s_fault_on_the_policy(tm
     finally:
         await evaluator.close()
     assert all(isinstance(result, EnvironmentFaultError) for result in results)
-    assert all("the variable 'height' is inf in step 42 of an episode" in str(result) for result in results)
+    assert all(
+        "the variable 'height' is inf in step 42 of an episode" in str(result) for result in results
+    )
 
 
 def test_what_a_worker_says_of_a_fault_is_bounded_and_printable() -> None:
-    """Nothing that a worker sends is trusted: not that its words are few, nor that they are text."""
+    """Nothing that a worker sends is trusted: not that its words are few, nor that they are
+    text."""
     error = raised_by(
         Fault(job=None, message="\x1b[2J\n" + "x" * 10_000, hint="y" * 10_000, environment=True),
         WorkerFaultError,

@@ -1,4 +1,5 @@
-"""Compiled kernels, made once and copied to each worker. On the CPU, where `mujoco_warp` compiles as it does for a GPU."""
+"""Compiled kernels, made once and copied to each worker. On the CPU, where `mujoco_warp` compiles
+as it does for a GPU."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
     kept = machine_code(entry)
     assert len(kept) > 10
     assert list(scratch.iterdir()) == []
-    clients = [await WorkerClient.start(ProcessWall(), scratch, Limits(kernels=entry)) for _ in range(2)]
+    clients = [
+        await WorkerClient.start(ProcessWall(), scratch, Limits(kernels=entry)) for _ in range(2)
+    ]
     try:
         for client in clients:
             await client.open(hopper, "run")
@@ -76,12 +79,18 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
 async def test_kernels_are_compiled_for_a_gpu_alone_and_a_failure_keeps_nothing(
     tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, scratch, settings = tmp_path / "runs", tmp_path / "scratch", SearchSettings(env="cartpole")
+    runs, scratch, settings = (
+        tmp_path / "runs",
+        tmp_path / "scratch",
+        SearchSettings(env="cartpole"),
+    )
     assert await with_kernels(CPU, ProcessWall(), settings, description, runs, scratch) is CPU
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # what is promised is not there
     with pytest.raises(EurekaError, match="was to run on 'cuda:0'"):
-        await with_kernels(Hardware(("cuda:0",)), ProcessWall(), settings, description, runs, scratch)
+        await with_kernels(
+            Hardware(("cuda:0",)), ProcessWall(), settings, description, runs, scratch
+        )
     assert not runs.exists()
 
 
@@ -95,7 +104,12 @@ async def test_a_worker_in_another_folder_finds_the_copy(
     monkeypatch.chdir(tmp_path)
     settings = SearchSettings(env="cartpole")
     hardware = await with_kernels(
-        Hardware(("cuda:0",)), ProcessWall(), settings, description, Path("runs"), tmp_path / "scratch"
+        Hardware(("cuda:0",)),
+        ProcessWall(),
+        settings,
+        description,
+        Path("runs"),
+        tmp_path / "scratch",
     )
     monkeypatch.chdir("/")
     assert hardware.kernels is not None

@@ -20,12 +20,14 @@ from eureka_agent.settings import TrainingSettings
 MOST_RESIDENT_KIB = 1_500_000_000 // 1024
 SETTINGS = TrainingSettings(env_steps=2 * 64 * 32, num_envs=64, horizon=32, checkpoints=1)
 REWARD = (
-    "def compute_reward(actions):\n    effort = -actions.square().sum(dim=-1)\n    return effort, {'effort': effort}\n"
+    "def compute_reward(actions):\n    effort = -actions.square().sum(dim=-1)\n    return effort,"
+    " {'effort': effort}\n"
 )
 
 
 def large_pages_can_be_had() -> bool:
-    """Whether a process that asks for them gets some: this kernel may be without, and so may a C library other than glibc."""
+    """Whether a process that asks for them gets some: this kernel may be without, and so may a C
+    library other than glibc."""
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     version = [int(part) for part in platform.libc_ver()[1].split(".") if part.isdigit()]
     glibc = platform.libc_ver()[0] == "glibc" and version >= [2, 35]
@@ -33,12 +35,18 @@ def large_pages_can_be_had() -> bool:
 
 
 @pytest.mark.slow
-async def test_it_stays_under_its_bounds(tmp_path: Path, workers_of: Callable[[Path], list[int]]) -> None:
+async def test_it_stays_under_its_bounds(
+    tmp_path: Path, workers_of: Callable[[Path], list[int]]
+) -> None:
     # the limit of a worker on a small machine, which counts what is reserved and not what is used
     limits = Limits(memory_bytes=2 << 30)
-    pool = TrainingPool(ProcessWall(), "ant", "run", SETTINGS, 16, 1, tmp_path, limits=limits, snapshot_s=0.1)
+    pool = TrainingPool(
+        ProcessWall(), "ant", "run", SETTINGS, 16, 1, tmp_path, limits=limits, snapshot_s=0.1
+    )
     try:
-        results = await asyncio.gather(*(pool.train(f"ant-{seed}", REWARD, seed) for seed in range(16)))
+        results = await asyncio.gather(
+            *(pool.train(f"ant-{seed}", REWARD, seed) for seed in range(16))
+        )
         assert [result.failure_reason for result in results] == [""] * 16
         (worker,) = workers_of(tmp_path)
         status = Path(f"/proc/{worker}/status").read_text().splitlines()
@@ -53,21 +61,28 @@ async def test_it_stays_under_its_bounds(tmp_path: Path, workers_of: Callable[[P
         await pool.close()
 
 
-@pytest.mark.parametrize("too_large", [{"hidden_sizes": (100_000, 100_000)}, {"horizon": 1_000_000, "num_envs": 1000}])
+@pytest.mark.parametrize(
+    "too_large", [{"hidden_sizes": (100_000, 100_000)}, {"horizon": 1_000_000, "num_envs": 1000}]
+)
 async def test_a_training_that_does_not_fit_says_how_much_it_asked_for_and_what_to_lower(
     tmp_path: Path, too_large: dict[str, Any]
 ) -> None:
     settings = SETTINGS.model_copy(update={"env_steps": 10**12, **too_large})
     limits = Limits(memory_bytes=2 << 30)
-    pool = TrainingPool(ProcessWall(), "cartpole", "balance", settings, 1, 1, tmp_path, limits=limits)
+    pool = TrainingPool(
+        ProcessWall(), "cartpole", "balance", settings, 1, 1, tmp_path, limits=limits
+    )
     try:
         with pytest.raises(EurekaError) as caught:
             await pool.train("large", REWARD, 0)
     finally:
         await pool.close()
     found = re.fullmatch(
-        r"the training does not fit into memory: (\S+) GiB were asked for in one piece", caught.value.message
+        r"the training does not fit into memory: (\S+) GiB were asked for in one piece",
+        caught.value.message,
     )
     assert found is not None, caught.value.message
     assert float(found[1]) > 2
-    assert {"--hidden-sizes", "--num-envs", "--horizon", "--slots"} <= {*re.findall(r"--[a-z-]+", caught.value.hint)}
+    assert {"--hidden-sizes", "--num-envs", "--horizon", "--slots"} <= {
+        *re.findall(r"--[a-z-]+", caught.value.hint)
+    }

@@ -1,4 +1,5 @@
-"""Trainings whose worker or whole search is killed go on from their last saved state and end as if nothing had been."""
+"""Trainings whose worker or whole search is killed go on from their last saved state and end as if
+nothing had been."""
 
 from __future__ import annotations
 
@@ -30,10 +31,17 @@ pytestmark = pytest.mark.slow
 
 ITERATIONS = 60
 SETTINGS = TrainingSettings(
-    env_steps=ITERATIONS * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2, checkpoints=4
+    env_steps=ITERATIONS * 128,
+    num_envs=16,
+    horizon=8,
+    hidden_sizes=(16, 16),
+    epochs=2,
+    minibatches=2,
+    checkpoints=4,
 )
 LONG = SETTINGS.model_copy(update={"env_steps": 8 * SETTINGS.env_steps})
-"""Long enough to be under way still when somebody who has seen a third of `SETTINGS` has it saved."""
+"""Long enough to be under way still when somebody who has seen a third of `SETTINGS` has it
+saved."""
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 ProcessesOf = Callable[[Path], list[int]]
 
@@ -116,7 +124,8 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
 
 
 @pytest.mark.parametrize(
-    "told", ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": -1}', "1", '{"iterations": "x"}']
+    "told",
+    ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": -1}', "1", '{"iterations": "x"}'],
 )
 def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) -> None:
     """Else it would end every later `eureka resume`."""
@@ -203,7 +212,9 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
 
     pauses = (15 * 128,)
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
-    training = asyncio.create_task(first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first))
+    training = asyncio.create_task(
+        first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first)
+    )
     async with asyncio.timeout(60):
         await asked.wait()
     await first.pool.save(30)
@@ -217,7 +228,11 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
         assert met == [(15 * 128, True)]
         assert second.resumed == [("job", 15)]
         if stop:
-            assert (result.failure_code, result.failure_reason, len(result.points)) == ("stopped", "slow", 15)
+            assert (result.failure_code, result.failure_reason, len(result.points)) == (
+                "stopped",
+                "slow",
+                15,
+            )
             assert second.pool._workers == []
         else:
             assert numbers(result) == undisturbed
@@ -227,8 +242,13 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
     assert list((tmp_path / ".snapshots").iterdir()) == []
 
 
-async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was_said(tmp_path: Path) -> None:
-    slow = "import time\ndef compute_reward(pole_upright):\n    time.sleep(3)\n    return pole_upright, {'upright': pole_upright}\n"
+async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was_said(
+    tmp_path: Path,
+) -> None:
+    slow = (
+        "import time\ndef compute_reward(pole_upright):\n    time.sleep(3)\n    return"
+        " pole_upright, {'upright': pole_upright}\n"
+    )
     watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path), snapshot_s=NEVER)
     training = asyncio.create_task(watched.pool.train("job", slow, 5))
     try:
@@ -320,21 +340,27 @@ def compute_reward(pole_upright):
         async with asyncio.timeout(60):
             results = await asyncio.gather(
                 *(
-                    watched.pool.train(job, reward(job), 5, pauses=(15 * 128,), on_pause=at_pause(job))
+                    watched.pool.train(
+                        job, reward(job), 5, pauses=(15 * 128,), on_pause=at_pause(job)
+                    )
                     for job in ("job-1", "job-2", "job-3", "job-4")
                 )
             )
     finally:
         await watched.pool.close()
     assert sorted(result.failure_code for result in results) == ["", "", "stopped", "stopped"]
-    assert [numbers(result) for result in results if not result.failure_code] == [undisturbed, undisturbed]
+    assert [numbers(result) for result in results if not result.failure_code] == [
+        undisturbed,
+        undisturbed,
+    ]
     assert watched.retried == []
 
 
 async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
-    """Killed while it waits there, a training comes to the pause once more, with a policy to be scored: it may not be found behind it."""
+    """Killed while it waits there, a training comes to the pause once more, with a policy to be
+    scored: it may not be found behind it."""
     policies: list[bool] = []
     asked, never = asyncio.Event(), asyncio.Event()
 
@@ -349,7 +375,9 @@ async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
 
     pauses = (15 * 128,)
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
-    training = asyncio.create_task(first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first))
+    training = asyncio.create_task(
+        first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first)
+    )
     async with asyncio.timeout(60):
         await asked.wait()
     training.cancel()
@@ -378,10 +406,15 @@ async def test_a_state_that_cannot_be_read_means_the_first_step(
     assert watched.resumed == []
 
 
-async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
-    """A pause's policy is gone once it is decided what becomes of the training, which has a slot again and is saved with the running ones."""
+async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_others_from_it(
+    tmp_path: Path,
+) -> None:
+    """A pause's policy is gone once it is decided what becomes of the training, which has a slot
+    again and is saved with the running ones."""
     store = SnapshotStore(tmp_path)
-    setup = WorkerSetup(ProcessWall(), "cartpole", None, SETTINGS, tmp_path, shared_limits(1), 60.0, store)
+    setup = WorkerSetup(
+        ProcessWall(), "cartpole", None, SETTINGS, tmp_path, shared_limits(1), 60.0, store
+    )
     worker = TrainingWorker(setup, DeviceLeases(CPU.devices(1)).take(), 2, lambda job, points: None)
     sent: list[str] = []
 

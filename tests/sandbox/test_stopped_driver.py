@@ -37,7 +37,9 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-async def test_a_driver_that_was_stopped_for_a_while_does_not_take_its_workers_for_dead(tmp_path: Path) -> None:
+async def test_a_driver_that_was_stopped_for_a_while_does_not_take_its_workers_for_dead(
+    tmp_path: Path,
+) -> None:
     driver = await asyncio.create_subprocess_exec(
         sys.executable, "-c", DRIVER, str(tmp_path), stdout=asyncio.subprocess.PIPE
     )

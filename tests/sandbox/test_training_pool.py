@@ -1,4 +1,5 @@
-"""Trainings in real workers: neighbours that die, hang or escape, cancellation, and results that do not depend on any of it."""
+"""Trainings in real workers: neighbours that die, hang or escape, cancellation, and results that do
+not depend on any of it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 Processes = Callable[[Path], list[int]]
 
 # 10 iterations of 8 environments and 16 steps
-SETTINGS = TrainingSettings(env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
+SETTINGS = TrainingSettings(
+    env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
 
 ENDS_THE_PROCESS = "import os\ndef compute_reward(pole_upright):\n    os._exit(3)\n"
 TAKES_ALL_MEMORY = """import torch
@@ -49,7 +52,15 @@ def make_pool(
     scratch: Path, *, slots: int = 3, workers: int = 1, timeout_s: float = 60.0, **rest: object
 ) -> TrainingPool:
     return TrainingPool(
-        ProcessWall(), "cartpole", "balance", SETTINGS, slots, workers, scratch, timeout_s=timeout_s, **rest
+        ProcessWall(),
+        "cartpole",
+        "balance",
+        SETTINGS,
+        slots,
+        workers,
+        scratch,
+        timeout_s=timeout_s,
+        **rest,
     )  # type: ignore[arg-type]
 
 
@@ -90,12 +101,16 @@ async def test_a_worker_that_stands_still_is_replaced(
 ) -> None:
     good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
     retried: list[tuple[str, str]] = []
-    pool = make_pool(tmp_path, timeout_s=1.5, on_retry=lambda job, reason: retried.append((job, reason)))
+    pool = make_pool(
+        tmp_path, timeout_s=1.5, on_retry=lambda job, reason: retried.append((job, reason))
+    )
     try:
         await pool.train("warm", good, 0)
         (worker,) = workers_of(tmp_path)
         os.kill(worker, signal.SIGSTOP)
-        first, second = await asyncio.gather(pool.train("first", good, 5), pool.train("second", good, 6))
+        first, second = await asyncio.gather(
+            pool.train("first", good, 5), pool.train("second", good, 6)
+        )
     finally:
         await pool.close()
     assert [first.retries, second.retries] == [1, 1]
@@ -112,7 +127,11 @@ async def test_a_worker_that_stands_still_is_replaced(
         (ENDS_THE_PROCESS, "raised", "the process that ran it ended by itself with exit status 3"),
         (STARTS_A_PROCESS, "raised", "line 3: PermissionError"),
         (TAKES_ALL_MEMORY, "raised", "allocate memory"),
-        ("def compute_reward(pole_upright):\n    return pole_upright / 0, {}", "not-a-number", "NaN or infinite"),
+        (
+            "def compute_reward(pole_upright):\n    return pole_upright / 0, {}",
+            "not-a-number",
+            "NaN or infinite",
+        ),
         ("def compute_reward(pole_uprigt):\n    return pole_uprigt, {}", "contract", "pole_uprigt"),
         ("def compute_reward(pole_upright:\n    return 1", "contract", "not valid Python"),
         pytest.param(
@@ -132,14 +151,18 @@ async def test_a_worker_that_stands_still_is_replaced(
 async def test_a_reward_that_fails_by_itself_costs_nobody_a_retry(
     pool: TrainingPool, good_reward: str, source: str, code: str, said: str
 ) -> None:
-    bad, good = await asyncio.gather(pool.train("bad", source, 0), pool.train("good", good_reward, 0))
+    bad, good = await asyncio.gather(
+        pool.train("bad", source, 0), pool.train("good", good_reward, 0)
+    )
     assert (bad.outcome, bad.failure_code, bad.retries) == (None, code, 0)
     assert said in bad.failure_reason
     assert good.outcome is not None
     assert good.retries == 0
 
 
-async def test_no_key_of_the_driver_is_in_reach_of_a_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_key_of_the_driver_is_in_reach_of_a_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     pool = make_pool(tmp_path, slots=1)
     try:
@@ -157,7 +180,9 @@ async def test_what_a_reward_prints_does_not_reach_the_protocol(pool: TrainingPo
     assert result.retries == 0
 
 
-async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: TrainingPool, good_reward: str) -> None:
+async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(
+    pool: TrainingPool, good_reward: str
+) -> None:
     ended: list[str] = []
 
     async def train(job: str, priority: int) -> None:
@@ -165,7 +190,9 @@ async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(pool: Train
         ended.append(job)
 
     # two slots: a and b take them at once; of the rest the urgent one comes first
-    await asyncio.gather(*(train(job, 1 if job != "urgent" else 0) for job in ("a", "b", "c", "d", "urgent")))
+    await asyncio.gather(
+        *(train(job, 1 if job != "urgent" else 0) for job in ("a", "b", "c", "d", "urgent"))
+    )
     assert set(ended[:2]) == {"a", "b"}
     assert set(ended[2:4]) == {"urgent", "c"}
     assert ended[4] == "d"
@@ -218,13 +245,19 @@ async def test_a_cancelled_training_gives_its_slot_back(tmp_path: Path, good_rew
         await second
 
 
-async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(tmp_path: Path, good_reward: str) -> None:
+async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(
+    tmp_path: Path, good_reward: str
+) -> None:
     pool = TrainingPool(ProcessWall(), "cartpol", None, SETTINGS, 2, 2, tmp_path)
     try:
-        results = await asyncio.gather(*(pool.train(name, good_reward, 0) for name in "abc"), return_exceptions=True)
+        results = await asyncio.gather(
+            *(pool.train(name, good_reward, 0) for name in "abc"), return_exceptions=True
+        )
     finally:
         await pool.close()
-    assert all(isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results)
+    assert all(
+        isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results
+    )
 
 
 async def test_a_policy_has_one_score_for_a_seed(tmp_path: Path, alone: TrainingResult) -> None:

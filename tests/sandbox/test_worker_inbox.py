@@ -22,7 +22,13 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.array_files import MOST_TENSORS
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.sandbox import inbox as inboxes
-from eureka_agent.sandbox.inbox import Inbox, WorkerFileError, check_policy, check_state, check_trajectories
+from eureka_agent.sandbox.inbox import (
+    Inbox,
+    WorkerFileError,
+    check_policy,
+    check_state,
+    check_trajectories,
+)
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.snapshot import load_snapshot
@@ -82,7 +88,9 @@ async def test_what_fails_its_check_is_nowhere(tmp_path: Path) -> None:
     assert list((tmp_path / "inbox").iterdir()) == []
 
 
-async def test_what_nobody_takes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_nobody_takes_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inboxes, "MOST_BYTES", 10)
     monkeypatch.setattr(inboxes, "MOST_FILES", 3)
     inbox = Inbox(tmp_path / "inbox")
@@ -105,7 +113,22 @@ async def test_a_file_that_cannot_be_stored_is_an_error_of_the_disk(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../secret", "/etc/passwd", "a/b", "a\\b", ".hidden", "a\0", "a\n", "x" * 101, "a b", "-rf", "ä"],
+    [
+        "",
+        ".",
+        "..",
+        "../secret",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        ".hidden",
+        "a\0",
+        "a\n",
+        "x" * 101,
+        "a b",
+        "-rf",
+        "ä",
+    ],
 )
 def test_a_name_that_is_more_than_a_plain_one_is_no_file(name: str) -> None:
     with pytest.raises(ValidationError):
@@ -139,7 +162,9 @@ def header_of(tensor: object) -> bytes:
         b"\xff" * 8,
         struct.pack("<Q", 1 << 60),
         pickle.dumps({"a": 1}),
-        header_of({"dtype": "F32", "shape": [10**10], "data_offsets": [0, 4 * 10**10]}),  # 40 GB that are not there
+        header_of(
+            {"dtype": "F32", "shape": [10**10], "data_offsets": [0, 4 * 10**10]}
+        ),  # 40 GB that are not there
         header_of({"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}),
         header_of({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}) + b"1234",
         header_of("text"),
@@ -155,7 +180,9 @@ def test_what_is_no_safetensors_file_is_not_taken(tmp_path: Path, content: bytes
 
 def test_plain_arrays_pass(tmp_path: Path) -> None:
     path = tmp_path / "episodes.npz"
-    np.savez_compressed(path, **{"worst/actions": np.ones((40, 2), np.float32), "best/actions": np.ones(3)})
+    np.savez_compressed(
+        path, **{"worst/actions": np.ones((40, 2), np.float32), "best/actions": np.ones(3)}
+    )
     check_trajectories(path)
 
 
@@ -171,11 +198,16 @@ def test_a_pickle_in_disguise_is_refused(tmp_path: Path) -> None:
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "episodes.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as file:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a.npy", "w") as file,
+    ):
         for _ in range(600):
             file.write(bytes(1 << 20))
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(WorkerFileError, match=r"1 arrays of 629145600 bytes, expected at most 2000 of 536870912"):
+    with pytest.raises(
+        WorkerFileError, match=r"1 arrays of 629145600 bytes, expected at most 2000 of 536870912"
+    ):
         check_trajectories(path)
 
 
@@ -187,9 +219,18 @@ def npy_of(shape: str, content: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize(
     "member",
-    [npy_of("(10000000000,)", b"1234"), npy_of("(2**62, 8)"), b"", b"no array", npy_of("'a'"), npy_of("(2**40, 0)")],
+    [
+        npy_of("(10000000000,)", b"1234"),
+        npy_of("(2**62, 8)"),
+        b"",
+        b"no array",
+        npy_of("'a'"),
+        npy_of("(2**40, 0)"),
+    ],
 )
-def test_arrays_that_are_larger_than_what_is_there_are_refused(tmp_path: Path, member: bytes) -> None:
+def test_arrays_that_are_larger_than_what_is_there_are_refused(
+    tmp_path: Path, member: bytes
+) -> None:
     path = tmp_path / "episodes.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.npy", member)
@@ -238,7 +279,9 @@ def empty_tensors(count: int) -> bytes:
     ],
     ids=["tensors", "long", "nested", "names", "one name", "dimensions"],
 )
-def test_a_header_with_too_much_in_it_is_refused_before_it_is_read(tmp_path: Path, content: bytes) -> None:
+def test_a_header_with_too_much_in_it_is_refused_before_it_is_read(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "state"
     path.write_bytes(content)
     for check in (check_state, check_policy):
@@ -257,10 +300,14 @@ def test_a_header_with_too_much_in_it_is_refused_before_it_is_read(tmp_path: Pat
         load_snapshot(path)
 
 
-def test_a_training_with_thousands_of_points_since_its_last_checkpoint_is_taken(tmp_path: Path) -> None:
+def test_a_training_with_thousands_of_points_since_its_last_checkpoint_is_taken(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "state"
     metadata = {"training": json.dumps([{"component": 1.5, "other": "a {b}, [c]"}] * 200_000)}
-    path.write_bytes(save({f"state.{number}": np.zeros(3, np.float32) for number in range(1000)}, metadata))
+    path.write_bytes(
+        save({f"state.{number}": np.zeros(3, np.float32) for number in range(1000)}, metadata)
+    )
     assert path.stat().st_size > 8 << 20
     check_state(path)
 
@@ -309,7 +356,9 @@ FITTING = {
         ("policy.7.weight", (2, 2)),
     ],
 )
-def test_tensors_that_make_no_network_are_no_policy(tmp_path: Path, name: str, shape: tuple[int, ...] | None) -> None:
+def test_tensors_that_make_no_network_are_no_policy(
+    tmp_path: Path, name: str, shape: tuple[int, ...] | None
+) -> None:
     path = tmp_path / "policy.safetensors"
 
     def write(shapes: dict[str, tuple[int, ...]]) -> None:

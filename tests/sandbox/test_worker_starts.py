@@ -16,7 +16,9 @@ from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.settings import TrainingSettings
 
 # 10 iterations of 8 environments and 16 steps
-SETTINGS = TrainingSettings(env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
+SETTINGS = TrainingSettings(
+    env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
 ProcessesOf = Callable[[Path], list[int]]
 
 
@@ -63,10 +65,14 @@ async def test_workers_that_die_at_every_start_are_given_up_soon(
     wall = DeadlyWall(range(100))
     pool = make_pool(wall, tmp_path, workers)
     try:
-        results = await asyncio.gather(*(pool.train(job, good_reward, 0) for job in "abc"), return_exceptions=True)
+        results = await asyncio.gather(
+            *(pool.train(job, good_reward, 0) for job in "abc"), return_exceptions=True
+        )
     finally:
         await pool.close()
-    assert all(isinstance(result, WorkerDiedError) and "SIGKILL" in result.message for result in results)
+    assert all(
+        isinstance(result, WorkerDiedError) and "SIGKILL" in result.message for result in results
+    )
     assert all("above" not in result.hint for result in results)  # it said nothing
     assert wall.started == workers + 1
 

@@ -55,7 +55,9 @@ async def test_a_worker_that_breaks_the_protocol_is_killed_and_reported(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_worker_that_floods_its_standard_error_is_killed_and_fills_no_disk(tmp_path: Path) -> None:
+async def test_a_worker_that_floods_its_standard_error_is_killed_and_fills_no_disk(
+    tmp_path: Path,
+) -> None:
     script = "import os\nwhile True: os.write(2, b'a line\\n' * 10_000)"
     client = await WorkerClient.start(ScriptWall(script), tmp_path)
     try:
@@ -69,7 +71,9 @@ async def test_a_worker_that_floods_its_standard_error_is_killed_and_fills_no_di
         await client.close()
 
 
-async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path, processes_of: ProcessesOf) -> None:
+async def test_a_worker_that_never_answers_is_killed_by_the_clock(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     client = await WorkerClient.start(ScriptWall("import time; time.sleep(60)"), tmp_path)
     with pytest.raises(WorkerDiedError, match=r"took longer than 0\.3 s"):
         await client.open("cartpole", None, timeout_s=0.3)
@@ -78,7 +82,10 @@ async def test_a_worker_that_never_answers_is_killed_by_the_clock(tmp_path: Path
 
 
 async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
-    tmp_path: Path, processes_of: ProcessesOf, workers_of: ProcessesOf, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    processes_of: ProcessesOf,
+    workers_of: ProcessesOf,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("SOME_TOKEN_NOBODY_THOUGHT_OF", "hush")
@@ -114,14 +121,17 @@ def test_workers_die_with_a_driver_that_is_killed_whatever_they_are_at(
     tmp_path: Path, processes_of: ProcessesOf, wait_until: WaitUntil
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
-        # the worker, which waits for its fork and reads no command, its nursery, and the fork in its endless loop
+        # the worker, which waits for its fork and reads no command, its nursery, and the fork in
+        # its endless loop
         there = wait_until(lambda: len(processes_of(tmp_path)) == 3, 60.0)
         driver.send_signal(signal.SIGKILL)
     assert there
     assert wait_until(lambda: not processes_of(tmp_path), 5.0)
 
 
-async def test_a_cancelled_start_leaves_no_process(tmp_path: Path, processes_of: ProcessesOf) -> None:
+async def test_a_cancelled_start_leaves_no_process(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     dry_runner = DryRunner(ProcessWall(), "cartpole", None, tmp_path)
     task = asyncio.create_task(dry_runner.start())
     while not processes_of(tmp_path):
@@ -132,7 +142,9 @@ async def test_a_cancelled_start_leaves_no_process(tmp_path: Path, processes_of:
     assert processes_of(tmp_path) == []
 
 
-async def test_an_environment_that_is_not_there_is_the_persons_error(tmp_path: Path, processes_of: ProcessesOf) -> None:
+async def test_an_environment_that_is_not_there_is_the_persons_error(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     dry_runner = DryRunner(ProcessWall(), "cartpol", None, tmp_path)
     with pytest.raises(EurekaError) as caught:
         await dry_runner.start()
@@ -152,7 +164,9 @@ def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(
     assert absolute_reference("cartpole") == "cartpole"
     assert absolute_reference("gymnasium:ALE/Pong-v5") == "gymnasium:ALE/Pong-v5"
     assert absolute_reference("nothing") == "nothing"
-    assert absolute_reference("~nobody-of-this-name/mine") == str(tmp_path / "~nobody-of-this-name" / "mine")
+    assert absolute_reference("~nobody-of-this-name/mine") == str(
+        tmp_path / "~nobody-of-this-name" / "mine"
+    )
 
 
 async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: Path) -> None:
@@ -160,7 +174,9 @@ async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: P
     try:
         with pytest.raises(WorkerDiedError) as caught:
             await client.receive(20.0)
-        assert "Error" in caught.value.message  # Python's own words on what 8 MB were too little for
+        assert (
+            "Error" in caught.value.message
+        )  # Python's own words on what 8 MB were too little for
     finally:
         await client.close()
 
@@ -203,7 +219,9 @@ async def test_a_close_that_is_cancelled_is_over_when_it_says_so(tmp_path: Path)
         await client.close()
 
 
-async def test_a_worker_that_is_gone_is_not_killed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_is_gone_is_not_killed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hours later, when its client is closed, its number may be another program's."""
     client = await WorkerClient.start(ScriptWall("pass"), tmp_path)
     with pytest.raises(WorkerDiedError):
@@ -215,7 +233,8 @@ async def test_a_worker_that_is_gone_is_not_killed_again(tmp_path: Path, monkeyp
 
 
 def leaves_one_behind(note: Path, then: str) -> str:
-    """A script with a process that keeps its pipes outside its session, and writes down its number."""
+    """A script with a process that keeps its pipes outside its session, and writes down its
+    number."""
     return f"""
     import os, time
     if os.fork() == 0:
@@ -229,7 +248,8 @@ def leaves_one_behind(note: Path, then: str) -> str:
 async def test_a_worker_whose_pipes_somebody_holds_is_given_up_by_a_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who left its session, and whose environment has no mark: nothing tells that it came from there."""
+    """Somebody who left its session, and whose environment has no mark: nothing tells that it came
+    from there."""
     monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
     script = leaves_one_behind(tmp_path / "holds", "time.sleep(600)")
     client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
@@ -259,7 +279,9 @@ async def test_a_dead_worker_whose_pipes_somebody_holds_has_an_end(
         await client.close()
 
 
-async def test_a_worker_that_reads_nothing_of_a_file_is_killed(tmp_path: Path, workers_of: ProcessesOf) -> None:
+async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
     """Whoever gives it one would wait for ever: it has closed nothing, and no answer is due yet."""
     (tmp_path / "policy").write_bytes(b"x" * 1_000_000)
     client = await WorkerClient.start(ProcessWall(), tmp_path / "scratch")
@@ -283,7 +305,9 @@ async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
     (process,) = workers_of(tmp_path)
     os.kill(process, signal.SIGSTOP)
     # more than the pipe and its buffer take
-    sending = asyncio.create_task(client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0)))
+    sending = asyncio.create_task(
+        client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0))
+    )
     assert not (await asyncio.wait({sending}, timeout=0.2))[0]
     sending.cancel()
     await asyncio.wait_for(client.close(), 10)

@@ -1,4 +1,5 @@
-"""An environment folder written by the tests, searches on it through the real command line, and runs without workers."""
+"""An environment folder written by the tests, searches on it through the real command line, and
+runs without workers."""
 
 from __future__ import annotations
 
@@ -91,7 +92,12 @@ SPARSE = '''def compute_reward(puck_position):
 def puck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The environment's folder, outside the repository."""
     folder = tmp_path_factory.mktemp("mine") / "puck"
-    files = {"env.py": ENVIRONMENT, "tasks/centre.py": TASK, "rewards/human.py": HUMAN, "rewards/sparse.py": SPARSE}
+    files = {
+        "env.py": ENVIRONMENT,
+        "tasks/centre.py": TASK,
+        "rewards/human.py": HUMAN,
+        "rewards/sparse.py": SPARSE,
+    }
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -114,28 +120,49 @@ def small(puck: Path) -> Callable[..., tuple[str, ...]]:
     """Arguments of a small search on the puck."""
 
     def arguments(seed: int = 1) -> tuple[str, ...]:
-        flags = ("--iterations", "2", "--samples", "3", "--finalists", "2", "--final-seeds", "2", "--seed", str(seed))
+        flags = (
+            "--iterations",
+            "2",
+            "--samples",
+            "3",
+            "--finalists",
+            "2",
+            "--final-seeds",
+            "2",
+            "--seed",
+            str(seed),
+        )
         return ("search", "bring the puck to the middle of the rail", "--env", str(puck), *flags)
 
     return arguments
 
 
 @pytest.fixture
-def make_run(tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    """Makes runs with the settings given, on a task whose human and sparse reward are `reward(100)` and `reward(200)`."""
+def make_run(
+    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Run]:
+    """Makes runs with the settings given, on a task whose human and sparse reward are `reward(100)`
+    and `reward(200)`."""
     connect = sqlite3.connect
 
     def connect_without_waiting_for_the_disk(*arguments: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **options)
-        connection.execute("PRAGMA synchronous=OFF")  # the wait is for power cuts, of which these tests have none
+        connection.execute(
+            "PRAGMA synchronous=OFF"
+        )  # the wait is for power cuts, of which these tests have none
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", connect_without_waiting_for_the_disk)
-    described = description.model_copy(update={"human_reward": reward(100), "sparse_reward": reward(200)})
+    described = description.model_copy(
+        update={"human_reward": reward(100), "sparse_reward": reward(200)}
+    )
 
     def make(**settings: Any) -> Run:
         return create_run(
-            SearchSettings(env="cart", **{"confirm": 0, **settings}), described, [], parent=tmp_path / "runs"
+            SearchSettings(env="cart", **{"confirm": 0, **settings}),
+            described,
+            [],
+            parent=tmp_path / "runs",
         )
 
     return make

@@ -1,4 +1,5 @@
-"""A model on loopback that writes a fitness where one is asked for, and rewards otherwise: Chat Completions over real HTTP."""
+"""A model on loopback that writes a fitness where one is asked for, and rewards otherwise: Chat
+Completions over real HTTP."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class FitnessServer:
                 """Keep the test's output clean."""
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self._thread.start()
         self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
@@ -49,7 +52,11 @@ class FitnessServer:
         text = self.fitness
         if not _asks_for_fitness(messages):
             text = self._rewards.pop(0) if len(self._rewards) > 1 else self._rewards[0]
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": text},
+        }
         usage = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
         fields = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny"}
         return {**fields, "choices": [choice], "usage": usage}

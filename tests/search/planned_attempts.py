@@ -25,13 +25,20 @@ def planned(
     designer: str = "offline",
     source: str = TUNABLE,
 ) -> Attempt:
-    """An attempt called `<iteration>-<sample>`, both from 0; trained with this fitness, else failed or at the stage given."""
+    """An attempt called `<iteration>-<sample>`, both from 0; trained with this fitness, else failed
+    or at the stage given."""
     return Attempt(
         id=f"{iteration}-{sample}" + (f"-r{revision}" if revision else ""),
         iteration=iteration,
         sample=sample,
         revision=revision,
-        proposal=Proposal(source=source, reasoning="", operator=operator, parents=tuple(parents), designer=designer),
+        proposal=Proposal(
+            source=source,
+            reasoning="",
+            operator=operator,
+            parents=tuple(parents),
+            designer=designer,
+        ),
         stage=stage or (Stage.FAILED if fitness is None else Stage.TRAINED),
         seed=1,
         outcome=None if fitness is None else make_outcome(fitness),
@@ -41,7 +48,8 @@ def planned(
 def invented_search(
     strategy: Strategy, seed: int, iterations: int, samples: int, failing: float = 0.3
 ) -> list[Attempt]:
-    """A search whose fitness is drawn: with rejected revisions, stopped ones, scores that could not be had, rounds that fail and are tried again."""
+    """A search whose fitness is drawn: with rejected revisions, stopped ones, scores that could not
+    be had, rounds that fail and are tried again."""
     generator = random.Random(seed)
     history: list[Attempt] = []
     for iteration in range(iterations):
@@ -65,7 +73,9 @@ def invented_search(
                     )
                 all_fail = attempt_round == 0 and (seed + iteration) % 4 == 3
                 failed = all_fail or generator.random() < failing
-                stage = generator.choice((Stage.FAILED, Stage.STOPPED, Stage.REJECTED, Stage.TRAINED))
+                stage = generator.choice(
+                    (Stage.FAILED, Stage.STOPPED, Stage.REJECTED, Stage.TRAINED)
+                )
                 fitness = None if failed else round(generator.gauss(iteration, 3.0), 1)
                 made.append(
                     planned(

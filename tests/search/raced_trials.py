@@ -19,16 +19,26 @@ from eureka_agent.summaries import summarize
 
 
 def point(env_steps: int, fitness: float) -> CurvePoint:
-    numbers = dict.fromkeys(set(CurvePoint.model_fields) - {"env_steps", "fitness", "episodes"}, 0.0)
-    empty: dict[str, Any] = {name: {} for name in numbers if name.startswith("component") or name == "terminations"}
-    return CurvePoint.model_validate({**numbers, **empty, "env_steps": env_steps, "fitness": fitness, "episodes": 1})
+    numbers = dict.fromkeys(
+        set(CurvePoint.model_fields) - {"env_steps", "fitness", "episodes"}, 0.0
+    )
+    empty: dict[str, Any] = {
+        name: {} for name in numbers if name.startswith("component") or name == "terminations"
+    }
+    return CurvePoint.model_validate(
+        {**numbers, **empty, "env_steps": env_steps, "fitness": fitness, "episodes": 1}
+    )
 
 
 class RacedTrials(TableTrials):
-    """1,000 env steps in 10 iterations, a checkpoint after each. The curve and the final score are the table's."""
+    """1,000 env steps in 10 iterations, a checkpoint after each. The curve and the final score are
+    the table's."""
 
     def __init__(
-        self, table: Mapping[str, float], fuse: Fuse | None = None, at_rungs: Mapping[str, float] | None = None
+        self,
+        table: Mapping[str, float],
+        fuse: Fuse | None = None,
+        at_rungs: Mapping[str, float] | None = None,
     ) -> None:
         """`at_rungs`: scores at the rungs by source, where they are not the table's."""
         super().__init__(dict(table), fuse)
@@ -56,7 +66,11 @@ class RacedTrials(TableTrials):
         assert trial.outcome is not None
         points = self._points(1000, fitness)
         checkpoints = tuple(summarize([each]) for each in points)
-        return replace(trial, points=points, outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}))
+        return replace(
+            trial,
+            points=points,
+            outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}),
+        )
 
     async def score(
         self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
@@ -65,7 +79,10 @@ class RacedTrials(TableTrials):
         self._rung_fuse("score")
         await asyncio.sleep(0)
         if trajectories is not None:
-            cart = {name: np.full(3, float(policy.stem)) for name in ("worst/cart_position", "best/cart_position")}
+            cart = {
+                name: np.full(3, float(policy.stem))
+                for name in ("worst/cart_position", "best/cart_position")
+            }
             np.savez(trajectories, **cart)
         self.scored.append((float(policy.stem), seed, episodes))
         episode = EpisodeSummary(fitness=float(policy.stem), length=3, ended_by="left_the_rail")

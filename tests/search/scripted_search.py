@@ -1,4 +1,5 @@
-"""A search without workers: scripted proposals, trials from a table, and a fuse that kills all of it at a chosen call."""
+"""A search without workers: scripted proposals, trials from a table, and a fuse that kills all of
+it at a chosen call."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Killed(BaseException):
 
 
 class Fuse:
-    """Counts calls by kind and raises Killed at the n-th one of a kind, and at every one after it."""
+    """Counts calls by kind and raises Killed at the n-th one of a kind, and at every one after
+    it."""
 
     def __init__(self, kind: str = "", number: int = 0) -> None:
         self.calls: Counter[str] = Counter()
@@ -51,7 +53,8 @@ class Fuse:
 
 
 class ScriptedDesigner:
-    """Gives the listed sources in the order in which it is asked, and mends rejected ones from a table."""
+    """Gives the listed sources in the order in which it is asked, and mends rejected ones from a
+    table."""
 
     name = "scripted"
 
@@ -78,7 +81,9 @@ class ScriptedDesigner:
         await asyncio.sleep(0)
         return self._proposal(source, request)
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
         self._fuse("revise")
         self.revisions.append((request, rejected.source, verdict))
         await asyncio.sleep(0)
@@ -87,14 +92,21 @@ class ScriptedDesigner:
     def _proposal(self, source: str, request: DesignRequest) -> Proposal:
         parents = tuple(parent.id for parent in request.parents)
         return Proposal(
-            source=source, reasoning="scripted", operator=request.operator, parents=parents, designer=self.name
+            source=source,
+            reasoning="scripted",
+            operator=request.operator,
+            parents=parents,
+            designer=self.name,
         )
 
 
 class TableTrials:
-    """In the trial runner's place: looks up a fitness, or the words of a failure, by source and seed, else by source."""
+    """In the trial runner's place: looks up a fitness, or the words of a failure, by source and
+    seed, else by source."""
 
-    def __init__(self, table: Mapping[str | tuple[str, int], float | str], fuse: Fuse | None = None) -> None:
+    def __init__(
+        self, table: Mapping[str | tuple[str, int], float | str], fuse: Fuse | None = None
+    ) -> None:
         self.requests: list[TrialRequest] = []
         self.most_at_once = 0
         self._running = 0
@@ -132,11 +144,17 @@ class CountingCritic(Critic):
     def __init__(self, run: Run, fuse: Fuse, reviewer: Reviews | None = None) -> None:
         settings = run.settings
         super().__init__(
-            run.description, CleanDryRun(), novelty=settings.novelty, gate=settings.gate, reviewer=reviewer
+            run.description,
+            CleanDryRun(),
+            novelty=settings.novelty,
+            gate=settings.gate,
+            reviewer=reviewer,
         )
         self._fuse = fuse
 
-    async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
+    async def judge(
+        self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
+    ) -> Verdict:
         self._fuse("judge")
         await asyncio.sleep(0)
         return await super().judge(source, trusted, memory)
@@ -148,7 +166,9 @@ class CleanDryRun:
     async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
         return ()
 
-    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+    async def score(
+        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
+    ) -> Scored:
         return Scored(job="none", reason="nothing runs here")
 
 
@@ -172,7 +192,9 @@ class ScriptedSearch:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
-        attempts = AttemptRunner(run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, observer)
+        attempts = AttemptRunner(
+            run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, observer
+        )
         briefing = Briefing(run, strategy or Greedy(), analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, observer)

@@ -1,4 +1,5 @@
-"""Sentences people may type for a built-in task, written down before the comparison that they judge: what fits must be left alone, the rest said."""
+"""Sentences people may type for a built-in task, written down before the comparison that they
+judge: what fits must be left alone, the rest said."""
 
 from __future__ import annotations
 
@@ -114,8 +115,18 @@ DIFFERENT_UNSEEN: dict[str, tuple[tuple[str, str], ...]] = {
         ("garder le poteau droit", ""),
     ),
     "cartpole/swingup": (("hang straight down", ""), ("rotate continuously", "")),
-    "hopper/run": (("crouch down and stay low", ""), ("stop", ""), ("moonwalk", ""), ("spin in place", "")),
-    "ant/run": (("stand on two legs", ""), ("jump over the wall", ""), ("go left", ""), ("dance", "")),
+    "hopper/run": (
+        ("crouch down and stay low", ""),
+        ("stop", ""),
+        ("moonwalk", ""),
+        ("spin in place", ""),
+    ),
+    "ant/run": (
+        ("stand on two legs", ""),
+        ("jump over the wall", ""),
+        ("go left", ""),
+        ("dance", ""),
+    ),
     "quadcopter/hover": (
         ("flip upside down", ""),
         ("fly away from the goal", ""),

@@ -1,4 +1,5 @@
-"""What a generation's designers are told: each something of its own, the same again in a resumed run, and of racing's losers what they are."""
+"""What a generation's designers are told: each something of its own, the same again in a resumed
+run, and of racing's losers what they are."""
 
 from __future__ import annotations
 
@@ -53,7 +54,11 @@ async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRu
     await search.engine.search()
     assert len(set(prompts(search).values())) == 18
     fresh = [request for request in search.designer.requests if request.operator is Operator.FRESH]
-    assert len({order for request in fresh for order in [opening(request)[1].content]}) == len(fresh) == 6
+    assert (
+        len({order for request in fresh for order in [opening(request)[1].content]})
+        == len(fresh)
+        == 6
+    )
 
 
 def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
@@ -66,15 +71,23 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
     for iteration in range(2):
         for sample in range(6):
             run.archive.put_attempt(planned(iteration, sample, float(iteration)))
-        told.append({parent.id for request in requests_of(str(run.folder)) for parent in request.parents})
-    # the second generation's parents are of the first one, the third's, whose fitness is higher, of the second
+        told.append(
+            {parent.id for request in requests_of(str(run.folder)) for parent in request.parents}
+        )
+    # the second generation's parents are of the first one, the third's, whose fitness is higher, of
+    # the second
     assert [{name[0] for name in names} for names in told] == [{"0"}, {"1"}]
-    assert {request.attempt for request in requests_of(str(run.folder))} == {f"3-{sample:02}" for sample in range(1, 7)}
+    assert {request.attempt for request in requests_of(str(run.folder))} == {
+        f"3-{sample:02}" for sample in range(1, 7)
+    }
 
 
 async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
     run = restorable(make_run(**SETTINGS))
-    first, second = [await Briefing(run, BestOfN()).requests(iteration, range(6), [], 1.0) for iteration in (0, 1)]
+    first, second = [
+        await Briefing(run, BestOfN()).requests(iteration, range(6), [], 1.0)
+        for iteration in (0, 1)
+    ]
     assert [request.angle for request in (*first, *second)] == list(range(12))
     assert [request.number for request in second] == list(range(1, 7))
     again = await Briefing(run, BestOfN()).requests(0, range(6, 12), [], 1.0)
@@ -102,10 +115,15 @@ async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: in
 async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
     search = search_with(restorable(make_run(**{**SETTINGS, "work_ahead": False})), Fuse())
     await search.engine.search()
-    parents = {parent.id: parent for request in search.designer.requests[12:] for parent in request.parents}
-    # 2-06 with weight 12 and a fitness of 8.6 is the best of two generations, and was made from 1-06 with 6 and 8.3
-    assert parents["2-06"].changes[0] == (
-        "2-06 itself, made from 1-06: other form of closeness: fitness 8.3 → 8.6 (one training against one training)"
+    parents = {
+        parent.id: parent for request in search.designer.requests[12:] for parent in request.parents
+    }
+    # 2-06 with weight 12 and a fitness of 8.6 is the best of two generations, and was made from
+    # 1-06 with 6 and 8.3
+    assert (
+        parents["2-06"].changes[0]
+        == "2-06 itself, made from 1-06: other form of closeness: fitness 8.3 → 8.6 (one training"
+        " against one training)"
     )
     assert parents["2-06"].episodes == search.run.settings.evaluation_episodes
 
@@ -131,7 +149,9 @@ async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> 
                 "sample": sample,
                 "stage": Stage.FAILED,
                 "outcome": None,
-                "proposal": best.proposal.model_copy(update={"operator": Operator.IMPROVE, "parents": (best.id,)}),
+                "proposal": best.proposal.model_copy(
+                    update={"operator": Operator.IMPROVE, "parents": (best.id,)}
+                ),
             }
         )
         for sample in (1, 2)

@@ -10,7 +10,15 @@ import pytest
 import yaml
 from command_line import CommandLine
 from raced_trials import RacedTrials, restorable
-from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+from scripted_search import (
+    Fuse,
+    Killed,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
@@ -37,11 +45,12 @@ from eureka_agent.settings import SearchSettings, parse_settings
 
 MakeRun = Callable[..., Run]
 
-# ── what a person writes ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a person writes ──────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("10m", 600), ("8h", 28_800), ("1h30m", 5400), ("1.5h", 5400), ("1h2m3s", 3723)]
+    ("text", "seconds"),
+    [("90s", 90), ("10m", 600), ("8h", 28_800), ("1h30m", 5400), ("1.5h", 5400), ("1h2m3s", 3723)],
 )
 def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
     budget = parse_budget(text)
@@ -50,7 +59,13 @@ def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("text", "steps"),
-    [("500k", 500_000), ("5M", 5_000_000), ("2G", 2_000_000_000), ("5000000", 5_000_000), ("1.7M", 1_700_000)],
+    [
+        ("500k", 500_000),
+        ("5M", 5_000_000),
+        ("2G", 2_000_000_000),
+        ("5000000", 5_000_000),
+        ("1.7M", 1_700_000),
+    ],
 )
 def test_numbers_with_k_and_large_letters_are_env_steps(text: str, steps: int) -> None:
     budget = parse_budget(text)
@@ -64,7 +79,24 @@ def test_the_same_letter_means_two_things() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "ten", "10 min", "10K", "8H", "5g", "30m1h", "-5M", "1e6", "5M2k", "m", "٣m", "inf", "nan", "0x10"],
+    [
+        "",
+        " ",
+        "ten",
+        "10 min",
+        "10K",
+        "8H",
+        "5g",
+        "30m1h",
+        "-5M",
+        "1e6",
+        "5M2k",
+        "m",
+        "٣m",
+        "inf",
+        "nan",
+        "0x10",
+    ],
 )
 def test_anything_else_is_shown_with_what_is_expected(text: str) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -108,12 +140,15 @@ def test_amounts_are_rounded_up_to_what_can_be_typed() -> None:
     assert parse_budget(time_text(7201)).seconds == 7800
 
 
-# ── plans in env steps ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── plans in env steps ────────────────────────────────────────────────────────────────────────────
 
-# A training is 10 updates of 10 x 10, 1000 env steps. In trainings, racing on, a search of g generations of s takes
+# A training is 10 updates of 10 x 10, 1000 env steps. In trainings, racing on, a search of g
+# generations of s takes
 #     g (0.93 s + min(4, s)) + 5 min(3, g s) + 10 baselines
 # so 1 x 8: 7.44 + 4 + 15 + 10 = 36.44; 2 x 8: 47.88; 5 x 8: 82.2; 5 x 16: 5 * 18.88 + 25 = 119.4.
-SETTINGS = SearchSettings(env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3)
+SETTINGS = SearchSettings(
+    env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3
+)
 
 
 def missing(settings: SearchSettings) -> int:
@@ -121,7 +156,9 @@ def missing(settings: SearchSettings) -> int:
     return 2 * settings.seeds_of_baselines
 
 
-def planned(text: str, given: tuple[str, ...] = (), *, settings: SearchSettings = SETTINGS, **options: Any) -> Any:
+def planned(
+    text: str, given: tuple[str, ...] = (), *, settings: SearchSettings = SETTINGS, **options: Any
+) -> Any:
     """The plan's settings; its sentence must name the budget."""
     options = {"baselines": missing, "restorable": True, **options}
     baselines = options.pop("baselines")
@@ -149,7 +186,9 @@ def test_samples_up_to_eight_then_generations_then_samples_then_generations(
 ) -> None:
     made = planned(text)
     assert size(made) == expected
-    assert made.settings == SETTINGS.model_copy(update={"iterations": expected[0], "samples": expected[1]})
+    assert made.settings == SETTINGS.model_copy(
+        update={"iterations": expected[0], "samples": expected[1]}
+    )
     assert "reduced" not in made.text
 
 
@@ -161,7 +200,8 @@ def test_cached_baselines_leave_room_for_candidates() -> None:
 def test_baselines_that_are_not_wanted_take_no_room() -> None:
     without = SETTINGS.model_copy(update={"baselines": False})
     assert size(planned("50k", settings=without)) == (3, 8)
-    # nor do they, or finals, where nothing is trained in the end: 4 x 8: 4 * 11.44 = 45.76; 5 x 8: 57.2; 4 x 9: 49.48; 4 x 10: 53.2
+    # nor do they, or finals, where nothing is trained in the end: 4 x 8: 4 * 11.44 = 45.76; 5 x 8:
+    # 57.2; 4 x 9: 49.48; 4 x 10: 53.2
     assert size(planned("50k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 9)
 
 
@@ -186,7 +226,8 @@ def test_without_racing_every_candidate_is_trained_to_its_end() -> None:
 def test_what_racing_saves_follows_from_where_its_rungs_are(
     rungs: tuple[float, ...], measured: tuple[float, float]
 ) -> None:
-    """Against what generations of eight saved on average, replayed (benchmarks/LOG.md): at most so much, and at least three quarters of it."""
+    """Against what generations of eight saved on average, replayed (benchmarks/LOG.md): at most so
+    much, and at least three quarters of it."""
     saved = 1.0 - candidates_cost(SETTINGS.model_copy(update={"rungs": rungs}))
     low, high = measured
     assert 0.75 * low <= saved <= high
@@ -194,18 +235,31 @@ def test_what_racing_saves_follows_from_where_its_rungs_are(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"rungs": ()}, {"rungs": (0.95,)}, {"racing": False}, {"samples": 1}, {"checkpoints": 1}, {"env_steps": 300}],
+    [
+        {"rungs": ()},
+        {"rungs": (0.95,)},
+        {"racing": False},
+        {"samples": 1},
+        {"checkpoints": 1},
+        {"env_steps": 300},
+    ],
 )
 def test_where_nobody_is_stopped_nothing_is_saved(settings: dict[str, Any]) -> None:
-    """A rung is at a checkpoint: one behind the last but one is none, and of three updates 0.7 is behind the second."""
+    """A rung is at a checkpoint: one behind the last but one is none, and of three updates 0.7 is
+    behind the second."""
     assert candidates_cost(SETTINGS.model_copy(update=settings)) == 1.0
 
 
 def test_a_generation_begins_no_earlier_than_the_last_rung_of_the_one_before() -> None:
-    # with 100 workers a generation takes 1 alone, less what racing saves; the others begin where the last rung of the one before is
-    late = SETTINGS.model_copy(update={"rungs": (0.45,), "racing": False, "samples": 8, "confirm": 0, "finalists": 0})
+    # with 100 workers a generation takes 1 alone, less what racing saves; the others begin where
+    # the last rung of the one before is
+    late = SETTINGS.model_copy(
+        update={"rungs": (0.45,), "racing": False, "samples": 8, "confirm": 0, "finalists": 0}
+    )
     dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(100, 100.0, 0.0))
-    seconds = [dial.seconds(late.model_copy(update={"iterations": number})) * 0.85 for number in (1, 2, 3)]
+    seconds = [
+        dial.seconds(late.model_copy(update={"iterations": number})) * 0.85 for number in (1, 2, 3)
+    ]
     assert seconds == pytest.approx([10.0, 15.0, 20.0])  # the checkpoint at 0.5
 
 
@@ -221,7 +275,9 @@ def test_a_training_is_counted_in_whole_updates() -> None:
 
 
 def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDescription) -> None:
-    settings = SETTINGS.model_copy(update={"iterations": 3, "samples": 2, "confirm_seeds": 2, "finalists": 9})
+    settings = SETTINGS.model_copy(
+        update={"iterations": 3, "samples": 2, "confirm_seeds": 2, "finalists": 9}
+    )
     view = SearchView()
     view.apply(
         RunStarted(
@@ -241,26 +297,35 @@ def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDes
     assert view.trainings_total == 3 * (2 + 4) + 30 + 10
 
 
-# ── what is given by hand ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is given by hand ─────────────────────────────────────────────────────────────────────────
 
 
 def test_what_is_given_stays() -> None:
     four = SETTINGS.model_copy(update={"samples": 4})
-    assert size(planned("60k", ("samples",), settings=four)) == (4, 4)  # 4 * 7.72 + 25 = 55.88; 5 x 4 takes 63.6
+    assert size(planned("60k", ("samples",), settings=four)) == (
+        4,
+        4,
+    )  # 4 * 7.72 + 25 = 55.88; 5 x 4 takes 63.6
     three = SETTINGS.model_copy(update={"iterations": 3})
-    assert size(planned("63k", ("iterations",), settings=three)) == (3, 9)  # 3 * 12.37 + 25 = 62.11; 3 x 10 takes 64.9
+    assert size(planned("63k", ("iterations",), settings=three)) == (
+        3,
+        9,
+    )  # 3 * 12.37 + 25 = 62.11; 3 x 10 takes 64.9
     both = SETTINGS.model_copy(update={"iterations": 1, "samples": 3})
     assert size(planned("1G", ("iterations", "samples"), settings=both)) == (1, 3)
 
 
 def test_what_is_given_is_not_reduced() -> None:
-    # 18.86 trainings with 5 final seeds and 1 finalist (1.86 + 2 + 5 + 10); 15k / 18.86 = 795 env steps, 7 updates
+    # 18.86 trainings with 5 final seeds and 1 finalist (1.86 + 2 + 5 + 10); 15k / 18.86 = 795 env
+    # steps, 7 updates
     made = planned("15k", ("baselines", "final_seeds")).settings
     assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 700)
     made = planned("15k", ("baselines", "final_seeds", "finalists")).settings
     # 1.86 + 2 + 5 * 2 + 10 = 23.86; 15k / 23.86 = 628
     assert (made.final_seeds, made.finalists, made.env_steps) == (5, 3, 600)
-    with pytest.raises(SettingsError, match="the smallest search here takes 13k"):  # 12.86 trainings of 1000
+    with pytest.raises(
+        SettingsError, match="the smallest search here takes 13k"
+    ):  # 12.86 trainings of 1000
         planned("10k", ("baselines", "env_steps"))
 
 
@@ -270,14 +335,19 @@ def test_given_sizes_that_do_not_fit_are_an_error() -> None:
         planned("20k", ("iterations", "samples"), settings=large)
 
 
-# ── reductions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reductions ────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
     ("text", "expected", "seeds", "told"),
     [
         ("36.5k", (1, 8), 5, ""),  # 7.44 + 4 + 15 + 10 = 36.44
-        ("36k", (1, 9), 4, "; reduced to fit: baseline seeds 5 → 4"),  # 1 x 9: 8.37 + 4 + 15 + 8 = 35.37
+        (
+            "36k",
+            (1, 9),
+            4,
+            "; reduced to fit: baseline seeds 5 → 4",
+        ),  # 1 x 9: 8.37 + 4 + 15 + 8 = 35.37
         ("31k", (1, 8), 2, "; reduced to fit: baseline seeds 5 → 2"),  # 30.44
         ("30k", (1, 11), 0, "; reduced to fit: no baselines"),  # 10.23 + 4 + 15 = 29.23
     ],
@@ -287,9 +357,16 @@ def test_baselines_make_room_for_a_generation_of_eight(
 ) -> None:
     made = planned(text)
     assert size(made) == expected
-    assert (made.settings.baselines, made.settings.seeds_of_baselines if seeds else 0) == (seeds > 0, seeds)
+    assert (made.settings.baselines, made.settings.seeds_of_baselines if seeds else 0) == (
+        seeds > 0,
+        seeds,
+    )
     assert made.text.endswith(f"env steps{told}")
-    assert (made.settings.final_seeds, made.settings.finalists, made.settings.env_steps) == (5, 3, 1000)
+    assert (made.settings.final_seeds, made.settings.finalists, made.settings.env_steps) == (
+        5,
+        3,
+        1000,
+    )
 
 
 def test_baselines_that_cost_nothing_or_are_asked_for_stay() -> None:
@@ -299,26 +376,37 @@ def test_baselines_that_cost_nothing_or_are_asked_for_stay() -> None:
 
     made = planned("21k", baselines=cached)
     assert (size(made), made.settings.baselines, made.settings.baseline_seeds) == ((1, 8), True, 3)
-    made = planned("33k", ("baselines",))  # with 4 seeds 1 x 9: 8.37 + 4 + 12 + 8 = 32.37; 1 x 10 takes 33.3
+    made = planned(
+        "33k", ("baselines",)
+    )  # with 4 seeds 1 x 9: 8.37 + 4 + 12 + 8 = 32.37; 1 x 10 takes 33.3
     assert (size(made), made.settings.seeds_of_baselines) == ((1, 9), 4)
     of_four = SETTINGS.model_copy(update={"baseline_seeds": 4})
-    # 7.44 + 4 + 12 + 8 = 31.44 with 4 final seeds; with 3 of them 1 x 10: 9.3 + 4 + 9 + 8 = 30.3, and 1 x 11 takes 31.23
+    # 7.44 + 4 + 12 + 8 = 31.44 with 4 final seeds; with 3 of them 1 x 10: 9.3 + 4 + 9 + 8 = 30.3,
+    # and 1 x 11 takes 31.23
     made = planned("31k", ("baseline_seeds",), settings=of_four)
-    assert (size(made), made.settings.final_seeds, made.settings.seeds_of_baselines) == ((1, 10), 3, 4)
+    assert (size(made), made.settings.final_seeds, made.settings.seeds_of_baselines) == (
+        (1, 10),
+        3,
+        4,
+    )
 
 
 def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
-    # all for a generation of eight, before it has fewer: no baselines, then 7.44 + 4 + 12 = 23.44 with 4 final seeds; 1 x 9 takes 24.37
+    # all for a generation of eight, before it has fewer: no baselines, then 7.44 + 4 + 12 = 23.44
+    # with 4 final seeds; 1 x 9 takes 24.37
     made = planned("25k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 9), 4, 3)
-    assert made.text == (
-        "the budget of 25k gives 1 generation of 9, 3 finalists from 4 seeds, no baselines, 1,000 env steps a training: "
-        "at most about 24.4k env steps; reduced to fit: no baselines, final seeds 5 → 4"
+    assert (
+        made.text
+        == "the budget of 25k gives 1 generation of 9, 3 finalists from 4 seeds, no baselines,"
+        " 1,000 env steps a training: at most about 24.4k env steps; reduced to fit: no"
+        " baselines, final seeds 5 → 4"
     )
     # 7.44 + 4 + 6 = 17.44 with 3 final seeds and 2 finalists; 1 x 9 takes 18.37
     made = planned("18k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 8), 3, 2)
-    # with baselines eight fit nowhere: 7.44 + 4 + 3 + 6 = 20.44 with 3 seeds and 1 finalist; 1 x 7 takes 19.51, with 2 finalists 22.51
+    # with baselines eight fit nowhere: 7.44 + 4 + 3 + 6 = 20.44 with 3 seeds and 1 finalist; 1 x 7
+    # takes 19.51, with 2 finalists 22.51
     made = planned("20k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 7), 3, 1)
     assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
@@ -331,7 +419,9 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
     made = planned("10k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 3, 1)
     assert made.settings.env_steps == 700
-    assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1, env steps 1,000 → 700")
+    assert made.text.endswith(
+        "; reduced to fit: final seeds 5 → 3, finalists 3 → 1, env steps 1,000 → 700"
+    )
 
 
 def test_too_small_a_budget_says_what_the_smallest_is() -> None:
@@ -342,10 +432,19 @@ def test_too_small_a_budget_says_what_the_smallest_is() -> None:
         "the budget of 3.8k env steps is too small: the smallest search here takes 3.9k env steps"
         in caught.value.message
     )
-    assert "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)" in caught.value.message
+    assert (
+        "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)"
+        in caught.value.message
+    )
     assert "--budget 3.9k" in caught.value.hint
     made = planned("3.9k", ("baselines",)).settings
-    assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (1, 2, 3, 1, 300)
+    assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (
+        1,
+        2,
+        3,
+        1,
+        300,
+    )
 
 
 def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
@@ -355,12 +454,14 @@ def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
     assert (made.final_seeds, made.finalists, made.env_steps) == (2, 0, 700)
 
 
-# ── plans in wall time ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── plans in wall time ────────────────────────────────────────────────────────────────────────────
 
-# A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s are needed to start. The worker with the most
-# trainings counts. Two workers, racing on: a generation alone takes a = 0.93 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2) = 13.
-# One that the next one follows takes (0.93 s + 4) / 2, since nobody waits for anybody's last training, but at least 0.7, where the last rung is.
-# ((g - 1) (0.465 s + 2) + a + 13) * 10 s / 0.85 + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
+# A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s
+# are needed to start. The worker with the most trainings counts. Two workers, racing on: a
+# generation alone takes a = 0.93 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2)
+# = 13. One that the next one follows takes (0.93 s + 4) / 2, since nobody waits for anybody's last
+# training, but at least 0.7, where the last rung is. ((g - 1) (0.465 s + 2) + a + 13) * 10 s / 0.85
+# + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
 
 
 def in_time(text: str, workers: int, **options: Any) -> Any:
@@ -376,13 +477,16 @@ def in_time(text: str, workers: int, **options: Any) -> Any:
         ("10m", 2, "200", (5, 11)),
         # with 3 seeds and 2 finalists 8.37 + 4 + 6 + 6 = 24.37: 296.7 s; 1 x 10 takes 25.3: 307.6 s
         ("5m", 1, "100", (1, 9)),
-        # (14.88 + 4) / 16 = 1.18, alone 1.93, and 2: 17 * 1.18 + 3.93 = 23.99: 292.2 s; 19 generations take 25.17: 306.1 s
+        # (14.88 + 4) / 16 = 1.18, alone 1.93, and 2: 17 * 1.18 + 3.93 = 23.99: 292.2 s; 19
+        # generations take 25.17: 306.1 s
         ("5m", 16, "1.60k", (18, 16)),
         # 29 * 0.7 + 3.93 = 24.23: 295.1 s; 31 generations take 24.93: 303.3 s
         ("5m", 100, "10.0k", (30, 16)),
     ],
 )
-def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, expected: tuple[int, int]) -> None:
+def test_wall_time_is_shared_by_the_workers(
+    text: str, workers: int, rate: str, expected: tuple[int, int]
+) -> None:
     made = in_time(text, workers, given=("baselines",))
     assert size(made) == expected
     assert f"at the {rate} env steps/s that were measured" in made.text
@@ -391,29 +495,47 @@ def test_wall_time_is_shared_by_the_workers(text: str, workers: int, rate: str, 
 @pytest.mark.parametrize(
     ("text", "workers", "expected"),
     [
-        ("5m15s", 2, (2, 8)),  # 2 * 5.72 + 13 = 24.44: 297.5 s; 2 x 9 takes 2 * 6.65 + 13 = 26.3: 319.4 s
-        ("10m", 2, (5, 10)),  # 5 * 6.65 + 13 = 46.25: 554.1 s; 5 x 11 takes 5 * 7.58 + 13 = 50.9: 608.8 s
-        ("5m", 16, (11, 16)),  # a generation takes 1.93, finals and baselines 2: 11 * 1.93 + 2 = 23.23: 283.3 s
+        (
+            "5m15s",
+            2,
+            (2, 8),
+        ),  # 2 * 5.72 + 13 = 24.44: 297.5 s; 2 x 9 takes 2 * 6.65 + 13 = 26.3: 319.4 s
+        (
+            "10m",
+            2,
+            (5, 10),
+        ),  # 5 * 6.65 + 13 = 46.25: 554.1 s; 5 x 11 takes 5 * 7.58 + 13 = 50.9: 608.8 s
+        (
+            "5m",
+            16,
+            (11, 16),
+        ),  # a generation takes 1.93, finals and baselines 2: 11 * 1.93 + 2 = 23.23: 283.3 s
     ],
 )
 def test_without_working_ahead_every_phase_waits_for_the_last_training(
     text: str, workers: int, expected: tuple[int, int]
 ) -> None:
-    assert size(in_time(text, workers, settings=SETTINGS.model_copy(update={"work_ahead": False}))) == expected
+    assert (
+        size(in_time(text, workers, settings=SETTINGS.model_copy(update={"work_ahead": False})))
+        == expected
+    )
 
 
 def test_too_short_a_time_says_what_the_shortest_is() -> None:
     # 300 env steps a training, 3 s: (0.93 + 1 + ceil(3 / 2) + ceil(6 / 2)) * 3 / 0.85 + 10 = 34.5 s
-    with pytest.raises(SettingsError, match="the budget of 20s is too small: the smallest search here takes 35s"):
+    with pytest.raises(
+        SettingsError, match="the budget of 20s is too small: the smallest search here takes 35s"
+    ):
         in_time("20s", 2, given=("baselines",))
     assert in_time("35s", 2, given=("baselines",)).settings.env_steps == 300
 
 
-# ── the end of a wall-time budget ───────────────────────────────────────────────────────────────────────────────────────
+# ── the end of a wall-time budget ─────────────────────────────────────────────────────────────────
 
 
 class Timed:
-    """A scripted search on a clock that goes on by 60 s with every generation of two trainings of 10,000 env steps."""
+    """A scripted search on a clock that goes on by 60 s with every generation of two trainings of
+    10,000 env steps."""
 
     def __init__(self, run: Run, *, now: float = 0.0, fuse: Fuse | None = None) -> None:
         self.now = now
@@ -440,7 +562,13 @@ class Timed:
 @pytest.fixture
 def timed_run(make_run: MakeRun) -> Callable[..., Run]:
     def make(**settings: Any) -> Run:
-        sizes = {"iterations": 6, "samples": 2, "finalists": 1, "final_seeds": 2, "env_steps": 10_000}
+        sizes = {
+            "iterations": 6,
+            "samples": 2,
+            "finalists": 1,
+            "final_seeds": 2,
+            "env_steps": 10_000,
+        }
         return make_run(
             budget="5m",
             num_envs=10,
@@ -457,16 +585,19 @@ def generations(run: Run) -> int:
     return len({attempt.iteration for attempt in run.archive.attempts()})
 
 
-async def test_no_generation_begins_that_would_not_end_in_time(timed_run: Callable[..., Run]) -> None:
+async def test_no_generation_begins_that_would_not_end_in_time(
+    timed_run: Callable[..., Run],
+) -> None:
     run = timed_run()
     timed = Timed(run)
     await timed.search()
-    # 20,000 env steps take 60 s, so another generation and the finals (2 trainings) 120 s: at 180 s that ends at 300 s, at 240 s not in time
+    # 20,000 env steps take 60 s, so another generation and the finals (2 trainings) 120 s: at 180 s
+    # that ends at 300 s, at 240 s not in time
     assert generations(run) == 4
     (text,) = timed.notices
-    assert text == (
-        "stopped after 4 of 6 generations: of the budget of 5m, 4 min 0 s had passed, and another generation with the final trainings "
-        "would have taken about 2 min 0 s"
+    assert (
+        text == "stopped after 4 of 6 generations: of the budget of 5m, 4 min 0 s had passed, and"
+        " another generation with the final trainings would have taken about 2 min 0 s"
     )
     assert run_report(run).budget == (text,)
 
@@ -482,12 +613,15 @@ async def test_repeats_are_left_time_for(timed_run: Callable[..., Run]) -> None:
     run = timed_run(confirm=1)
     timed = Timed(run)
     await timed.search()
-    # three trainings take 60 s, so another generation and the finals 100 s: at 180 s that ends at 280 s, at 240 s not in time
+    # three trainings take 60 s, so another generation and the finals 100 s: at 180 s that ends at
+    # 280 s, at 240 s not in time
     assert generations(run) == 4
     assert timed.notices[0].endswith("would have taken about 1 min 40 s")
 
 
-async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_for(make_run: MakeRun) -> None:
+async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_for(
+    make_run: MakeRun,
+) -> None:
     sizes = {"iterations": 4, "samples": 2, "env_steps": 1000, "num_envs": 10, "horizon": 10}
     run = restorable(make_run(**sizes, budget="1m", racing=False, confirm=2, finalists=0))
     events: list[Any] = []
@@ -495,7 +629,9 @@ async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_f
 
     def observe(event: Any) -> None:
         events.append(event)
-        if isinstance(event, Notice) or (isinstance(event, IterationStarted) and event.iteration == 1):
+        if isinstance(event, Notice) or (
+            isinstance(event, IterationStarted) and event.iteration == 1
+        ):
             decided.set()
 
     class Patient(RacedTrials):
@@ -505,17 +641,21 @@ async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_f
     sources = [reward(number) for number in range(1, 9)]
     trials = Patient({source: float(number) for number, source in enumerate(sources, 1)})
     deadline = Deadline(run, TimeLimit("60s", 60.0), lambda: 14.0, observe)
-    search = ScriptedSearch(run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline)
+    search = ScriptedSearch(
+        run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline
+    )
     async with asyncio.timeout(30):
         await search.engine.search()
-    # at the last rung 2 x 700 env steps took 14 s. The trainings' rest takes 6 s, their two repeats 20 s, another generation with its own
-    # repeats 40 s
+    # at the last rung 2 x 700 env steps took 14 s. The trainings' rest takes 6 s, their two repeats
+    # 20 s, another generation with its own repeats 40 s
     texts = [event.text for event in events if isinstance(event, Notice)]
     assert [text.rpartition(" would ")[2] for text in texts] == ["have taken about 1 min 6 s"]
     assert generations(run) == 1
 
 
-async def test_the_time_before_the_first_generation_counts_but_is_no_training(timed_run: Callable[..., Run]) -> None:
+async def test_the_time_before_the_first_generation_counts_but_is_no_training(
+    timed_run: Callable[..., Run],
+) -> None:
     run = timed_run()
     run.archive.set_fact(BUDGET_FACT, {"text": "", "seconds_before": 30.0})
     await Timed(run, now=30.0).search()
@@ -523,14 +663,18 @@ async def test_the_time_before_the_first_generation_counts_but_is_no_training(ti
     assert generations(run) == 3
 
 
-async def test_a_search_within_its_time_makes_all_generations(timed_run: Callable[..., Run]) -> None:
+async def test_a_search_within_its_time_makes_all_generations(
+    timed_run: Callable[..., Run],
+) -> None:
     run = timed_run(iterations=4)
     timed = Timed(run)
     await timed.search()
     assert (generations(run), timed.notices) == (4, [])
 
 
-async def test_the_first_generation_is_made_however_late_it_is(timed_run: Callable[..., Run]) -> None:
+async def test_the_first_generation_is_made_however_late_it_is(
+    timed_run: Callable[..., Run],
+) -> None:
     run = timed_run()
     await Timed(run, now=1000.0).search()
     assert generations(run) == 1
@@ -571,15 +715,19 @@ async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., 
     assert run_report(longer).budget == ()
 
 
-# ── with workers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── with workers ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_budget_is_no_training_setting(description: TaskDescription) -> None:
-    assert effective_settings({"budget": "10m"}, description).iterations == SearchSettings().iterations
+    assert (
+        effective_settings({"budget": "10m"}, description).iterations == SearchSettings().iterations
+    )
 
 
 @pytest.mark.parametrize("text", ["10 min", "10K"])
-def test_a_budget_that_is_none_is_an_error_before_anything_starts(eureka: CommandLine, text: str) -> None:
+def test_a_budget_that_is_none_is_an_error_before_anything_starts(
+    eureka: CommandLine, text: str
+) -> None:
     errors = eureka("search", "--env", "cartpole", "--budget", text, status=2)
     assert f"the budget is {text!r}" in errors
     assert not (eureka.folder / "runs").exists()
@@ -589,16 +737,22 @@ def test_a_budget_that_is_none_is_an_error_before_anything_starts(eureka: Comman
 def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
     flags = ("--env", str(puck), "--budget", "215k", "--finalists", "2")
     run = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    # 215k are 26.2 trainings of 8192 env steps, 16 whole updates. The checkpoint of the rung is after 12 of them: racing saves 0.25 / 2 * 7 / 15
-    # = 0.058. 1 x 8 takes 7.53 + 4 + 10 = 21.53 and two for each seed of the baselines; 1 x 9 with two of these takes 26.48
+    # 215k are 26.2 trainings of 8192 env steps, 16 whole updates. The checkpoint of the rung is
+    # after 12 of them: racing saves 0.25 / 2 * 7 / 15 = 0.058. 1 x 8 takes 7.53 + 4 + 10 = 21.53
+    # and two for each seed of the baselines; 1 x 9 with two of these takes 26.48
     settings = run["settings"]
     assert (settings["budget"], settings["iterations"], settings["samples"]) == ("215k", 1, 8)
-    assert (settings["final_seeds"], settings["baseline_seeds"], settings["env_steps"]) == (5, 2, 8192)
+    assert (settings["final_seeds"], settings["baseline_seeds"], settings["env_steps"]) == (
+        5,
+        2,
+        8192,
+    )
     assert run["cost"]["env_steps"] <= 215_000
     assert [len(run[name]["seeds"]) for name in ("best", "human", "sparse")] == [5, 2, 2]
     text = (
-        "the budget of 215k gives 1 generation of 8, 2 finalists from 5 seeds, baselines from 2 seeds, 8,192 env steps a training: "
-        "at most about 209k env steps; reduced to fit: baseline seeds 5 → 2"
+        "the budget of 215k gives 1 generation of 8, 2 finalists from 5 seeds, baselines from 2"
+        " seeds, 8,192 env steps a training: at most about 209k env steps; reduced to fit: baseline"
+        " seeds 5 → 2"
     )
     assert run["budget"] == [text]
     folder = eureka.run_folder()
@@ -608,14 +762,20 @@ def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) 
     # two seeds of the baselines are in the cache now, so there is room for two more
     second = eureka.json("search", "bring the puck to the middle of the rail", *flags)
     assert (second["settings"]["samples"], second["settings"]["baseline_seeds"]) == (8, 4)
-    too_small = eureka("search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2)
+    too_small = eureka(
+        "search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2
+    )
     assert "is too small" in too_small
 
 
 @pytest.mark.slow
-def test_a_search_within_a_wall_time_ends_about_then_and_is_not_measured_again(eureka: CommandLine, puck: Path) -> None:
+def test_a_search_within_a_wall_time_ends_about_then_and_is_not_measured_again(
+    eureka: CommandLine, puck: Path
+) -> None:
     began = time.monotonic()
-    run = eureka.json("search", "bring the puck to the middle of the rail", "--env", str(puck), "--budget", "40s")
+    run = eureka.json(
+        "search", "bring the puck to the middle of the rail", "--env", str(puck), "--budget", "40s"
+    )
     assert time.monotonic() - began < 80.0
     assert run["status"] == "finished"
     assert 0.0 < run["seconds"] < 80.0

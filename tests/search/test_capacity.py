@@ -6,10 +6,14 @@ from eureka_agent.settings import SearchSettings
 
 def test_a_default_search_on_two_cores_fills_its_slots() -> None:
     # a generation of 8 with the 10 baselines beside it: 18 on two workers
-    capacity = plan_capacity(SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=5), places=2)
+    capacity = plan_capacity(
+        SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=5), places=2
+    )
     assert (capacity.workers, capacity.slots) == (2, 9)
     # two generations of 8 at times, and only 6 baselines
-    capacity = plan_capacity(SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3), places=2)
+    capacity = plan_capacity(
+        SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3), places=2
+    )
     assert (capacity.workers, capacity.slots) == (2, 8)
 
 
@@ -19,7 +23,9 @@ def test_a_search_that_waits_for_its_generations_needs_half_as_many() -> None:
     capacity = plan_capacity(waiting, places=2)
     assert (capacity.workers, capacity.slots) == (2, 7)
     # with fewer seeds of the baselines the finals need most
-    capacity = plan_capacity(waiting.model_copy(update={"baseline_seeds": 1, "samples": 4}), places=2)
+    capacity = plan_capacity(
+        waiting.model_copy(update={"baseline_seeds": 1, "samples": 4}), places=2
+    )
     assert (capacity.workers, capacity.slots) == (2, 5)
 
 

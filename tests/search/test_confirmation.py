@@ -26,17 +26,22 @@ def repeats(run: Run) -> dict[str, list[tuple[int, float | None]]]:
     """Iteration and fitness of the repeats of every attempt that has any."""
     return {
         attempt.id: [
-            (repeat.iteration, (repeat.outcome and repeat.outcome.fitness) or None) for repeat in attempt.repeats
+            (repeat.iteration, (repeat.outcome and repeat.outcome.fitness) or None)
+            for repeat in attempt.repeats
         ]
         for attempt in run.archive.attempts()
         if attempt.repeats
     }
 
 
-async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckiest_training(make_run: MakeRun) -> None:
+async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckiest_training(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=2, samples=3, confirm=2, confirm_seeds=1)
     sources = [reward(weight) for weight in range(1, 7)]
-    table: dict[str | tuple[str, int], float | str] = dict(zip(sources, (8.0, 7.0, 5.0, 1.0, 1.0, 1.0), strict=True))
+    table: dict[str | tuple[str, int], float | str] = dict(
+        zip(sources, (8.0, 7.0, 5.0, 1.0, 1.0, 1.0), strict=True)
+    )
     table[again(sources[0], "1-01")] = 2.0  # a mean of 5
     table[again(sources[1], "1-02")] = 6.0  # a mean of 6.5
     designer, trials, events = ScriptedDesigner(sources), TableTrials(table), list[Any]()
@@ -50,26 +55,37 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     ended = [event.best.id for event in events if isinstance(event, IterationEnded) and event.best]
     assert ended == ["1-02", "1-02"]
     started = [event for event in events if isinstance(event, ConfirmationStarted)]
-    assert [(event.iteration, event.trainings, [one.id for one in event.attempts]) for event in started] == [
-        (0, 2, ["1-01", "1-02"])
+    assert [
+        (event.iteration, event.trainings, [one.id for one in event.attempts]) for event in started
+    ] == [(0, 2, ["1-01", "1-02"])]
+    assert [event.attempt.fitness for event in events if isinstance(event, AttemptRepeated)] == [
+        5.0,
+        6.5,
     ]
-    assert [event.attempt.fitness for event in events if isinstance(event, AttemptRepeated)] == [5.0, 6.5]
 
 
-async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twice(make_run: MakeRun) -> None:
+async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twice(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=2, samples=2, confirm=1, confirm_seeds=3)
     sources = [reward(weight) for weight in range(1, 5)]
     trials = TableTrials(dict(zip(sources, (2.0, 1.0, 3.0, 0.5), strict=True)))
     await ScriptedSearch(run, ScriptedDesigner(sources), trials).engine.search()
     assert repeats(run) == {"1-01": [(0, 2.0)] * 3, "2-01": [(1, 3.0)] * 3}
-    assert len({request.seed for request in trials.requests}) == 4 + 6  # every training has a seed of its own
+    assert (
+        len({request.seed for request in trials.requests}) == 4 + 6
+    )  # every training has a seed of its own
     assert run_report(run).cost.search_trainings == 4 + 6
     for request in trials.requests:
         if request.kind == "repeat":
-            assert request.folder == run.folder / "attempts" / request.label / f"seed-{request.seed}"
+            assert (
+                request.folder == run.folder / "attempts" / request.label / f"seed-{request.seed}"
+            )
 
 
-async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_others(make_run: MakeRun) -> None:
+async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_others(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=2, confirm=1, confirm_seeds=2)
     sources = [reward(1), reward(2)]
     table: dict[str | tuple[str, int], float | str] = {sources[0]: 4.0, sources[1]: 1.0}
@@ -82,18 +98,25 @@ async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_ot
     assert sorted(repeat.failure for repeat in attempt.repeats) == ["", "went NaN"]
 
 
-async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(make_run: MakeRun) -> None:
+async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=1, confirm=4)
     trials = TableTrials({reward(1): 1.0})
     await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.search()
     assert [request.kind for request in trials.requests] == ["search"]
 
 
-async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_resumed(make_run: MakeRun) -> None:
-    """Of the first generation 1-01 is confirmed and falls back; after the second 1-02 leads, is confirmed and falls back too."""
+async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_resumed(
+    make_run: MakeRun,
+) -> None:
+    """Of the first generation 1-01 is confirmed and falls back; after the second 1-02 leads, is
+    confirmed and falls back too."""
     run = make_run(iterations=3, samples=2, confirm=1, confirm_seeds=1)
     sources = [reward(weight) for weight in range(1, 7)]
-    table: dict[str | tuple[str, int], float | str] = dict(zip(sources, (5.0, 4.0, 1.0, 0.5, 0.4, 0.3), strict=True))
+    table: dict[str | tuple[str, int], float | str] = dict(
+        zip(sources, (5.0, 4.0, 1.0, 0.5, 0.4, 0.3), strict=True)
+    )
     table[again(sources[0], "1-01")] = -5.0
     table[again(sources[1], "1-02")] = -10.0
     await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.search()
@@ -107,7 +130,9 @@ async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_r
     assert best[0].id == "2-01"
 
 
-def test_an_attempt_that_was_stored_before_there_were_repeats_is_read(make_attempt: Callable[..., Attempt]) -> None:
+def test_an_attempt_that_was_stored_before_there_were_repeats_is_read(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     stored = make_attempt(0, 0, 2.5).model_dump(mode="json")
     del stored["repeats"]
     assert Attempt.model_validate(stored).fitness == 2.5

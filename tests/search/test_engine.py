@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 import scripted_search
-from scripted_search import BROKEN, IMPORTING, MISSPELT, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+from scripted_search import (
+    BROKEN,
+    IMPORTING,
+    MISSPELT,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
@@ -43,26 +52,46 @@ class Unreachable(ScriptedDesigner):
         return await super().propose(request)
 
 
-# ── generations in which all fail ───────────────────────────────────────────────────────────────────────────────────────
+# ── generations in which all fail ─────────────────────────────────────────────────────────────────
 
 
-async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_failures(make_run: MakeRun) -> None:
+async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_failures(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=2)
     designer = ScriptedDesigner([IMPORTING, reward(1), reward(2), reward(3), reward(4), reward(5)])
-    trials = TableTrials({reward(1): "went NaN", reward(2): 1.5, reward(3): "diverged", reward(4): 1.0, reward(5): 2.0})
+    trials = TableTrials(
+        {
+            reward(1): "went NaN",
+            reward(2): 1.5,
+            reward(3): "diverged",
+            reward(4): 1.0,
+            reward(5): 2.0,
+        }
+    )
     events: list[Any] = []
     await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
     assert rows(run) == [
         ("1-01", "rejected", IMPORTING, None),
         ("1-02", "failed", reward(1), None),
-        ("1-03", "trained", reward(2), 1.5),  # the second round: new sample numbers, the old attempts are kept
+        (
+            "1-03",
+            "trained",
+            reward(2),
+            1.5,
+        ),  # the second round: new sample numbers, the old attempts are kept
         ("1-04", "failed", reward(3), None),
         ("2-01", "trained", reward(4), 1.0),
         ("2-02", "trained", reward(5), 2.0),
     ]
-    started = [(event.iteration, event.round) for event in events if isinstance(event, IterationStarted)]
+    started = [
+        (event.iteration, event.round) for event in events if isinstance(event, IterationStarted)
+    ]
     assert started == [(0, 0), (0, 1), (1, 0)]
-    told = [[(failure.id, failure.stage) for failure in request.failures] for request in designer.requests]
+    told = [
+        [(failure.id, failure.stage) for failure in request.failures]
+        for request in designer.requests
+    ]
     first_round = [("1-02", "failed"), ("1-01", "rejected")]  # newest first
     second_round = [("1-04", "failed"), *first_round]
     assert told == [[], [], first_round, first_round, second_round, second_round]
@@ -82,14 +111,23 @@ async def test_a_designer_is_reminded_of_the_four_newest_failures(make_run: Make
     )
     await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.search()
     # six in all: 1-01, 1-01-r1, 1-02, 1-02-r1, 1-03, 1-03-r1
-    assert [failure.id for failure in designer.requests[3].failures] == ["1-03-r1", "1-03", "1-02-r1", "1-02"]
+    assert [failure.id for failure in designer.requests[3].failures] == [
+        "1-03-r1",
+        "1-03",
+        "1-02-r1",
+        "1-02",
+    ]
 
 
-async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(make_run: MakeRun) -> None:
+async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=2, samples=2, revisions=0, retry_rounds=1, novelty=False)
     trials = TableTrials({reward(1): "went NaN", reward(2): "diverged"})
     designer = ScriptedDesigner([reward(1), reward(2), reward(2), IMPORTING])
-    with pytest.raises(SearchFailedError, match="iteration 1 failed, in 2 rounds of 2: diverged; A201 ") as caught:
+    with pytest.raises(
+        SearchFailedError, match="iteration 1 failed, in 2 rounds of 2: diverged; A201 "
+    ) as caught:
         await ScriptedSearch(run, designer, trials).engine.search()
     assert str(run.folder) in caught.value.hint
     assert [(row[0], row[1]) for row in rows(run)] == [
@@ -102,18 +140,22 @@ async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(make_
     asked_for_nothing = ScriptedDesigner([])
     trained_nothing = TableTrials({})
     with pytest.raises(SearchFailedError, match="in 2 rounds of 2: diverged; A201 "):
-        await ScriptedSearch(open_run(run.folder), asked_for_nothing, trained_nothing).engine.search()
+        await ScriptedSearch(
+            open_run(run.folder), asked_for_nothing, trained_nothing
+        ).engine.search()
     assert (asked_for_nothing.requests, trained_nothing.requests) == ([], [])
 
 
 async def test_a_search_of_one_proposal_fails_with_its_reason(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=1, retry_rounds=0)
-    search = ScriptedSearch(run, ScriptedDesigner([reward(1)]), TableTrials({reward(1): "went NaN"}))
+    search = ScriptedSearch(
+        run, ScriptedDesigner([reward(1)]), TableTrials({reward(1): "went NaN"})
+    )
     with pytest.raises(SearchFailedError, match=r"^the proposal failed: went NaN\n"):
         await search.engine.search()
 
 
-# ── repairs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── repairs ───────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_mended_reward_is_trained_and_kept_without_a_revision(make_run: MakeRun) -> None:
@@ -125,16 +167,22 @@ async def test_a_mended_reward_is_trained_and_kept_without_a_revision(make_run: 
     assert designer.revisions == []
     (attempt,) = run.archive.attempts()
     assert attempt.verdict is not None
-    assert [(found.code, found.severity) for found in attempt.verdict.findings] == [("M401", "note")]
+    assert [(found.code, found.severity) for found in attempt.verdict.findings] == [
+        ("M401", "note")
+    ]
     assert (run.folder / "attempts" / "1-01" / "reward.py").read_text() == reward(1)
 
 
-# ── revisions of what the critic rejects ────────────────────────────────────────────────────────────────────────────────
+# ── revisions of what the critic rejects ──────────────────────────────────────────────────────────
 
 
-async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(make_run: MakeRun) -> None:
+async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=2, revisions=2)
-    designer = ScriptedDesigner([IMPORTING, reward(1)], mended={IMPORTING: MISSPELT, MISSPELT: BROKEN})
+    designer = ScriptedDesigner(
+        [IMPORTING, reward(1)], mended={IMPORTING: MISSPELT, MISSPELT: BROKEN}
+    )
     trials = TableTrials({reward(1): 1.0})
     await ScriptedSearch(run, designer, trials).engine.search()
     assert rows(run) == [
@@ -143,11 +191,16 @@ async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(make_r
         ("1-01-r2", "rejected", BROKEN, None),
         ("1-02", "trained", reward(1), 1.0),
     ]
-    handed = [(source, [found.code for found in verdict.findings]) for _, source, verdict in designer.revisions]
+    handed = [
+        (source, [found.code for found in verdict.findings])
+        for _, source, verdict in designer.revisions
+    ]
     assert handed == [(IMPORTING, ["A201"]), (MISSPELT, ["C303"])]
     first, second = (request for request, _, _ in designer.revisions)
     assert first == replace(designer.requests[0], attempt="1-01-r1", revision=1)
-    assert second == replace(designer.requests[0], attempt="1-01-r2", revision=2, rejections=second.rejections)
+    assert second == replace(
+        designer.requests[0], attempt="1-01-r2", revision=2, rejections=second.rejections
+    )
     assert [each.proposal.source for each in second.rejections] == [IMPORTING]
     assert [each.verdict.findings[0].code for each in second.rejections] == ["A201"]
     assert trials.labels == ["1-02"]
@@ -161,7 +214,10 @@ async def test_an_accepted_revision_is_trained_from_a_seed_of_its_own(make_run: 
     trials = TableTrials({reward(1): 3.0})
     trained = await ScriptedSearch(run, designer, trials).engine.search()
     assert [attempt.id for attempt in trained] == ["1-01-r1"]
-    assert rows(run) == [("1-01", "rejected", MISSPELT, None), ("1-01-r1", "trained", reward(1), 3.0)]
+    assert rows(run) == [
+        ("1-01", "rejected", MISSPELT, None),
+        ("1-01-r1", "trained", reward(1), 3.0),
+    ]
     first, revised = run.archive.attempts()
     assert [(request.label, request.source, request.seed) for request in trials.requests] == [
         ("1-01-r1", reward(1), revised.seed)
@@ -173,14 +229,18 @@ async def test_an_accepted_revision_is_trained_from_a_seed_of_its_own(make_run: 
 async def test_only_what_the_critic_rejects_is_revised(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=2, revisions=2)
     designer = ScriptedDesigner([reward(1), reward(2)])
-    await ScriptedSearch(run, designer, TableTrials({reward(1): "diverged", reward(2): 1.0})).engine.search()
+    await ScriptedSearch(
+        run, designer, TableTrials({reward(1): "diverged", reward(2): 1.0})
+    ).engine.search()
     assert designer.revisions == []
 
 
-# ── parents and the best so far ─────────────────────────────────────────────────────────────────────────────────────────
+# ── parents and the best so far ───────────────────────────────────────────────────────────────────
 
 
-async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothing(make_run: MakeRun) -> None:
+async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothing(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=3, samples=4, revisions=0)
     fitness = {
         1: 1.0,
@@ -200,7 +260,10 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
     trials = TableTrials({reward(weight): result for weight, result in fitness.items()})
     events: list[Any] = []
     trained = await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
-    asked = [(request.operator, [parent.id for parent in request.parents]) for request in designer.requests]
+    asked = [
+        (request.operator, [parent.id for parent in request.parents])
+        for request in designer.requests
+    ]
     assert asked == [
         *[(Operator.FRESH, [])] * 4,
         # after 1, 4, 2: the best is 1-02, the runner-up 1-03
@@ -208,14 +271,20 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
         (Operator.RETUNE_WEIGHTS, ["1-02"]),
         (Operator.MUTATE_STRUCTURE, ["1-02"]),
         (Operator.CROSSOVER, ["1-02", "1-03"]),
-        # after 3, 0, 3.5, 2, all below 4: the best is still 1-02, the runner-up is now 2-03 with 3.5
+        # after 3, 0, 3.5, 2, all below 4: the best is still 1-02, the runner-up is now 2-03 with
+        # 3.5
         (Operator.IMPROVE, ["1-02"]),
         (Operator.RETUNE_WEIGHTS, ["1-02"]),
         (Operator.MUTATE_STRUCTURE, ["1-02"]),
         (Operator.CROSSOVER, ["1-02", "2-03"]),
     ]
     best, runner_up = designer.requests[11].parents
-    assert (best.source, best.fitness, runner_up.source, runner_up.fitness) == (reward(2), 4.0, reward(7), 3.5)
+    assert (best.source, best.fitness, runner_up.source, runner_up.fitness) == (
+        reward(2),
+        4.0,
+        reward(7),
+        3.5,
+    )
     for parent in (best, runner_up):
         archived = run.archive.attempt(parent.id)
         assert archived is not None
@@ -223,13 +292,14 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
         assert parent.diagnosis == archived.diagnosis
         assert parent.diagnosis.fitness == parent.fitness
     assert [event.best.id for event in events if isinstance(event, IterationEnded)] == ["1-02"] * 3
-    # 4, 3.7, 3.5, 3, then the two with 2 and the two with 1 in the order in which they came, 0.5, 0, -1
+    # 4, 3.7, 3.5, 3, then the two with 2 and the two with 1 in the order in which they came, 0.5,
+    # 0, -1
     assert [attempt.id for attempt in trained] == [
         *["1-02", "3-04", "2-03", "2-01", "1-03", "2-04", "1-01", "3-03", "3-02", "2-02", "3-01"]
     ]
 
 
-# ── one after the other, or at once ─────────────────────────────────────────────────────────────────────────────────────
+# ── one after the other, or at once ───────────────────────────────────────────────────────────────
 
 
 async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run: MakeRun) -> None:
@@ -247,7 +317,9 @@ async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run
     ]
 
 
-async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_the_next(make_run: MakeRun) -> None:
+async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_the_next(
+    make_run: MakeRun,
+) -> None:
     first_in_training = asyncio.Event()
 
     class WaitingDesigner(ScriptedDesigner):
@@ -270,7 +342,9 @@ async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_th
     assert [attempt.id for attempt in trained] == ["1-02", "1-01"]
 
 
-async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(make_run: MakeRun) -> None:
+async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(
+    make_run: MakeRun,
+) -> None:
     together = asyncio.Barrier(3)  # nobody passes before all three have been asked
 
     class MeetingDesigner(ScriptedDesigner):
@@ -311,7 +385,9 @@ async def test_a_designer_that_cannot_go_on_ends_the_search_with_what_is_trained
     ]
     assert [training.name for training in run.archive.trainings()] == ["2-01", "human", "sparse"]
     (warning,) = (event.text for event in told if isinstance(event, Notice))
-    assert warning.startswith("the search ended with generation 2: the model is gone; what was trained until then")
+    assert warning.startswith(
+        "the search ended with generation 2: the model is gone; what was trained until then"
+    )
     (remark,) = run_report(run).remarks
     assert remark == warning
     # a resumed search asks again, for what is missing
@@ -319,7 +395,12 @@ async def test_a_designer_that_cannot_go_on_ends_the_search_with_what_is_trained
     designer = Unreachable([reward(4), reward(5), reward(6)], 9, concurrent=concurrent)
     await ScriptedSearch(again, designer, TableTrials(FITNESS)).see_through()
     assert [row[0] for row in rows(again)] == ["1-01", "1-02", "2-01", "2-02", "3-01", "3-02"]
-    assert {training.name for training in again.archive.trainings()} == {"2-01", "3-02", "human", "sparse"}
+    assert {training.name for training in again.archive.trainings()} == {
+        "2-01",
+        "3-02",
+        "human",
+        "sparse",
+    }
     assert run_report(again).remarks == ()
 
 
@@ -341,16 +422,23 @@ class EndlessTrials(TableTrials):
         raise AssertionError("nobody sets the event")
 
 
-async def test_where_the_first_generation_cannot_be_designed_no_baseline_is_waited_for(make_run: MakeRun) -> None:
+async def test_where_the_first_generation_cannot_be_designed_no_baseline_is_waited_for(
+    make_run: MakeRun,
+) -> None:
     trials, told = EndlessTrials({}), list[Any]()
-    search = ScriptedSearch(make_run(samples=2), Unreachable([], 0, concurrent=True), trials, observer=told.append)
+    search = ScriptedSearch(
+        make_run(samples=2), Unreachable([], 0, concurrent=True), trials, observer=told.append
+    )
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.timeout(20):
             await search.see_through()
     (error,) = caught.value.exceptions
     assert isinstance(error, EurekaError)
     assert error.message == "the model is gone"
-    assert set(trials.labels) <= {"human", "sparse"}  # which were under way, and end with the search
+    assert set(trials.labels) <= {
+        "human",
+        "sparse",
+    }  # which were under way, and end with the search
     assert not [event for event in told if isinstance(event, IterationEnded)]
 
 
@@ -373,23 +461,37 @@ async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
     assert run.archive.fact(ENDED_EARLY_FACT) is None
 
 
-async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(make_run: MakeRun) -> None:
+async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
+    make_run: MakeRun,
+) -> None:
     class GoneReviewer:
-        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+        async def review(
+            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+        ) -> tuple[Finding, ...]:
             raise LanguageModelError("the reviewer is gone", "")
 
     class NoRevisions(ScriptedDesigner):
-        async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+        async def revise(
+            self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+        ) -> Proposal:
             raise LanguageModelError("the model is gone", "")
 
     run = make_run(iterations=2, samples=3, finalists=1, final_seeds=1)
     designer = NoRevisions([reward(1), IMPORTING, reward(3)], concurrent=True)
     told: list[Any] = []
     trials = TableTrials(FITNESS)
-    await ScriptedSearch(run, designer, trials, observer=told.append, reviewer=GoneReviewer()).see_through()
-    assert [row[:2] for row in rows(run)] == [("1-01", "trained"), ("1-02", "rejected"), ("1-03", "trained")]
+    await ScriptedSearch(
+        run, designer, trials, observer=told.append, reviewer=GoneReviewer()
+    ).see_through()
+    assert [row[:2] for row in rows(run)] == [
+        ("1-01", "trained"),
+        ("1-02", "rejected"),
+        ("1-03", "trained"),
+    ]
     warnings = [event.text for event in told if isinstance(event, Notice)]
-    assert warnings[:-1] == [f"{name} goes on without a review: the reviewer is gone" for name in ("1-01", "1-03")]
+    assert warnings[:-1] == [
+        f"{name} goes on without a review: the reviewer is gone" for name in ("1-01", "1-03")
+    ]
     assert {training.name for training in run.archive.trainings()} == {"1-03", "human", "sparse"}
 
 
@@ -399,13 +501,31 @@ async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
             raise LanguageModelError("no key", "")
 
     told: list[Any] = []
-    diagnosis = Diagnosis(fitness=1.0, fitness_values=(), episode_length_values=(), components=(), findings=(), text="")
+    diagnosis = Diagnosis(
+        fitness=1.0,
+        fitness_values=(),
+        episode_length_values=(),
+        components=(),
+        findings=(),
+        text="",
+    )
     assert await AnalystIfReachable(Gone(), told.append).analyse("1-01", "", diagnosis) == ""
-    assert [event.text for event in told] == ["the designer is told of 1-01 without an analysis: no key"]
+    assert [event.text for event in told] == [
+        "the designer is told of 1-01 without an analysis: no key"
+    ]
 
 
-async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_there_is(make_run: MakeRun) -> None:
-    settings = {"iterations": 3, "samples": 2, "revisions": 0, "retry_rounds": 1, "finalists": 2, "final_seeds": 1}
+async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_there_is(
+    make_run: MakeRun,
+) -> None:
+    settings = {
+        "iterations": 3,
+        "samples": 2,
+        "revisions": 0,
+        "retry_rounds": 1,
+        "finalists": 2,
+        "final_seeds": 1,
+    }
     run = make_run(**settings, novelty=False)
     sources = [reward(1), reward(2), IMPORTING, MISSPELT, IMPORTING, reward(7)]
     table = {**FITNESS, reward(7): "went NaN"}
@@ -418,7 +538,12 @@ async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_th
         ("2-03", "rejected"),
         ("2-04", "failed"),
     ]
-    assert {training.name for training in run.archive.trainings()} == {"1-01", "1-02", "human", "sparse"}
+    assert {training.name for training in run.archive.trainings()} == {
+        "1-01",
+        "1-02",
+        "human",
+        "sparse",
+    }
     (remark,) = run_report(run).remarks
     assert "generation 2: every proposal of iteration 2 failed, in 2 rounds of 2: A201 " in remark
     assert "--retry-rounds 2` tries again" in remark
@@ -431,7 +556,9 @@ async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_th
     longer.settings = longer.settings.model_copy(update={"retry_rounds": 2})
     more = ScriptedDesigner([reward(3), reward(4), reward(5), reward(6)])
     await ScriptedSearch(longer, more, TableTrials(FITNESS)).see_through()
-    assert [row[:2] for row in rows(longer)][6:] == [(name, "trained") for name in ("2-05", "2-06", "3-01", "3-02")]
+    assert [row[:2] for row in rows(longer)][6:] == [
+        (name, "trained") for name in ("2-05", "2-06", "3-01", "3-02")
+    ]
     assert run_report(longer).remarks == ()
 
 

@@ -29,36 +29,54 @@ HUMAN, SPARSE = reward(100), reward(200)
 def four_proposals(run: Run, table: Table, **options: Any) -> ScriptedSearch:
     """A search whose attempts 1-01 to 1-04 are `reward(1)` to `reward(4)`."""
     return ScriptedSearch(
-        run, ScriptedDesigner([reward(weight) for weight in range(1, 5)]), TableTrials(table), **options
+        run,
+        ScriptedDesigner([reward(weight) for weight in range(1, 5)]),
+        TableTrials(table),
+        **options,
     )
 
 
 def trained(search: ScriptedSearch, kind: str) -> Counter[tuple[str, int]]:
     """Label and seed of the trainings of this kind."""
-    return Counter((request.label, request.seed) for request in search.trials.requests if request.kind == kind)
+    return Counter(
+        (request.label, request.seed) for request in search.trials.requests if request.kind == kind
+    )
 
 
-async def test_the_best_of_the_search_are_trained_once_from_every_final_seed(make_run: MakeRun) -> None:
+async def test_the_best_of_the_search_are_trained_once_from_every_final_seed(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=4, finalists=2, final_seeds=3)
     search = four_proposals(
-        run, {reward(1): 1.0, reward(2): 8.0, reward(3): 5.0, reward(4): 2.0, HUMAN: 6.0, SPARSE: 1.0}
+        run,
+        {reward(1): 1.0, reward(2): 8.0, reward(3): 5.0, reward(4): 2.0, HUMAN: 6.0, SPARSE: 1.0},
     )
     await search.see_through()
     seeds = (FIRST, SECOND, THIRD)
-    assert trained(search, "final") == Counter((name, seed) for name in ("1-02", "1-03") for seed in seeds)
+    assert trained(search, "final") == Counter(
+        (name, seed) for name in ("1-02", "1-03") for seed in seeds
+    )
     assert trained(search, "human") == Counter(("human", seed) for seed in seeds)
     assert trained(search, "sparse") == Counter(("sparse", seed) for seed in seeds)
     search_seeds = {request.seed for request in search.trials.requests if request.kind == "search"}
     assert len(search_seeds) == 4
     assert not search_seeds & set(seeds)
-    # only the environment's own rewards may read private variables; they wait for slots that candidates leave free
+    # only the environment's own rewards may read private variables; they wait for slots that
+    # candidates leave free
     told = {(request.kind, request.trusted, request.priority) for request in search.trials.requests}
-    assert told == {("search", False, 0), ("final", False, 0), ("human", True, 1), ("sparse", True, 1)}
+    assert told == {
+        ("search", False, 0),
+        ("final", False, 0),
+        ("human", True, 1),
+        ("sparse", True, 1),
+    }
     for name, source in (("human", HUMAN), ("sparse", SPARSE)):
         assert (run.folder / "baselines" / name / "reward.py").read_text() == source
 
 
-async def test_final_trainings_that_are_known_are_not_made_again_after_a_restart(make_run: MakeRun) -> None:
+async def test_final_trainings_that_are_known_are_not_made_again_after_a_restart(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=4, finalists=2, final_seeds=3)
     table: Table = {reward(1): 1.0, reward(2): 8.0, reward(3): "diverged", reward(4): 2.0}
     search = four_proposals(run, {**table, (reward(4), SECOND): "went NaN"})
@@ -68,7 +86,9 @@ async def test_final_trainings_that_are_known_are_not_made_again_after_a_restart
     await again.finals.finalists(attempts[:2])  # 1-02 and 1-04
     assert again.trials.labels == ["1-04"] * 3
     failed = [training for training in run.archive.trainings() if training.outcome is None]
-    assert [(training.name, training.seed, training.failure) for training in failed] == [("1-04", SECOND, "went NaN")]
+    assert [(training.name, training.seed, training.failure) for training in failed] == [
+        ("1-04", SECOND, "went NaN")
+    ]
     once_more = four_proposals(open_run(run.folder), table)  # what has failed is known too
     await once_more.finals.finalists(attempts[:2])
     assert once_more.trials.requests == []
@@ -87,14 +107,19 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     await search.finals.baselines()
     assert Counter(search.trials.labels) == Counter(["human", "sparse", "sparse"])
     known = {(training.name, training.seed): training for training in run.archive.trainings()}
-    found = {key: (training.outcome and training.outcome.fitness, training.cached) for key, training in known.items()}
+    found = {
+        key: (training.outcome and training.outcome.fitness, training.cached)
+        for key, training in known.items()
+    }
     assert found == {
         ("human", FIRST): (6.5, True),
         ("human", SECOND): (6.0, False),
         ("sparse", FIRST): (1.0, False),
         ("sparse", SECOND): (1.0, False),
     }
-    assert (run.folder / f"baselines/human/seed-{FIRST}/policy.safetensors").read_text() == "an earlier policy"
+    assert (
+        run.folder / f"baselines/human/seed-{FIRST}/policy.safetensors"
+    ).read_text() == "an earlier policy"
     # what this run has trained, the next one need not
     told: list[Any] = []
     third = four_proposals(make_run(**settings), {}, observer=told.append)
@@ -109,10 +134,15 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     # a resumed run tells again of what it had trained itself
     told.clear()
     await four_proposals(open_run(run.folder), {}, observer=told.append).finals.baselines()
-    assert Counter(event.taken_from for event in told) == {"an earlier run": 1, "what this run had trained before": 3}
+    assert Counter(event.taken_from for event in told) == {
+        "an earlier run": 1,
+        "what this run had trained before": 3,
+    }
 
 
-async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run(make_run: MakeRun) -> None:
+async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run(
+    make_run: MakeRun,
+) -> None:
     run = make_run(final_seeds=3)
     table: Table = {HUMAN: 6.0, (HUMAN, SECOND): "went NaN", (HUMAN, THIRD): 9.0, SPARSE: 1.0}
     warned: list[Any] = []
@@ -120,10 +150,16 @@ async def test_a_failed_seed_of_a_baseline_is_recorded_and_tried_by_the_next_run
     await search.finals.baselines()
     assert warned == []  # nobody is warned that a failure could not be kept for later runs
     failed = [training for training in run.archive.trainings() if training.outcome is None]
-    assert [(training.name, training.seed, training.failure) for training in failed] == [("human", SECOND, "went NaN")]
+    assert [(training.name, training.seed, training.failure) for training in failed] == [
+        ("human", SECOND, "went NaN")
+    ]
     human = next(score for score in search.finals.scores() if score.name == "human")
     assert sorted(human.seeds) == sorted((FIRST, SECOND, THIRD))
-    assert dict(zip(human.seeds, human.fitness, strict=True)) == {FIRST: 6.0, SECOND: None, THIRD: 9.0}
+    assert dict(zip(human.seeds, human.fitness, strict=True)) == {
+        FIRST: 6.0,
+        SECOND: None,
+        THIRD: 9.0,
+    }
     assert human.mean == pytest.approx(7.5)  # of 6 and 9
     assert human.std == pytest.approx(2.12132, abs=1e-5)  # sqrt((1.5² + 1.5²) / 1)
     told: list[Any] = []
@@ -149,8 +185,12 @@ async def test_fewer_seeds_of_the_baselines_are_the_first_of_the_finals(make_run
     assert Counter(request.seed for request in search.trials.requests) == {FIRST: 2, SECOND: 2}
 
 
-async def test_baselines_are_known_when_all_have_ended_and_give_way_to_candidates(make_run: MakeRun) -> None:
-    search = four_proposals(make_run(final_seeds=2), {HUMAN: 6.0, (HUMAN, SECOND): "went NaN", SPARSE: 1.0})
+async def test_baselines_are_known_when_all_have_ended_and_give_way_to_candidates(
+    make_run: MakeRun,
+) -> None:
+    search = four_proposals(
+        make_run(final_seeds=2), {HUMAN: 6.0, (HUMAN, SECOND): "went NaN", SPARSE: 1.0}
+    )
     known = asyncio.create_task(search.finals.known())
     await asyncio.sleep(0)
     assert not known.done()
@@ -170,7 +210,14 @@ async def test_a_task_without_baselines_trains_none(make_run: MakeRun) -> None:
 
 async def test_the_scores_of_the_final_decide_which_attempt_is_the_best(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=4, finalists=3, final_seeds=2)
-    table: Table = {reward(1): 9.0, reward(2): 8.0, reward(3): 7.0, reward(4): 1.0, HUMAN: 6.0, SPARSE: 2.0}
+    table: Table = {
+        reward(1): 9.0,
+        reward(2): 8.0,
+        reward(3): 7.0,
+        reward(4): 1.0,
+        HUMAN: 6.0,
+        SPARSE: 2.0,
+    }
     finals: Table = {
         (reward(1), FIRST): 3.0,  # lucky in the search: mean 2
         (reward(1), SECOND): 1.0,
@@ -211,8 +258,13 @@ async def test_the_best_policy_kept_is_the_one_nearest_to_the_mean(
     make_run: MakeRun, results: tuple[float | str, ...], typical: int
 ) -> None:
     run = make_run(iterations=1, samples=4, final_seeds=3)
-    finals: Table = {(reward(2), seed): result for seed, result in zip((FIRST, SECOND, THIRD), results, strict=True)}
-    search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0, **finals})
+    finals: Table = {
+        (reward(2), seed): result
+        for seed, result in zip((FIRST, SECOND, THIRD), results, strict=True)
+    }
+    search = four_proposals(
+        run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0, **finals}
+    )
     attempts = await search.engine.search()
     await search.finals.finalists(attempts[:1])
     keep_best(run, attempts[0], run.archive.trainings())
@@ -221,16 +273,27 @@ async def test_the_best_policy_kept_is_the_one_nearest_to_the_mean(
 
 
 @pytest.mark.parametrize("final", [False, True])
-async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(make_run: MakeRun, final: bool) -> None:
+async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(
+    make_run: MakeRun, final: bool
+) -> None:
     run = make_run(iterations=1, samples=4, final_seeds=1)
     search = four_proposals(
-        run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0, (reward(2), FIRST): "went NaN"}
+        run,
+        {
+            reward(1): 1.0,
+            reward(2): 4.0,
+            reward(3): 2.0,
+            reward(4): 3.0,
+            (reward(2), FIRST): "went NaN",
+        },
     )
     attempts = await search.engine.search()
     if final:
         await search.finals.finalists(attempts[:1])
     keep_best(run, attempts[0], run.archive.trainings())
-    assert (run.folder / "best/policy.safetensors").read_text() == f"policy of 1-02@{attempts[0].seed}"
+    assert (
+        run.folder / "best/policy.safetensors"
+    ).read_text() == f"policy of 1-02@{attempts[0].seed}"
 
 
 async def test_a_search_that_fails_in_the_end_leaves_its_best(make_run: MakeRun) -> None:
@@ -250,7 +313,9 @@ def test_a_search_that_fails_with_nothing_keeps_its_own_words(make_run: MakeRun)
     assert not (run.folder / "best").exists()
 
 
-async def test_a_final_killed_between_two_seeds_is_finished_with_the_one_that_is_missing(make_run: MakeRun) -> None:
+async def test_a_final_killed_between_two_seeds_is_finished_with_the_one_that_is_missing(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=1, samples=4, finalists=1, final_seeds=2)
     table: Table = {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0}
     attempts = await four_proposals(run, table).engine.search()

@@ -1,4 +1,5 @@
-"""A disk that fills up in the middle of a search: one clear error, and the run goes on when there is space again."""
+"""A disk that fills up in the middle of a search: one clear error, and the run goes on when there
+is space again."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def small_disk(eureka: CommandLine) -> Iterator[Path]:
     folder = eureka.folder / "runs"
     folder.mkdir()
     mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
     )
     if mount.returncode != 0:
         pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")

@@ -1,4 +1,5 @@
-"""A trajectory gate that refuses most of a generation is not believed any more, and what is decided so depends on the archive alone."""
+"""A trajectory gate that refuses most of a generation is not believed any more, and what is decided
+so depends on the archive alone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+from scripted_search import (
+    Fuse,
+    Killed,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.critic import Critic
@@ -28,7 +37,8 @@ SETTINGS: dict[str, Any] = {"iterations": 2, "samples": 4, "revisions": 1, "retr
 
 
 def disliked(weight: float) -> str:
-    """A reward whose returns are highest for the worst episodes: of all pairs it orders none right."""
+    """A reward whose returns are highest for the worst episodes: of all pairs it orders none
+    right."""
     return reward(weight).replace("-", "+0.5 * ").replace("closeness", "distance")
 
 
@@ -51,10 +61,15 @@ class Runner:
     async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
         return ()
 
-    async def score(self, source: str, episodes: Mapping[str, Path], trusted: bool = False) -> Scored:
+    async def score(
+        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
+    ) -> Scored:
         sign = -1.0 if "distance" in source else 1.0
         returns = tuple(
-            {name: sign * float(np.load(path)[f"{name}/fitness"].sum()) for name in ("worst", "best")}
+            {
+                name: sign * float(np.load(path)[f"{name}/fitness"].sum())
+                for name in ("worst", "best")
+            }
             for path in episodes.values()
         )
         total = float(len(source))  # another one for every reward: novelty has nothing to say
@@ -68,7 +83,9 @@ class RecordedTrials(TableTrials):
         trial = await super().run(request)
         if trial.outcome is not None and trial.outcome.fitness is not None:
             fitness = {"worst": trial.outcome.fitness, "best": 2 * trial.outcome.fitness}
-            arrays = {f"{name}/fitness": np.full(1, value, np.float32) for name, value in fitness.items()}
+            arrays = {
+                f"{name}/fitness": np.full(1, value, np.float32) for name, value in fitness.items()
+            }
             np.savez(request.folder / "trajectories.npz", **arrays)
         return trial
 
@@ -76,7 +93,9 @@ class RecordedTrials(TableTrials):
 class Hasty(ScriptedDesigner):
     """Answers at once, in an order of chance; each sample has its own source."""
 
-    def __init__(self, sources: Mapping[str, str], seed: int = 0, fuse: Fuse | None = None, **options: Any) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], seed: int = 0, fuse: Fuse | None = None, **options: Any
+    ) -> None:
         super().__init__([], MENDED, concurrent=True, fuse=fuse, **options)
         self._by_attempt = sources
         self._random = random.Random(seed)
@@ -93,13 +112,17 @@ def search_of(
     run: Run, designer: ScriptedDesigner, told: list[Any] | None = None, fuse: Fuse | None = None
 ) -> ScriptedSearch:
     class Fused(Critic):
-        async def judge(self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN) -> Verdict:
+        async def judge(
+            self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
+        ) -> Verdict:
             if fuse is not None:
                 fuse("judge")
             return await super().judge(source, trusted, memory)
 
     observer = (told if told is not None else []).append
-    search = ScriptedSearch(run, designer, RecordedTrials(TABLE, fuse), observer=observer, fuse=fuse)
+    search = ScriptedSearch(
+        run, designer, RecordedTrials(TABLE, fuse), observer=observer, fuse=fuse
+    )
     critic = Fused(run.description, Runner(run), novelty=False, gate=run.settings.gate)
     search.engine._attempts = AttemptRunner(run, designer, critic, search.trials, observer)
     return search
@@ -115,16 +138,23 @@ SOME_REFUSED = second_generation(disliked(1), disliked(2), reward(7), reward(8))
 
 
 @pytest.mark.parametrize(
-    ("judged", "refused", "wrong"), [(2, 2, False), (3, 1, False), (3, 2, True), (4, 2, False), (8, 5, True)]
+    ("judged", "refused", "wrong"),
+    [(2, 2, False), (3, 1, False), (3, 2, True), (4, 2, False), (8, 5, True)],
 )
-def test_a_gate_is_wrong_that_refuses_more_than_half_of_at_least_three(judged: int, refused: int, wrong: bool) -> None:
+def test_a_gate_is_wrong_that_refuses_more_than_half_of_at_least_three(
+    judged: int, refused: int, wrong: bool
+) -> None:
     assert is_wrong(judged, refused) is wrong
 
 
-async def test_what_a_wrong_gate_refused_is_trained_with_a_warning_and_costs_no_revision(make_run: MakeRun) -> None:
+async def test_what_a_wrong_gate_refused_is_trained_with_a_warning_and_costs_no_revision(
+    make_run: MakeRun,
+) -> None:
     run, designer, told = make_run(**SETTINGS), Hasty(MOST_REFUSED), list[Any]()
     await search_of(run, designer, told).see_through()
-    assert [row[:2] for row in rows(run)][4:] == [(f"2-0{sample}", "trained") for sample in range(1, 5)]
+    assert [row[:2] for row in rows(run)][4:] == [
+        (f"2-0{sample}", "trained") for sample in range(1, 5)
+    ]
     assert designer.revisions == []
     codes = [
         [(found.code, found.severity) for found in attempt.verdict.findings]
@@ -133,7 +163,9 @@ async def test_what_a_wrong_gate_refused_is_trained_with_a_warning_and_costs_no_
     ]
     assert codes == [[("G601", "warning")], [("G601", "warning")], [], [("G601", "warning")]]
     (warning,) = (event.text for event in told if isinstance(event, Notice))
-    assert warning.startswith("the trajectory gate refused 3 of the 4 proposals of generation 2 that it judged")
+    assert warning.startswith(
+        "the trajectory gate refused 3 of the 4 proposals of generation 2 that it judged"
+    )
     assert run_report(run).remarks == (warning,)
     assert run.archive.fact(GATE_FACT)["sample"] == 0
 
@@ -195,7 +227,9 @@ async def test_in_order_each_is_judged_by_those_before_it(make_run: MakeRun) -> 
 
 
 @pytest.mark.parametrize("concurrent", [True, False])
-@pytest.mark.parametrize("point", [("judge", number) for number in range(5, 9)] + [("trained", 5), ("propose", 7)])
+@pytest.mark.parametrize(
+    "point", [("judge", number) for number in range(5, 9)] + [("trained", 5), ("propose", 7)]
+)
 async def test_killed_and_resumed_the_gate_is_loosened_at_the_same_place(
     make_run: MakeRun, point: tuple[str, int], concurrent: bool
 ) -> None:
@@ -206,7 +240,10 @@ async def test_killed_and_resumed_the_gate_is_loosened_at_the_same_place(
         return ScriptedDesigner(list(MOST_REFUSED.values())[known:], MENDED, fuse=fuse)
 
     def known(run: Run) -> list[tuple[str, str, Any]]:
-        return [(each.id, each.stage.value, each.verdict and each.verdict.findings) for each in run.archive.attempts()]
+        return [
+            (each.id, each.stage.value, each.verdict and each.verdict.findings)
+            for each in run.archive.attempts()
+        ]
 
     whole, broken = make_run(**SETTINGS), make_run(**SETTINGS)
     await search_of(whole, designer(whole)).see_through()
@@ -220,7 +257,9 @@ async def test_killed_and_resumed_the_gate_is_loosened_at_the_same_place(
     assert again.archive.fact(GATE_FACT) == whole.archive.fact(GATE_FACT)
 
 
-async def test_switched_off_when_it_is_resumed_it_lets_pass_what_it_refused_last(make_run: MakeRun) -> None:
+async def test_switched_off_when_it_is_resumed_it_lets_pass_what_it_refused_last(
+    make_run: MakeRun,
+) -> None:
     run = make_run(**{**SETTINGS, **THREE_OF_TWO, "revisions": 1})
     sources = third_generation(disliked(1), disliked(2))
     await search_of(run, Hasty(sources)).see_through()

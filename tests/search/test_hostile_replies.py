@@ -1,4 +1,5 @@
-"""A whole search with a model that counts absurdly and writes Markdown of its own: it runs, and can be shown, resumed and exported."""
+"""A whole search with a model that counts absurdly and writes Markdown of its own: it runs, and can
+be shown, resumed and exported."""
 
 from __future__ import annotations
 
@@ -25,10 +26,16 @@ class Hostile:
 
     def __call__(self, asked: Asked) -> Raw:
         self._asked += 1
-        prompt = "\n".join(f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns])
+        prompt = "\n".join(
+            f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns]
+        )
         _, _, body = _rendered(asked, Reply(text=f"{PICTURE}\n\n{answer(prompt, self._asked)}"))
         content = json.loads(body)
-        content["usage"] = {"prompt_tokens": 10**15, "completion_tokens": -(10**4000), "total_tokens": 1e308}
+        content["usage"] = {
+            "prompt_tokens": 10**15,
+            "completion_tokens": -(10**4000),
+            "total_tokens": 1e308,
+        }
         content |= {"id": "x" * 100_000, "model": "y" * 100_000, "created": 10**4000}
         return Raw(json.dumps(content).encode())
 
@@ -41,8 +48,29 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def search(puck: Path, server: ModelServer) -> Callable[[], tuple[str, ...]]:
-    sizes = ("--iterations", "2", "--samples", "2", "--finalists", "0", "--confirm", "0", "--seed", "1", "--no-tuning")
-    model = ("--model", "openai/test", "--base-url", server.base_url, "--price", "openai/test=1,2", "--max-cost", "5")
+    sizes = (
+        "--iterations",
+        "2",
+        "--samples",
+        "2",
+        "--finalists",
+        "0",
+        "--confirm",
+        "0",
+        "--seed",
+        "1",
+        "--no-tuning",
+    )
+    model = (
+        "--model",
+        "openai/test",
+        "--base-url",
+        server.base_url,
+        "--price",
+        "openai/test=1,2",
+        "--max-cost",
+        "5",
+    )
     return lambda: ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model)
 
 
@@ -61,13 +89,17 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert "<img" not in report
     assert all(reply.read_text().startswith("```") for reply in folder.glob("attempts/*/reply.md"))
 
-    # an archive that an earlier version wrote has the numbers as they came (longer ones are refused, see tests/cli/test_hostile_folders.py), and no seals
+    # an archive that an earlier version wrote has the numbers as they came (longer ones are
+    # refused, see tests/cli/test_hostile_folders.py), and no seals
     with sqlite3.connect(folder / "archive.sqlite") as archive:
         for table in ("messages", "attempts"):
             rows = archive.execute(f"SELECT rowid, record FROM {table}").fetchall()
             archive.executemany(
                 f"UPDATE {table} SET record = ? WHERE rowid = ?",
-                [(json.dumps(_with_absurd_costs(json.loads(record))), rowid) for rowid, record in rows],
+                [
+                    (json.dumps(_with_absurd_costs(json.loads(record))), rowid)
+                    for rowid, record in rows
+                ],
             )
         archive.execute("UPDATE run SET value = '\"stopped\"' WHERE key = 'status'")
     asked = len(server.requests)
@@ -86,5 +118,10 @@ def _with_absurd_costs(value: Any) -> Any:
         return value
     changed = {name: _with_absurd_costs(each) for name, each in value.items()}
     if "prompt_tokens" in changed:
-        changed |= {"prompt_tokens": 10**15, "completion_tokens": -5, "cached_tokens": 1.5, "money": "1E+3994"}
+        changed |= {
+            "prompt_tokens": 10**15,
+            "completion_tokens": -5,
+            "cached_tokens": 1.5,
+            "money": "1E+3994",
+        }
     return changed

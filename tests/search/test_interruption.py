@@ -44,7 +44,8 @@ TABLE: dict[str | tuple[str, int], float | str] = {
     reward(3): 5.0,
     reward(4): 3.0,
     reward(5): 7.0,
-    # the first generation's best disappoints when it is trained again: its mean of 1 is below that of the one behind it
+    # the first generation's best disappoints when it is trained again: its mean of 1 is below that
+    # of the one behind it
     (reward(3), derive_seed(0, "repeat", "1-04-r1", 0)): -1.0,
     (reward(3), derive_seed(0, "repeat", "1-04-r1", 1)): -1.0,
     reward(100): 6.0,  # human
@@ -61,22 +62,27 @@ ATTEMPTS = [
     ("2-02", "trained", reward(5), 7.0),
 ]
 TRAINED_IN_THE_SEARCH = Counter(["1-02", "1-03", "2-01", *["1-04-r1", "2-02"] * 3])
-TRAINED_FROM_BOTH_SEEDS = Counter(["2-01", "2-02", "human", "sparse"] * 2)  # 7 and 3 are the best two
+TRAINED_FROM_BOTH_SEEDS = Counter(
+    ["2-01", "2-02", "human", "sparse"] * 2
+)  # 7 and 3 are the best two
 SCORES = [("2-01", 3.0), ("2-02", 7.0), ("human", 6.0), ("sparse", 1.0)]
 POINTS = {
     "propose": 6,
     "revise": 2,
     "judge": 8,
-    "trial": 17,  # 5 attempts, the best of each generation twice more, 2 finalists and 2 baselines from 2 seeds
+    # 5 attempts, the best of each generation twice more, 2 finalists and 2 baselines from 2 seeds
+    "trial": 17,
     "trained": 17,
     "ended": 8,  # an attempt's last stage has just been archived
     "repeated": 4,
 }
-"""Every point at which the search is killed, by kind, with how often an unbroken search passes it."""
+"""Every point at which the search is killed, by kind, with how often an unbroken search passes
+it."""
 
 
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
-    """A process's worth of fresh objects. What the archive has is not asked for again, so the script goes on where it ends."""
+    """A process's worth of fresh objects. What the archive has is not asked for again, so the
+    script goes on where it ends."""
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
 
@@ -97,7 +103,9 @@ def final_rows(run: Run) -> list[tuple[str, float | None]]:
     ]
 
 
-async def test_the_unbroken_search_passes_every_point_as_often_as_it_is_killed_there(make_run: MakeRun) -> None:
+async def test_the_unbroken_search_passes_every_point_as_often_as_it_is_killed_there(
+    make_run: MakeRun,
+) -> None:
     run, fuse = make_run(**SETTINGS), Fuse()
     search = search_with(run, fuse)
     await search.see_through()
@@ -108,7 +116,8 @@ async def test_the_unbroken_search_passes_every_point_as_often_as_it_is_killed_t
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [(kind, number) for kind, times in POINTS.items() for number in range(1, times + 1)]
+    ("kind", "number"),
+    [(kind, number) for kind, times in POINTS.items() for number in range(1, times + 1)],
 )
 async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
     make_run: MakeRun, kind: str, number: int
@@ -124,7 +133,11 @@ async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
 
     resumed = open_run(run.folder)
     attempts = resumed.archive.attempts()
-    known = Counter(attempt.id for attempt in attempts if attempt.outcome is not None or attempt.stage is Stage.FAILED)
+    known = Counter(
+        attempt.id
+        for attempt in attempts
+        if attempt.outcome is not None or attempt.stage is Stage.FAILED
+    )
     known += Counter(attempt.id for attempt in attempts for _ in attempt.repeats)
     known += Counter(training.name for training in resumed.archive.trainings())
     fuse = Fuse()
@@ -134,12 +147,16 @@ async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
     assert rows(resumed) == ATTEMPTS
     assert final_rows(resumed) == [row for row in SCORES for _ in range(2)]
     assert Counter(search.trials.labels) == TRAINED_IN_THE_SEARCH + TRAINED_FROM_BOTH_SEEDS - known
-    assert fuse.calls["judge"] == 8 - sum(attempt.stage is not Stage.PROPOSED for attempt in attempts)
+    assert fuse.calls["judge"] == 8 - sum(
+        attempt.stage is not Stage.PROPOSED for attempt in attempts
+    )
     assert fuse.calls["propose"] == 6 - sum(attempt.revision == 0 for attempt in attempts)
     assert fuse.calls["revise"] == 2 - sum(attempt.revision == 1 for attempt in attempts)
 
 
-async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(make_run: MakeRun) -> None:
+async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(
+    make_run: MakeRun,
+) -> None:
     whole = search_with(make_run(**SETTINGS), Fuse())
     await whole.see_through()
     seeds = {attempt.id: attempt.seed for attempt in whole.run.archive.attempts()}

@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward, rows
+from scripted_search import (
+    IMPORTING,
+    Fuse,
+    Killed,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
@@ -28,7 +37,9 @@ def renamed(weight: float) -> str:
 def write_episodes(run: Run, attempt_id: str, **fitness: list[float]) -> None:
     folder = run.folder / "attempts" / attempt_id
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f"{name}/fitness": np.array(values, dtype=np.float32) for name, values in fitness.items()}
+    arrays = {
+        f"{name}/fitness": np.array(values, dtype=np.float32) for name, values in fitness.items()
+    }
     np.savez_compressed(folder / "trajectories.npz", allow_pickle=False, **arrays)
 
 
@@ -38,7 +49,7 @@ def ids(memory: Memory) -> tuple[list[str], list[str], list[str]]:
     return rewards, earlier, episodes
 
 
-# ── repeats ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── repeats ───────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: MakeRun) -> None:
@@ -59,7 +70,9 @@ async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: M
         ("2-02", "rejected", renamed(2), None),  # of an earlier generation
         ("2-02-r1", "trained", reward(4), 4.0),
     ]
-    reasons = [attempt.reason for attempt in run.archive.attempts() if attempt.stage is Stage.REJECTED]
+    reasons = [
+        attempt.reason for attempt in run.archive.attempts() if attempt.stage is Stage.REJECTED
+    ]
     assert [reason[:31] for reason in reasons] == ["N501 the same reward as 1-01 up", "N501 the same reward as 1-01", "N501 the same reward as 1-02-r2"]  # fmt: skip
 
 
@@ -74,11 +87,15 @@ async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) 
 async def test_a_reward_that_failed_in_training_is_not_trained_again(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=1, revisions=0, retry_rounds=2)
     designer = ScriptedDesigner([reward(1), renamed(1), reward(2)])
-    await ScriptedSearch(run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})).engine.search()
+    await ScriptedSearch(
+        run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})
+    ).engine.search()
     assert [row[1] for row in rows(run)] == ["failed", "rejected", "trained"]
 
 
-async def test_proposals_made_at_once_are_compared_with_earlier_generations_alone(make_run: MakeRun) -> None:
+async def test_proposals_made_at_once_are_compared_with_earlier_generations_alone(
+    make_run: MakeRun,
+) -> None:
     run = make_run(iterations=2, samples=2)
     sources = [reward(1), renamed(1), reward(2), renamed(1)]
     designer = ScriptedDesigner(sources, {renamed(1): reward(3)}, concurrent=True)
@@ -101,7 +118,9 @@ MENDED = {
     renamed(4): reward(5),
     reward(1): reward(6),
 }
-TABLE: dict[str | tuple[str, int], float | str] = {reward(weight): float(weight) for weight in range(1, 7)}
+TABLE: dict[str | tuple[str, int], float | str] = {
+    reward(weight): float(weight) for weight in range(1, 7)
+}
 
 
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
@@ -113,7 +132,9 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
 @pytest.mark.parametrize(
     ("kind", "number"), [("propose", 4), ("revise", 1), ("revise", 3), ("trial", 2), ("trained", 3), *[("judge", place) for place in range(1, 12)]]
 )  # fmt: skip
-async def test_killed_and_resumed_it_rejects_the_same(make_run: MakeRun, kind: str, number: int) -> None:
+async def test_killed_and_resumed_it_rejects_the_same(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
     settings = {"iterations": 1, "samples": 6, "revisions": 1, "finalists": 0}
     whole = make_run(**settings)
     await search_with(whole, Fuse()).engine.search()
@@ -138,12 +159,13 @@ async def test_killed_and_resumed_it_rejects_the_same(make_run: MakeRun, kind: s
     assert rows(run) == rows(whole)
 
 
-# ── what is known when ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is known when ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
-    """Two generations of three samples, the first one in two rounds; the last attempt is to be judged."""
+    """Two generations of three samples, the first one in two rounds; the last attempt is to be
+    judged."""
     made = make_run(iterations=2, samples=3, racing=False)
     stages: list[tuple[tuple[int, int, float | None], dict[str, Any]]] = [
         ((0, 0, None), {"stage": Stage.FAILED}),
@@ -164,7 +186,9 @@ def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
     return made
 
 
-def test_values_and_episodes_are_those_of_earlier_rounds_that_passed(run: Run, make_attempt: MakeAttempt) -> None:
+def test_values_and_episodes_are_those_of_earlier_rounds_that_passed(
+    run: Run, make_attempt: MakeAttempt
+) -> None:
     judged = make_attempt(1, 2, stage=Stage.PROPOSED)
     before = ["1-01", "1-04", "1-05", "1-06"]
     assert ids(RunMemory(run, in_order=True, works_ahead=False).before(judged)) == (
@@ -172,14 +196,22 @@ def test_values_and_episodes_are_those_of_earlier_rounds_that_passed(run: Run, m
         before,
         ["1-04", "1-05"],
     )
-    assert ids(RunMemory(run, in_order=False, works_ahead=False).before(judged)) == (before, before, ["1-04", "1-05"])
+    assert ids(RunMemory(run, in_order=False, works_ahead=False).before(judged)) == (
+        before,
+        before,
+        ["1-04", "1-05"],
+    )
     # a second round knows the first one, and what came later is not known yet
     assert ids(RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(0, 4))) == (
         ["1-01", "1-04"],
         ["1-01"],
         [],
     )
-    assert ids(RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(0, 0))) == ([], [], [])
+    assert ids(RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(0, 0))) == (
+        [],
+        [],
+        [],
+    )
 
 
 def test_a_search_that_works_ahead_knows_no_episodes_of_the_generation_that_trains_beside(
@@ -191,14 +223,17 @@ def test_a_search_that_works_ahead_knows_no_episodes_of_the_generation_that_trai
 
 
 @pytest.mark.parametrize(
-    ("reduction", "worst", "best"), [("sum", 0.75, 6.0), ("mean", 0.375, 2.0), ("max", 0.5, 3.0), ("last", 0.25, 3.0)]
+    ("reduction", "worst", "best"),
+    [("sum", 0.75, 6.0), ("mean", 0.375, 2.0), ("max", 0.5, 3.0), ("last", 0.25, 3.0)],
 )
 def test_an_episodes_fitness_is_reduced_as_the_task_does(
     run: Run, make_attempt: MakeAttempt, reduction: str, worst: float, best: float
 ) -> None:
     described = run.description.model_copy(update={"fitness_reduction": reduction})
     other = Run(run.folder, run.settings, described, run.archive)
-    first = RunMemory(other, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes[0]
+    first = (
+        RunMemory(other, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes[0]
+    )
     assert first.fitness == {"worst": worst, "best": best}
     assert first.path == run.folder / "attempts/1-04/trajectories.npz"
 
@@ -206,7 +241,9 @@ def test_an_episodes_fitness_is_reduced_as_the_task_does(
 def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: MakeAttempt) -> None:
     (run.folder / "attempts/1-04/trajectories.npz").unlink()
     (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")
-    assert RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes == ()
+    assert (
+        RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes == ()
+    )
 
 
 def test_of_many_attempts_a_spread_over_fitness_is_kept(

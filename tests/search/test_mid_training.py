@@ -1,4 +1,5 @@
-"""A kill in the middle of trainings, of the whole search or of one worker: they go on from their last saved states."""
+"""A kill in the middle of trainings, of the whole search or of one worker: they go on from their
+last saved states."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from test_search_runs import table, wait_for
 
 pytestmark = pytest.mark.slow
 
-LONGER = ("--env-steps", "49152", "--snapshot-interval", "0.1", "--workers", "1", "--iterations", "1")
+LONGER = (
+    "--env-steps",
+    "49152",
+    "--snapshot-interval",
+    "0.1",
+    "--workers",
+    "1",
+    "--iterations",
+    "1",
+)
 """Trainings of a few seconds, saved ten times a second, in one worker."""
 
 
@@ -34,7 +44,8 @@ def saved_states(folder: Path) -> list[Path]:
 
 
 def training_worker(folder: Path) -> int:
-    """The process that trains: its folder lies in the run, and the evaluator's one level deeper. What it started lives in the same one."""
+    """The process that trains: its folder lies in the run, and the evaluator's one level deeper.
+    What it started lives in the same one."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -52,7 +63,9 @@ def test_a_killed_search_goes_on_in_mid_training(
     unbroken: dict[str, Any], eureka: CommandLine, longer: tuple[str, ...]
 ) -> None:
     process = eureka.popen(*longer)
-    wait_for(lambda: len(saved_states(eureka.folder)) >= 3 or process.poll() is not None, "saved state")
+    wait_for(
+        lambda: len(saved_states(eureka.folder)) >= 3 or process.poll() is not None, "saved state"
+    )
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -68,7 +81,9 @@ def test_a_killed_worker_costs_its_trainings_one_recorded_retry(
     unbroken: dict[str, Any], eureka: CommandLine, longer: tuple[str, ...]
 ) -> None:
     process = eureka.popen(*longer)
-    wait_for(lambda: len(saved_states(eureka.folder)) >= 3 or process.poll() is not None, "saved state")
+    wait_for(
+        lambda: len(saved_states(eureka.folder)) >= 3 or process.poll() is not None, "saved state"
+    )
     assert process.poll() is None, process.communicate()
     os.kill(training_worker(eureka.folder), signal.SIGKILL)
     output, errors = process.communicate(timeout=300)

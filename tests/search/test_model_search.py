@@ -1,4 +1,5 @@
-"""Whole searches with a model behind real HTTP, by the real command, and what happens to them: a kill, a limit, a key that comes back."""
+"""Whole searches with a model behind real HTTP, by the real command, and what happens to them: a
+kill, a limit, a key that comes back."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Designing:
         self._seen: Counter[str] = Counter()
 
     def __call__(self, asked: Asked) -> Reply:
-        prompt = "\n".join(f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns])
+        prompt = "\n".join(
+            f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns]
+        )
         self._seen[prompt] += 1
         text = answer(prompt, self._seen[prompt])
         return Reply(text=text, prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS)
@@ -44,23 +47,55 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def command(puck: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[str, ...]]:
-    """Arguments of a search on the puck with a model; without finals, which have nothing to do with models."""
+def command(
+    puck: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[str, ...]]:
+    """Arguments of a search on the puck with a model; without finals, which have nothing to do with
+    models."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
     def arguments(*more: str, iterations: int = 2, samples: int = 3) -> tuple[str, ...]:
-        sizes = ("--iterations", str(iterations), "--samples", str(samples), "--finalists", "0", "--confirm", "0")
-        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "openai/test")
-        return ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model, "--seed", "1", *more)
+        sizes = (
+            "--iterations",
+            str(iterations),
+            "--samples",
+            str(samples),
+            "--finalists",
+            "0",
+            "--confirm",
+            "0",
+        )
+        model = (
+            "--model",
+            "openai/test",
+            "--base-url",
+            server.base_url,
+            "--reviewer",
+            "openai/test",
+        )
+        return (
+            "search",
+            "bring the puck to the middle",
+            "--env",
+            str(puck),
+            *sizes,
+            *model,
+            "--seed",
+            "1",
+            *more,
+        )
 
     return arguments
 
 
 def stored(folder: Path) -> list[dict[str, object]]:
     with sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True) as connection:
-        return [json.loads(record) for (record,) in connection.execute("SELECT record FROM messages ORDER BY rowid")]
+        return [
+            json.loads(record)
+            for (record,) in connection.execute("SELECT record FROM messages ORDER BY rowid")
+        ]
 
 
 def test_a_search_runs_whole_and_accounts_for_every_request(
@@ -71,7 +106,8 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     messages = stored(folder)
     assert len(messages) == len(server.requests)
     assert {message["role"] for message in messages} == {"designer", "reviewer", "analyst"}
-    # who reads trainings is shown episodes of them, also where the next generation is designed before they have ended
+    # who reads trainings is shown episodes of them, also where the next generation is designed
+    # before they have ended
     read = [str(message["request"]) for message in messages if message["role"] == "analyst"]
     assert all("Worst episode" in request and "Best episode" in request for request in read)
     assert "openai/test was asked" in " ".join(output.split())
@@ -116,7 +152,8 @@ def test_the_designers_own_model_reviews_nothing_without_a_reason(
 def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
 ) -> None:
-    # trainings long enough for the kill to come between the first generation's replies and the second's requests
+    # trainings long enough for the kill to come between the first generation's replies and the
+    # second's requests
     process = eureka.popen(*command("--env-steps", "60000", "--no-work-ahead"))
     first_generation = 6  # three proposals, each reviewed
     deadline = time.monotonic() + 120
@@ -168,7 +205,9 @@ def test_a_limit_in_dollars_is_met_within_one_request(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], concurrency: str
 ) -> None:
     price = ("--price", "openai/test=1,10")  # $0.001 for a prompt and $0.002 for a reply
-    output = eureka(*command("--max-cost", "0.020", *price, "--concurrency", concurrency, iterations=6))
+    output = eureka(
+        *command("--max-cost", "0.020", *price, "--concurrency", concurrency, iterations=6)
+    )
     account = eureka.json("show", "latest", "--cost")
     one = Decimal("0.003")
     assert Decimal("0.020") - one < Decimal(account["total"]["money"]) < Decimal("0.020") + one
@@ -208,10 +247,16 @@ def test_a_key_that_the_server_echoes_is_kept_nowhere(
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in server.requests)
     assert environments
     assert not any(KEY.encode() in each for each in environments)
-    shown = eureka("show", "latest") + eureka("show", "latest", "1-01") + eureka("show", "latest", "--cost")
+    shown = (
+        eureka("show", "latest")
+        + eureka("show", "latest", "1-01")
+        + eureka("show", "latest", "--cost")
+    )
     assert KEY not in output + errors + shown
     files = [path for path in eureka.run_folder().rglob("*") if path.is_file()]
-    assert {"archive.sqlite", "messages.jsonl", "report.md", "log.txt"} <= {path.name for path in files}
+    assert {"archive.sqlite", "messages.jsonl", "report.md", "log.txt"} <= {
+        path.name for path in files
+    }
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert "Your header was Bearer <key>." in (eureka.run_folder() / "messages.jsonl").read_text()
 
@@ -219,7 +264,9 @@ def test_a_key_that_the_server_echoes_is_kept_nowhere(
 def _environments_of_children(driver: int) -> list[bytes]:
     """Of the driver's descendants; those that end while they are looked at are left out."""
     found = []
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(driver)], capture_output=True, text=True, check=False)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(driver)], capture_output=True, text=True, check=False
+    )
     for process in children.stdout.split():
         try:
             found.append(Path(f"/proc/{process}/environ").read_bytes())
@@ -273,14 +320,19 @@ def test_bad_input_is_one_clear_line(
         "```javascript\nfunction computeReward(puck) { return -Math.abs(puck) }\n```",
         "奖励函数应当让冰球靠近中心。",
         "Run this first: `curl http://127.0.0.1:1/x | sh`\n\n```sh\nrm -rf ~\n```",
-        "```python\nimport os\nos.system('touch /tmp/eureka-was-here')\n\ndef compute_reward(puck_position):\n    return puck_position, {'a': puck_position}\n```",
+        (
+            "```python\nimport os\nos.system('touch /tmp/eureka-was-here')\n\ndef"
+            " compute_reward(puck_position):\n    return puck_position, {'a': puck_position}\n```"
+        ),
     ],
 )
 def test_a_model_that_writes_no_usable_code_leaves_recorded_attempts(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer, text: str
 ) -> None:
     server.answers = lambda asked: Reply(text=text)
-    errors = eureka(*command("--retry-rounds", "0", "--revisions", "1", iterations=1, samples=2), status=1)
+    errors = eureka(
+        *command("--retry-rounds", "0", "--revisions", "1", iterations=1, samples=2), status=1
+    )
     assert "every proposal of iteration 1 failed" in errors
     attempts = eureka.json("show", "latest")["attempts"]
     assert [(each["id"], each["stage"]) for each in attempts] == [
@@ -308,6 +360,9 @@ def test_a_run_with_replies_is_kept_and_named(
 ) -> None:
     server.answers = ["no code", HttpFailure(401)]
     errors = eureka(*command("--no-baselines", iterations=1, samples=1), status=2)
-    found = re.search(r"hint: check OPENAI_API_KEY; the run is kept: `eureka resume (\S+)` goes on with it\n", errors)
+    found = re.search(
+        r"hint: check OPENAI_API_KEY; the run is kept: `eureka resume (\S+)` goes on with it\n",
+        errors,
+    )
     assert found is not None, errors
     assert Path(found[1]) == eureka.run_folder()

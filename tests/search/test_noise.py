@@ -1,4 +1,5 @@
-"""What the seeds of the baselines say of a task's noise, and that racing and the second generation wait for them whatever the timing."""
+"""What the seeds of the baselines say of a task's noise, and that racing and the second generation
+wait for them whatever the timing."""
 
 from __future__ import annotations
 
@@ -33,14 +34,18 @@ def outcome(at_rung: float | None) -> Outcome:
 
 
 def checkpoint(fitness: float | None) -> CheckpointRecord:
-    return CheckpointRecord(env_steps=1, fitness=fitness, episode_length=1.0, episodes=1, reward=0.0, components={})
+    return CheckpointRecord(
+        env_steps=1, fitness=fitness, episode_length=1.0, episodes=1, reward=0.0, components={}
+    )
 
 
 def trainings(**at_rung: tuple[float | str | None, ...]) -> list[FinalTraining]:
     """By name; a text is a failure."""
     return [
         FinalTraining(
-            name=name.replace("a_", "1-0"), seed=seed, outcome=None if isinstance(value, str) else outcome(value)
+            name=name.replace("a_", "1-0"),
+            seed=seed,
+            outcome=None if isinstance(value, str) else outcome(value),
         )
         for name, values in at_rung.items()
         for seed, value in enumerate(values)
@@ -48,35 +53,47 @@ def trainings(**at_rung: tuple[float | str | None, ...]) -> list[FinalTraining]:
 
 
 def test_the_noise_is_pooled_over_the_seeds_of_both_baselines() -> None:
-    # human 6, 8, 10: variance 4 with 2 degrees of freedom; sparse 1, 3: variance 2 with 1: sqrt((8 + 2) / 3)
+    # human 6, 8, 10: variance 4 with 2 degrees of freedom; sparse 1, 3: variance 2 with 1: sqrt((8
+    # + 2) / 3)
     known = trainings(human=(6.0, 8.0, 10.0), sparse=(1.0, "went NaN", 3.0, None), a_1=(0.0, 100.0))
     assert training_noise(known, 1) == pytest.approx(math.sqrt(10 / 3))
     assert [training_noise(known, place) for place in (0, 2, 3)] == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("known", [{}, {"human": (5.0,)}, {"human": (None, None), "sparse": (1.0, "failed")}])
-def test_without_two_seeds_there_is_no_noise(known: dict[str, tuple[float | str | None, ...]]) -> None:
+@pytest.mark.parametrize(
+    "known", [{}, {"human": (5.0,)}, {"human": (None, None), "sparse": (1.0, "failed")}]
+)
+def test_without_two_seeds_there_is_no_noise(
+    known: dict[str, tuple[float | str | None, ...]],
+) -> None:
     assert training_noise(trainings(**known), 1) == 0.0
 
 
-# ── in a search ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in a search ───────────────────────────────────────────────────────────────────────────────────
 
 SETTINGS: dict[str, Any] = {"iterations": 2, "samples": 4, "rungs": (0.7,), "confirm": 0, "finalists": 1, "final_seeds": 2, "env_steps": 1000, "num_envs": 10, "horizon": 10}  # fmt: skip
 FIRST, _ = final_seeds(2)
 HUMAN, SPARSE = reward(100), reward(200)
 SCRIPT = [reward(weight) for weight in range(1, 9)]
-# at the rung the median of the first four is 8.15 and their distances to it 0.35, 0.35, 0.45 and 7.15: a bar of 8.15 − 0.5 * 1.4826 * 0.4 = 7.85
-FITNESS = dict(zip(SCRIPT, (8.6, 7.8, 8.5, 1.0, 9.5, 9.4, 9.2, 9.1), strict=True)) | {HUMAN: 6.0, SPARSE: 1.0}
+# at the rung the median of the first four is 8.15 and their distances to it 0.35, 0.35, 0.45 and
+# 7.15: a bar of 8.15 − 0.5 * 1.4826 * 0.4 = 7.85
+FITNESS = dict(zip(SCRIPT, (8.6, 7.8, 8.5, 1.0, 9.5, 9.4, 9.2, 9.1), strict=True)) | {
+    HUMAN: 6.0,
+    SPARSE: 1.0,
+}
 
 
 class Noisy:
-    """From the first seed the human reward has 8 in its curve, from the other 6: a variance of 2, with the sparse reward's 0 pooled to 1."""
+    """From the first seed the human reward has 8 in its curve, from the other 6: a variance of 2,
+    with the sparse reward's 0 pooled to 1."""
 
     async def run(self, request: TrialRequest) -> Trial:
         trial: Trial = await super().run(request)  # type: ignore[misc]
         if request.source == HUMAN and request.seed == FIRST:
             assert trial.outcome is not None
-            curve = tuple(each.model_copy(update={"fitness": 8.0}) for each in trial.outcome.checkpoints)
+            curve = tuple(
+                each.model_copy(update={"fitness": 8.0}) for each in trial.outcome.checkpoints
+            )
             return replace(trial, outcome=trial.outcome.model_copy(update={"checkpoints": curve}))
         return trial
 
@@ -89,10 +106,16 @@ class NoisyJitter(Noisy, Jittery):
     pass
 
 
-def search_with(run: Run, trials: RacedTrials, fuse: Fuse | None = None, **options: Any) -> ScriptedSearch:
+def search_with(
+    run: Run, trials: RacedTrials, fuse: Fuse | None = None, **options: Any
+) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
-    search = ScriptedSearch(run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), trials, fuse=fuse, **options)
-    search.finals._cache = BaselineCache(run.folder, run.description, run.settings)  # no other run's
+    search = ScriptedSearch(
+        run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), trials, fuse=fuse, **options
+    )
+    search.finals._cache = BaselineCache(
+        run.folder, run.description, run.settings
+    )  # no other run's
     return search
 
 
@@ -105,7 +128,10 @@ async def test_who_is_within_the_noise_of_the_baselines_is_not_stopped(make_run:
     await search_with(quiet, RacedTrials(FITNESS)).see_through()
     await search_with(noisy, NoisyTrials(FITNESS)).see_through()
     assert [stages(quiet)[name] for name in ("1-02", "1-04")] == ["stopped", "stopped"]
-    assert [stages(noisy)[name] for name in ("1-02", "1-04")] == ["trained", "stopped"]  # 8.15 − 1 = 7.15
+    assert [stages(noisy)[name] for name in ("1-02", "1-04")] == [
+        "trained",
+        "stopped",
+    ]  # 8.15 − 1 = 7.15
 
 
 @pytest.mark.parametrize("settings", [{}, {"work_ahead": False}, {"racing": False}])
@@ -131,7 +157,9 @@ async def test_the_second_generation_is_designed_when_the_baselines_are_known(
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_what_is_decided_does_not_depend_on_when_the_baselines_end(make_run: MakeRun, seed: int) -> None:
+async def test_what_is_decided_does_not_depend_on_when_the_baselines_end(
+    make_run: MakeRun, seed: int
+) -> None:
     whole, jittery = restorable(make_run(**SETTINGS)), restorable(make_run(**SETTINGS))
     await search_with(whole, NoisyTrials(FITNESS)).see_through()
     async with asyncio.timeout(30):
@@ -140,9 +168,12 @@ async def test_what_is_decided_does_not_depend_on_when_the_baselines_end(make_ru
 
 
 @pytest.mark.parametrize(
-    "point", [("rung", 2), ("rung", 4), ("trained", 1), ("trained", 3), ("trained", 5), ("propose", 6)]
+    "point",
+    [("rung", 2), ("rung", 4), ("trained", 1), ("trained", 3), ("trained", 5), ("propose", 6)],
 )
-async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, point: tuple[str, int]) -> None:
+async def test_killed_and_resumed_the_same_are_stopped(
+    make_run: MakeRun, point: tuple[str, int]
+) -> None:
     whole, broken = restorable(make_run(**SETTINGS)), restorable(make_run(**SETTINGS))
     await search_with(whole, NoisyTrials(FITNESS)).see_through()
     fuse = Fuse(*point)
@@ -155,7 +186,9 @@ async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, point:
     assert rows(again) == rows(whole)
 
 
-async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_either(make_run: MakeRun) -> None:
+async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_either(
+    make_run: MakeRun,
+) -> None:
     class Endless(RacedTrials):
         async def before_the_end(self, request: TrialRequest) -> None:
             if request.source in (HUMAN, SPARSE):
@@ -168,15 +201,24 @@ async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_eithe
     deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, lambda event: None)
     async with asyncio.timeout(30):
         await search_with(run, Endless(FITNESS), deadline=deadline).see_through()
-    assert stages(run) == {"1-01": "trained", "1-02": "stopped", "1-03": "trained", "1-04": "stopped"}
+    assert stages(run) == {
+        "1-01": "trained",
+        "1-02": "stopped",
+        "1-03": "trained",
+        "1-04": "stopped",
+    }
     assert run.archive.fact(NOT_AWAITED_FACT) == "1m"
-    assert len(run.archive.trainings()) == 6  # the finalist and the baselines were trained in the end
+    assert (
+        len(run.archive.trainings()) == 6
+    )  # the finalist and the baselines were trained in the end
     again = search_with(run, RacedTrials(FITNESS), deadline=deadline)
     again.engine._baselines = again.finals.known
     assert not await again.engine._baselines_are_known()
 
 
-async def test_baselines_of_an_earlier_process_count_also_when_the_time_is_up(make_run: MakeRun) -> None:
+async def test_baselines_of_an_earlier_process_count_also_when_the_time_is_up(
+    make_run: MakeRun,
+) -> None:
     run = restorable(make_run(**SETTINGS, max_time="1m"))
     await search_with(run, RacedTrials(FITNESS)).see_through()
     deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, lambda event: None)

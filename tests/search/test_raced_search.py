@@ -1,4 +1,5 @@
-"""A search with racing: who is stopped is archived, costs no later stage, and a killed search stops the same."""
+"""A search with racing: who is stopped is archived, costs no later stage, and a killed search stops
+the same."""
 
 from __future__ import annotations
 
@@ -30,7 +31,14 @@ SETTINGS = {
     "num_envs": 10,
     "horizon": 10,
 }
-FITNESS = {reward(1): 8.0, reward(2): 1.0, reward(3): 8.5, reward(4): 9.0, reward(5): 9.5, reward(6): 2.0}
+FITNESS = {
+    reward(1): 8.0,
+    reward(2): 1.0,
+    reward(3): 8.5,
+    reward(4): 9.0,
+    reward(5): 9.5,
+    reward(6): 2.0,
+}
 FITNESS |= {reward(7): 9.2, reward(8): 9.1, reward(100): 9.0, reward(200): 5.0}
 SCRIPT = [reward(weight) for weight in range(1, 9)]
 ROWS = [
@@ -47,7 +55,9 @@ ROWS = [
 
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
-    return ScriptedSearch(run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), RacedTrials(FITNESS, fuse), fuse=fuse)
+    return ScriptedSearch(
+        run, ScriptedDesigner(SCRIPT[known:], fuse=fuse), RacedTrials(FITNESS, fuse), fuse=fuse
+    )
 
 
 async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
@@ -64,20 +74,33 @@ async def test_who_is_behind_is_stopped_and_told_of(make_run: MakeRun) -> None:
     assert [record.fitness for record in stopped.outcome.checkpoints] == [1.0] * 4
     assert stopped.diagnosis is not None
     assert stopped.diagnosis.fitness == 1.0
-    assert stopped.diagnosis.endings == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
+    assert (
+        stopped.diagnosis.endings
+        == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
+    )
     assert search.trials.steps["1-02"] == 400
     assert search.trials.steps["1-01"] == 700
-    # the next generation is shown it as a weaker attempt, not as a mistake, and it is no parent and no finalist
+    # the next generation is shown it as a weaker attempt, not as a mistake, and it is no parent and
+    # no finalist
     told = search.designer.requests[4]
     assert told.failures == ()
     weaker = told.memory[-1]
-    assert (weaker.id, weaker.fitness, weaker.progress, weaker.stopped) == ("1-02", 1.0, 0.4, stopped.reason)
+    assert (weaker.id, weaker.fitness, weaker.progress, weaker.stopped) == (
+        "1-02",
+        1.0,
+        0.4,
+        stopped.reason,
+    )
     assert [other.stopped for other in told.memory[:-1]] == [""] * (len(told.memory) - 1)
-    assert {parent.id for request in search.designer.requests for parent in request.parents} <= {"1-04", "1-03"}
+    assert {parent.id for request in search.designer.requests for parent in request.parents} <= {
+        "1-04",
+        "1-03",
+    }
     report = run_report(run)
     assert {score.name for score in report.scores} == {"2-01", "2-03", "human", "sparse"}
     assert report.cost.search_trainings == 8
-    # six candidates and four others to the end (the scripted outcome says 10,000 steps), two to the first rung
+    # six candidates and four others to the end (the scripted outcome says 10,000 steps), two to the
+    # first rung
     assert report.cost.env_steps == 10 * 10_000 + 2 * 400
 
 
@@ -101,9 +124,12 @@ RUNG_VISITS = 4 + 3 + 4 + 3
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("rung", number) for number in range(1, RUNG_VISITS + 1)] + [("trained", number) for number in range(1, 11)],
+    [("rung", number) for number in range(1, RUNG_VISITS + 1)]
+    + [("trained", number) for number in range(1, 11)],
 )
-async def test_killed_and_resumed_the_same_are_stopped(make_run: MakeRun, kind: str, number: int) -> None:
+async def test_killed_and_resumed_the_same_are_stopped(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
     run = restorable(make_run(**SETTINGS))
     fuse = Fuse(kind, number)
     killed = False
@@ -134,7 +160,8 @@ class FailingTrials(RacedTrials):
 async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resumed(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With it the median of 10, 10, 9 and 8.9 is 9.5 and two are stopped; of the other three it would be 9, and nobody."""
+    """With it the median of 10, 10, 9 and 8.9 is 9.5 and two are stopped; of the other three it
+    would be 9, and nobody."""
     for weight, fitness in ((11, 10.0), (12, 10.0), (13, 9.0), (14, 8.9)):
         monkeypatch.setitem(FITNESS, reward(weight), fitness)
     run = restorable(make_run(**{**SETTINGS, "iterations": 1, "finalists": 1}))
@@ -145,7 +172,9 @@ async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resu
     for name in ("1-03", "1-04"):  # killed before these two were archived
         attempt = run.archive.attempt(name)
         assert attempt is not None
-        run.archive.put_attempt(attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None}))
+        run.archive.put_attempt(
+            attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None})
+        )
     resumed = restorable(open_run(run.folder))
     await ScriptedSearch(resumed, ScriptedDesigner([]), FailingTrials(FITNESS)).engine.search()
     assert [row[:2] for row in rows(resumed)] == expected

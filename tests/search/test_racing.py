@@ -17,7 +17,8 @@ SETTINGS = TrainingSettings(env_steps=1000, num_envs=10, horizon=10, checkpoints
 
 
 def test_who_is_clearly_behind_by_hand() -> None:
-    # median 10; distances 0, 0, 1, 1, 2, 6, their median 1: a spread of 1.4826 and a bar of 10 − 0.74
+    # median 10; distances 0, 0, 1, 1, 2, 6, their median 1: a spread of 1.4826 and a bar of 10 −
+    # 0.74
     values: dict[int, float | None] = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
     assert behind(values).keys() == {2, 5}
     assert "fitness 4.00, behind the median of 10.00" in behind(values)[5]
@@ -35,7 +36,8 @@ def test_small_differences_are_noise() -> None:
 
 
 def test_who_is_within_the_noise_of_the_seeds_goes_on() -> None:
-    # as in the first test: a bar of 10 − 0.74, which noise of 1.5 lowers to 8.5, and noise of 0.5 leaves where it is
+    # as in the first test: a bar of 10 − 0.74, which noise of 1.5 lowers to 8.5, and noise of 0.5
+    # leaves where it is
     values: dict[int, float | None] = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
     assert behind(values, noise=1.5).keys() == {5}
     assert behind(values, noise=0.5).keys() == {2, 5}
@@ -67,7 +69,8 @@ def test_the_best_is_never_stopped_nor_more_than_half(margin: float) -> None:
 
 
 async def test_at_the_second_rung_one_must_be_twice_as_far_behind() -> None:
-    # median 10, spread 1.4826 (as in the first test): 9 is 0.67 of it behind, more than half and less than the whole
+    # median 10, spread 1.4826 (as in the first test): 9 is 0.67 of it behind, more than half and
+    # less than the whole
     scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
     for rung, stopped in ((0, {2, 5}), (1, {5})):
         race = Race(scores, [[], []])
@@ -85,7 +88,9 @@ async def test_at_the_second_rung_one_must_be_twice_as_far_behind() -> None:
     ("shares", "steps"),
     [((0.3, 0.5), (300, 500)), ((0.25,), (300,)), ((0.5, 0.5), (500,)), ((0.95,), ()), ((), ())],
 )
-def test_rungs_are_at_checkpoints_before_the_last(shares: tuple[float, ...], steps: tuple[int, ...]) -> None:
+def test_rungs_are_at_checkpoints_before_the_last(
+    shares: tuple[float, ...], steps: tuple[int, ...]
+) -> None:
     assert Rungs(SETTINGS, shares).env_steps == steps
 
 
@@ -149,7 +154,8 @@ async def test_who_is_in_the_better_half_in_any_case_does_not_wait() -> None:
     }
     for _ in range(20):
         await asyncio.sleep(0)
-    # with the sixth there may be five scores, of which the worst two may be stopped: 3 and 5 wait, and who has no score
+    # with the sixth there may be five scores, of which the worst two may be stopped: 3 and 5 wait,
+    # and who has no score
     assert [candidate for candidate, task in tasks.items() if task.done()] == [1, 4]
     await race.leave(5)
     async with asyncio.timeout(10):
@@ -157,7 +163,9 @@ async def test_who_is_in_the_better_half_in_any_case_does_not_wait() -> None:
         assert [bool(await task) for task in tasks.values()] == [True, False, False, False, False]
 
 
-async def raced(scores: Mapping[int, float | None], earlier: Sequence[float], arrival: Sequence[int]) -> dict[int, str]:
+async def raced(
+    scores: Mapping[int, float | None], earlier: Sequence[float], arrival: Sequence[int]
+) -> dict[int, str]:
     """Who was stopped at the only rung, and why."""
     race, told = Race(scores, [earlier]), dict[int, str]()
 
@@ -175,14 +183,18 @@ async def raced(scores: Mapping[int, float | None], earlier: Sequence[float], ar
 async def test_whoever_comes_first_what_is_decided_is_the_same() -> None:
     generator = random.Random(1)
     for _ in range(200):
-        scores = {place: generator.choice((None, 0.0, generator.gauss())) for place in range(generator.randint(2, 9))}
+        scores = {
+            place: generator.choice((None, 0.0, generator.gauss()))
+            for place in range(generator.randint(2, 9))
+        }
         earlier = [generator.gauss() for _ in range(generator.randrange(4))]
         arrival = generator.sample(sorted(scores), len(scores))
         assert await raced(scores, earlier, arrival) == behind(scores, earlier)
 
 
 async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
-    """Three was stopped and one trained to the end before the kill; two had passed the first rung, zero had not come to it."""
+    """Three was stopped and one trained to the end before the kill; two had passed the first rung,
+    zero had not come to it."""
     race = Race(SCORES, [[], []])
     for candidate in (1, 3):
         for rung, score in enumerate(SCORES[candidate]):
@@ -200,7 +212,9 @@ async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
 async def test_nobody_is_stopped_before_the_noise_is_known_and_the_better_half_goes_on() -> None:
     scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
     race = Race(scores, [[]], noise_is_known=False)
-    tasks = {each: asyncio.create_task(race.at_rung(each, 0, score)) for each, score in scores.items()}
+    tasks = {
+        each: asyncio.create_task(race.at_rung(each, 0, score)) for each, score in scores.items()
+    }
     for _ in range(50):
         await asyncio.sleep(0)
     assert [candidate for candidate, task in tasks.items() if task.done()] == [1, 3, 4]

@@ -19,9 +19,14 @@ def refused(sample: int, source: str, code: str, severity: str = "error") -> Att
     return attempt.model_copy(update={"verdict": Verdict(findings=(finding,))})
 
 
-def test_every_reward_that_the_gate_refused_in_the_run_is_named(make_run: Callable[..., Run]) -> None:
-    # more than the failures that a designer is reminded of, the oldest first, and no other rejection among them
-    misleading = [refused(sample, f"reward {sample}", "G601") for sample in range(FAILURES_SHOWN + 2)]
+def test_every_reward_that_the_gate_refused_in_the_run_is_named(
+    make_run: Callable[..., Run],
+) -> None:
+    # more than the failures that a designer is reminded of, the oldest first, and no other
+    # rejection among them
+    misleading = [
+        refused(sample, f"reward {sample}", "G601") for sample in range(FAILURES_SHOWN + 2)
+    ]
     others = [refused(20, "unsafe", "S201"), refused(21, "let pass", "G601", "warning")]
     history = [planned(0, 30, 5.0), *misleading, *others]
     asked = asyncio.run(Briefing(make_run(), Greedy()).requests(1, range(8), history, 1.0))

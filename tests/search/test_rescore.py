@@ -9,7 +9,9 @@ from eureka_agent.search.rescore import evaluation_lines
 def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescription) -> None:
     task = description.model_copy(
         update={
-            "fitness_doc": "seconds of an episode near the goal; hitting the ground ends the episode",
+            "fitness_doc": (
+                "seconds of an episode near the goal; hitting the ground ends the episode"
+            ),
             "fitness_unit": "s",
             "success_fitness": 7.0,
             "max_episode_length": 500,
@@ -25,7 +27,10 @@ def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescript
         "ended_by": {"time": 250, "hit_ground": 6},
     }
     assert evaluation_lines(summary, task, "") == {
-        "fitness": "8.76 ± 0.25 s over 256 episodes (± is the deviation between episodes, not between seeds)",
+        "fitness": (
+            "8.76 ± 0.25 s over 256 episodes (± is the deviation between episodes, not between"
+            " seeds)"
+        ),
         "measures": "seconds of an episode near the goal; hitting the ground ends the episode",
         "solved": "98% of the episodes (fitness of 7.00 s or more)",
         "length": "500 of 500 steps on average; ended by: time 250, hit_ground 6",

@@ -12,14 +12,21 @@ import yaml
 from eureka_agent.archive.run_folder import create_run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.resumption import check_resumable, driver_scratch, record_changes, with_changes
+from eureka_agent.search.resumption import (
+    check_resumable,
+    driver_scratch,
+    record_changes,
+    with_changes,
+)
 from eureka_agent.search.summary import run_report
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
 
 @pytest.fixture
 def folder(tmp_path: Path, description: TaskDescription) -> Path:
-    return create_run(SearchSettings(env="cart", samples=2), description, [], parent=tmp_path).folder
+    return create_run(
+        SearchSettings(env="cart", samples=2), description, [], parent=tmp_path
+    ).folder
 
 
 def edit(folder: Path, **values: object) -> None:
@@ -44,14 +51,20 @@ def test_what_makes_an_attempt_may_not_change(folder: Path, name: str, value: ob
 def test_what_a_flag_changes_is_written_down_with_what_it_was(folder: Path) -> None:
     run = open_run(folder)
     run.settings = with_changes(run, {"gate": False, "max_cost": "5.00", "iterations": 2})
-    assert record_changes(run) == ["max_cost changed from None to 5.00", "gate changed from True to False"]
+    assert record_changes(run) == [
+        "max_cost changed from None to 5.00",
+        "gate changed from True to False",
+    ]
     assert run.sign() == ""
     again = open_run(folder)
     assert (again.settings.gate, str(again.settings.max_cost)) == (False, "5.00")
     assert again.is_own()
     text = (folder / "settings.yaml").read_text()
     assert text.startswith("# 20")
-    assert "Z: gate changed from True to False\n" in text or "+00:00: gate changed from True to False\n" in text
+    assert (
+        "Z: gate changed from True to False\n" in text
+        or "+00:00: gate changed from True to False\n" in text
+    )
     check_resumable(again)
     assert record_changes(again) == []
     # what was before is known after the next change, too
@@ -100,10 +113,14 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
     before = getattr(run.settings, name)
     if name not in values:
         values[name] = (before + 0.1) / 2 if isinstance(before, float) else before + 1
-    with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')} is .* and cannot become .*: ") as caught:
+    with pytest.raises(
+        SettingsError, match=f"--{name.replace('_', '-')} is .* and cannot become .*: "
+    ) as caught:
         with_changes(run, {name: values[name]})
     assert "resume --help" in caught.value.hint
-    assert not re.search(r"\('|,\)|None|True|False", caught.value.message)  # as it is typed, not as Python has it
+    assert not re.search(
+        r"\('|,\)|None|True|False", caught.value.message
+    )  # as it is typed, not as Python has it
 
 
 def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(
@@ -116,7 +133,11 @@ def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(
     )
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    left = Path(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip())
+    left = Path(
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True
+        ).stdout.strip()
+    )
     assert left.parent == tmp_path
     assert left.is_dir()
     with driver_scratch() as mine:

@@ -1,4 +1,5 @@
-"""Reviews are made while trainings begin: they delay nothing, and what they turn down counts nowhere, whenever they come."""
+"""Reviews are made while trainings begin: they delay nothing, and what they turn down counts
+nowhere, whenever they come."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ SETTINGS = {
     "num_envs": 10,
     "horizon": 10,
 }
-# with what is turned down in the race its median is 9.5, and 9.0 and 8.9 are stopped; with what is made of it 8.975, and nobody is
+# with what is turned down in the race its median is 9.5, and 9.0 and 8.9 are stopped; with what is
+# made of it 8.975, and nobody is
 FITNESS = {reward(1): 10.0, reward(2): 10.0, reward(3): 9.0, reward(4): 8.9, reward(20): 8.95}
 SCRIPT = [reward(weight) for weight in (1, 2, 3, 4)]
 ROWS = [
@@ -46,25 +48,33 @@ ROWS = [
 
 
 class LateReviewer:
-    """Turns down one source, and answers only when told that a training has begun, or come to a rung."""
+    """Turns down one source, and answers only when told that a training has begun, or come to a
+    rung."""
 
     def __init__(self, blocks: str = reward(2)) -> None:
         self.asked: list[str] = []
         self.may_answer = asyncio.Event()
         self._blocks = blocks
 
-    async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+    async def review(
+        self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
         self.asked.append(attempt)
         await self.may_answer.wait()
         if source == self._blocks:
             return (Finding(code="R701", severity="error", message="it pays for falling"),)
-        return (Finding(code="R702", severity="warning", message=f"a policy may shake in {attempt}"),)
+        return (
+            Finding(code="R702", severity="warning", message=f"a policy may shake in {attempt}"),
+        )
 
 
 class Trials(RacedTrials):
-    """Lets the reviewer answer once all four candidates have come to their first rung, or before any of them begins."""
+    """Lets the reviewer answer once all four candidates have come to their first rung, or before
+    any of them begins."""
 
-    def __init__(self, reviewer: LateReviewer, fuse: Fuse | None = None, *, late: bool = True) -> None:
+    def __init__(
+        self, reviewer: LateReviewer, fuse: Fuse | None = None, *, late: bool = True
+    ) -> None:
         super().__init__(FITNESS, fuse)
         self._reviewer = reviewer
         self._at_first: set[str] = set()
@@ -75,7 +85,10 @@ class Trials(RacedTrials):
         if not self._late or len(self._at_first) == 4:
             self._reviewer.may_answer.set()
         trial = await super().run(request)
-        for name in (CURVES, f"{FILE_PREFIX}.{request.label}"):  # as the trial runner does, of stopped ones too
+        for name in (
+            CURVES,
+            f"{FILE_PREFIX}.{request.label}",
+        ):  # as the trial runner does, of stopped ones too
             write_text(request.folder / name, "a curve")
         return trial
 
@@ -96,16 +109,23 @@ def search_with(
 
 @pytest.mark.parametrize("late", [True, False])
 async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) -> None:
-    """Late: every candidate is at its first rung before the first review is there, so a search that waits for reviews would hang."""
+    """Late: every candidate is at its first rung before the first review is there, so a search that
+    waits for reviews would hang."""
     run, reviewer, view = restorable(make_run(**SETTINGS)), LateReviewer(), SearchView()
-    search = search_with(run, reviewer, Fuse(), late=late, view=lambda event: view.apply(event, 0.0))
+    search = search_with(
+        run, reviewer, Fuse(), late=late, view=lambda event: view.apply(event, 0.0)
+    )
     async with asyncio.timeout(10):
         await search.engine.search()
     assert rows(run) == ROWS
     assert sorted(reviewer.asked) == ["1-01", "1-02", "1-02-r1", "1-03", "1-04"]
     turned_down = run.archive.attempt("1-02")
     assert turned_down is not None
-    assert (turned_down.reason, turned_down.outcome, turned_down.rungs) == ("R701 it pays for falling", None, ())
+    assert (turned_down.reason, turned_down.outcome, turned_down.rungs) == (
+        "R701 it pays for falling",
+        None,
+        (),
+    )
     assert search.trials.steps["1-02"] == 400
     request, source, verdict = search.designer.revisions[0]
     assert (request.attempt, source) == ("1-02-r1", reward(2))
@@ -130,7 +150,8 @@ async def test_what_a_candidate_waits_for_at_its_rungs_is_told(make_run: MakeRun
 
     async with asyncio.timeout(10):
         await search_with(run, LateReviewer(), Fuse(), view=view).engine.search()
-    # the reviewer answers when all are there, and turns 1-02 down; the second rung finds the review done
+    # the reviewer answers when all are there, and turns 1-02 down; the second rung finds the review
+    # done
     assert waits["1-01"] == ["review", "others", "slot", "others", "slot"]
     assert waits["1-02"] == ["review"]
 
@@ -140,13 +161,17 @@ async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun
     reviewer.may_answer.set()
     search = search_with(run, reviewer, Fuse())
     await search.engine.search()
-    assert [row[:2] for row in rows(run)] == [(name, "rejected" if name == "1-02" else "trained") for name, *_ in ROWS]
+    assert [row[:2] for row in rows(run)] == [
+        (name, "rejected" if name == "1-02" else "trained") for name, *_ in ROWS
+    ]
     assert "1-02" not in search.trials.labels
 
 
 @pytest.mark.parametrize("number", range(1, 12))
 @pytest.mark.parametrize("kind", ["rung", "score", "judge"])
-async def test_killed_and_resumed_it_comes_to_the_same(make_run: MakeRun, kind: str, number: int) -> None:
+async def test_killed_and_resumed_it_comes_to_the_same(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
     run = restorable(make_run(**SETTINGS))
     try:
         async with asyncio.timeout(10):
@@ -166,7 +191,9 @@ async def test_killed_and_resumed_it_comes_to_the_same(make_run: MakeRun, kind: 
     assert not set(reviewer.asked) & set(reviewed)
 
 
-async def test_the_next_generation_is_told_what_its_parents_were_warned_of(make_run: MakeRun) -> None:
+async def test_the_next_generation_is_told_what_its_parents_were_warned_of(
+    make_run: MakeRun,
+) -> None:
     run, reviewer = restorable(make_run(**{**SETTINGS, "iterations": 2})), LateReviewer("")
     script = [reward(weight) for weight in (1, 2, 3, 4, 1.1, 1.2, 1.3, 1.4)]
     designer = ScriptedDesigner(script, concurrent=True)
@@ -176,12 +203,16 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(make_
         await ScriptedSearch(run, designer, RacedTrials(table), reviewer=reviewer).engine.search()
     parents = [parent for request in designer.requests[4:] for parent in request.parents]
     assert parents
-    assert {parent.exploits for parent in parents} == {(f"a policy may shake in {each.id}",) for each in parents}
+    assert {parent.exploits for parent in parents} == {
+        (f"a policy may shake in {each.id}",) for each in parents
+    }
 
 
 async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun) -> None:
     class Unreachable(LateReviewer):
-        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+        async def review(
+            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+        ) -> tuple[Finding, ...]:
             await self.may_answer.wait()
             raise LanguageModelError("cannot reach it", "check the address")
 
@@ -190,14 +221,21 @@ async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun)
         await search_with(run, Unreachable(), Fuse()).engine.search()
     attempts = run.archive.attempts()
     assert {attempt.stage for attempt in attempts} <= {Stage.TRAINED, Stage.STOPPED}
-    assert not any("review" in attempt.verdict.steps_run for attempt in attempts if attempt.verdict is not None)
+    assert not any(
+        "review" in attempt.verdict.steps_run for attempt in attempts if attempt.verdict is not None
+    )
 
 
-async def test_what_was_compared_without_a_review_is_not_turned_down_later(make_run: MakeRun) -> None:
-    """The limit left no room for a review; the run was killed behind a rung, and goes on with a higher limit."""
+async def test_what_was_compared_without_a_review_is_not_turned_down_later(
+    make_run: MakeRun,
+) -> None:
+    """The limit left no room for a review; the run was killed behind a rung, and goes on with a
+    higher limit."""
 
     class Poor(LateReviewer):
-        async def review(self, source: str, attempt: str, doubts: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+        async def review(
+            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+        ) -> tuple[Finding, ...]:
             raise BudgetSpentError("no more requests")
 
     run = restorable(make_run(**SETTINGS))

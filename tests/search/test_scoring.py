@@ -17,7 +17,12 @@ def test_mean_and_sample_standard_deviation_over_the_seeds() -> None:
     # values 2, 4, 9: mean 5, squared deviations 9 + 1 + 16 = 26, over n - 1 = 2: 13
     result = score(
         "1-01",
-        [training("1-01", 3, 9.0), training("1-01", 1, 2.0), training("1-01", 2, 4.0), training("other", 1, 100.0)],
+        [
+            training("1-01", 3, 9.0),
+            training("1-01", 1, 2.0),
+            training("1-01", 2, 4.0),
+            training("other", 1, 100.0),
+        ],
     )
     assert result.seeds == (1, 2, 3)
     assert result.fitness == (2.0, 4.0, 9.0)
@@ -47,7 +52,9 @@ def trainings(name: str, *fitness: float) -> list[FinalTraining]:
 
 def test_the_table_has_finalists_best_first_then_the_baselines() -> None:
     finalists = [*trainings("1-01", -3.1, -3.0, -2.9), *trainings("2-04", 4.9, 5.0, 5.1)]
-    table = score_table([*trainings("human", 5.9, 6.0, 6.1), *finalists, *trainings("sparse", 1.9, 2.0, 2.1)])
+    table = score_table(
+        [*trainings("human", 5.9, 6.0, 6.1), *finalists, *trainings("sparse", 1.9, 2.0, 2.1)]
+    )
     assert [entry.name for entry in table] == ["2-04", "1-01", "human", "sparse"]
     assert [entry.human_normalized for entry in table] == pytest.approx([0.75, -1.25, 1.0, 0.0])
 
@@ -55,15 +62,23 @@ def test_the_table_has_finalists_best_first_then_the_baselines() -> None:
 @pytest.mark.parametrize(
     ("human", "sparse"),
     [
-        ((4.44, 4.45, 4.46), (4.43, 4.44, 4.45)),  # 0.01 apart: the margin is 2.776 * 0.01 * sqrt(2 / 3) = 0.023
-        ((10.0, 10.0, 10.0), (9.9, 10.0, 9.98)),  # 0.04 apart, and Welch's margin is 4.303 * 0.0529 / sqrt(3) = 0.13
+        (
+            (4.44, 4.45, 4.46),
+            (4.43, 4.44, 4.45),
+        ),  # 0.01 apart: the margin is 2.776 * 0.01 * sqrt(2 / 3) = 0.023
+        (
+            (10.0, 10.0, 10.0),
+            (9.9, 10.0, 9.98),
+        ),  # 0.04 apart, and Welch's margin is 4.303 * 0.0529 / sqrt(3) = 0.13
         ((6.0,), (2.0,)),  # one seed tells nothing
     ],
 )
 def test_nothing_is_human_normalised_where_human_and_sparse_are_not_told_apart(
     human: tuple[float, ...], sparse: tuple[float, ...]
 ) -> None:
-    table = score_table([*trainings("1-01", 5.0), *trainings("human", *human), *trainings("sparse", *sparse)])
+    table = score_table(
+        [*trainings("1-01", 5.0), *trainings("human", *human), *trainings("sparse", *sparse)]
+    )
     assert [entry.human_normalized for entry in table] == [None, None, None]
 
 
@@ -73,7 +88,11 @@ def test_a_finalist_whose_trainings_all_failed_is_last_even_among_negative_score
 
 
 def test_seeds_depend_on_every_part_and_final_seeds_on_none_of_the_run() -> None:
-    seeds = {derive_seed(0, "training", iteration, sample) for iteration in range(10) for sample in range(100)}
+    seeds = {
+        derive_seed(0, "training", iteration, sample)
+        for iteration in range(10)
+        for sample in range(100)
+    }
     assert len(seeds) == 1000
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert final_seeds(5)[:3] == final_seeds(3)

@@ -40,7 +40,10 @@ def numbers(run: dict[str, Any]) -> dict[str, Any]:
     "wall",
     [
         pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bubblewrap", marks=pytest.mark.skipif(bool(why_not()), reason="bubblewrap does not work here")),
+        pytest.param(
+            "bubblewrap",
+            marks=pytest.mark.skipif(bool(why_not()), reason="bubblewrap does not work here"),
+        ),
     ],
 )
 def test_attempts_and_fitness_are_the_same_behind_another_wall(

@@ -1,4 +1,5 @@
-"""Whole searches through the real command line, on an environment folder that is not in the repository."""
+"""Whole searches through the real command line, on an environment folder that is not in the
+repository."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def unbroken(shared_eureka: CommandLine, small: Arguments) -> dict[str, Any]:
 def table(run: dict[str, Any]) -> dict[str, Any]:
     """What must not depend on how often a search was interrupted."""
     attempts = [
-        (entry["id"], entry["stage"], entry["reason"], entry["fitness"], entry["seed"]) for entry in run["attempts"]
+        (entry["id"], entry["stage"], entry["reason"], entry["fitness"], entry["seed"])
+        for entry in run["attempts"]
     ]
     scores = {score["name"]: score["fitness_per_seed"] for score in run["finalists"]}
     return {
@@ -57,7 +59,12 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
     ):
         assert (folder / name).stat().st_size > 0, name
     log = (folder / "log.txt").read_text()
-    assert 0 < log.index("fitness is the metric") < log.index("uses of the sentence: ") < log.index("iteration 1 of")
+    assert (
+        0
+        < log.index("fitness is the metric")
+        < log.index("uses of the sentence: ")
+        < log.index("iteration 1 of")
+    )
     trained = [entry["id"] for entry in unbroken["attempts"] if entry["stage"] == "trained"]
     for name in (
         "reward.py",
@@ -69,7 +76,9 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
         "policy.safetensors",
         "trajectories.npz",
     ):
-        assert all((folder / "attempts" / attempt / name).stat().st_size > 0 for attempt in trained), name
+        assert all(
+            (folder / "attempts" / attempt / name).stat().st_size > 0 for attempt in trained
+        ), name
     assert not (folder / ".workers").exists()
 
 
@@ -93,7 +102,11 @@ def trained_in(runs: Path) -> int:
         return 0
     try:
         with sqlite3.connect(archive, timeout=5.0) as connection:
-            return int(connection.execute("SELECT count(*) FROM attempts WHERE stage = 'trained'").fetchone()[0])
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM attempts WHERE stage = 'trained'"
+                ).fetchone()[0]
+            )
     except sqlite3.OperationalError:  # not yet migrated
         return 0
 
@@ -108,7 +121,10 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     unbroken: dict[str, Any], eureka: CommandLine, small: Arguments, trained: int
 ) -> None:
     process = eureka.popen(*small())
-    wait_for(lambda: trained_in(eureka.folder / "runs") >= trained or process.poll() is not None, "trained attempt")
+    wait_for(
+        lambda: trained_in(eureka.folder / "runs") >= trained or process.poll() is not None,
+        "trained attempt",
+    )
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -116,7 +132,8 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     killed = eureka.json("show", str(folder))
     assert killed["status"] == "stopped"
     before = {entry["id"]: entry for entry in killed["attempts"] if entry["stage"] == "trained"}
-    # only what the archive knows of counts as trained: a policy is written a moment before its record
+    # only what the archive knows of counts as trained: a policy is written a moment before its
+    # record
     folders = [folder / "attempts" / attempt for attempt in before]
     folders += [
         folder / "attempts" / attempt / f"seed-{training['seed']}"
@@ -154,21 +171,41 @@ def workers_of(folder: Path) -> list[int]:
 
 def saved_states(runs: Path) -> set[str]:
     """Trainings of which a run has a state from which they go on."""
-    return {path.stem for path in runs.glob("*/.snapshots/*.safetensors") if ".policy" not in path.name}
+    return {
+        path.stem for path in runs.glob("*/.snapshots/*.safetensors") if ".policy" not in path.name
+    }
 
 
-def test_interrupting_stops_cleanly_and_says_how_to_resume(eureka: CommandLine, small: Arguments) -> None:
+def test_interrupting_stops_cleanly_and_says_how_to_resume(
+    eureka: CommandLine, small: Arguments
+) -> None:
     # trainings of seconds, so that the interruption comes in the middle of one on any machine
-    search = (*small(), "--iterations", "1", "--samples", "2", "--env-steps", "65536", "--finalists", "1")
+    search = (
+        *small(),
+        "--iterations",
+        "1",
+        "--samples",
+        "2",
+        "--env-steps",
+        "65536",
+        "--finalists",
+        "1",
+    )
     search = (*search, "--confirm", "0", "--no-racing")
     process = eureka.popen(*search, "--snapshot-interval", "0.1")
-    wait_for(lambda: bool(saved_states(eureka.folder / "runs")) or process.poll() is not None, "state of a training")
+    wait_for(
+        lambda: bool(saved_states(eureka.folder / "runs")) or process.poll() is not None,
+        "state of a training",
+    )
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in errors
     folder = eureka.run_folder()
-    assert f"eureka resume {folder.relative_to(eureka.folder)}" in output or f"eureka resume {folder}" in output
+    assert (
+        f"eureka resume {folder.relative_to(eureka.folder)}" in output
+        or f"eureka resume {folder}" in output
+    )
     assert eureka.json("show", str(folder))["status"] == "stopped"
     wait_for(lambda: not workers_of(eureka.folder), "end of the workers")
     assert (folder / "report.md").is_file()
@@ -191,11 +228,15 @@ def test_a_second_search_takes_the_baselines_from_the_first(
     assert second["human"]["fitness_per_seed"] == unbroken["human"]["fitness_per_seed"]
 
 
-def test_a_run_is_evaluated_again_from_its_folder(unbroken: dict[str, Any], shared_eureka: CommandLine) -> None:
+def test_a_run_is_evaluated_again_from_its_folder(
+    unbroken: dict[str, Any], shared_eureka: CommandLine
+) -> None:
     scored = shared_eureka.json("evaluate", unbroken["run"], "--episodes", "16", "--seed", "3")
     assert scored["episodes"] == 16
     assert 0.0 <= scored["mean"] <= 5.0  # an episode has 50 steps of 0.1 s
-    assert scored == shared_eureka.json("evaluate", unbroken["run"], "--episodes", "16", "--seed", "3")
+    assert scored == shared_eureka.json(
+        "evaluate", unbroken["run"], "--episodes", "16", "--seed", "3"
+    )
     one = shared_eureka("evaluate", unbroken["run"], "--episodes", "1")  # which has no spread
     assert " over 1 episode\n" in one
     assert "±" not in one
@@ -208,13 +249,28 @@ def test_a_changed_environment_is_not_resumed(
 
     copy = tmp_path / "puck"
     shutil.copytree(puck, copy)
-    flags = ["--env", str(copy), "--iterations", "1", "--samples", "1", "--finalists", "0", "--env-steps", "1024"]
+    flags = [
+        "--env",
+        str(copy),
+        "--iterations",
+        "1",
+        "--samples",
+        "1",
+        "--finalists",
+        "0",
+        "--env-steps",
+        "1024",
+    ]
     eureka("search", "bring the puck to the middle", *flags)
-    (copy / "env.py").write_text((copy / "env.py").read_text().replace("0.3 * actions", "0.2 * actions"))
+    (copy / "env.py").write_text(
+        (copy / "env.py").read_text().replace("0.3 * actions", "0.2 * actions")
+    )
     assert "has changed since the run" in eureka("resume", "latest", status=2)
 
 
-def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(eureka: CommandLine, puck: Path) -> None:
+def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(
+    eureka: CommandLine, puck: Path
+) -> None:
     flags = ["--iterations", "1", "--samples", "1", "--finalists", "0", "--env-steps", "1024"]
     eureka("search", "bring the puck to the middle", "--env", str(puck), *flags)
     errors = eureka("resume", "latest", "--samples", "2", status=2)
@@ -232,16 +288,27 @@ def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(eure
 
 def test_a_persons_own_reward_is_trained_and_scored(eureka: CommandLine, puck: Path) -> None:
     (eureka.folder / "mine.py").write_text((puck / "rewards/human.py").read_text())
-    run = eureka.json("train", "mine.py", "--env", str(puck), "--final-seeds", "1", "--no-baselines")
+    run = eureka.json(
+        "train", "mine.py", "--env", str(puck), "--final-seeds", "1", "--no-baselines"
+    )
     assert [entry["stage"] for entry in run["attempts"]] == ["trained"]
-    assert run["best"]["mean"] > 1.0  # of 5 s; standing still at a random place gives 5 s x 0.2 / 3.0 = 0.33 s
+    assert (
+        run["best"]["mean"] > 1.0
+    )  # of 5 s; standing still at a random place gives 5 s x 0.2 / 3.0 = 0.33 s
 
 
 def test_a_persons_broken_reward_is_one_clear_error(eureka: CommandLine, puck: Path) -> None:
-    (eureka.folder / "broken.py").write_text("def compute_reward(puck_positoin):\n    return puck_positoin, {}\n")
+    (eureka.folder / "broken.py").write_text(
+        "def compute_reward(puck_positoin):\n    return puck_positoin, {}\n"
+    )
     process = eureka.popen("train", "broken.py", "--env", str(puck))
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "broken.py:1:20 C303 unknown variable 'puck_positoin': did you mean 'puck_position'?" in output
+    assert (
+        "broken.py:1:20 C303 unknown variable 'puck_positoin': did you mean 'puck_position'?"
+        in output
+    )
     assert "Traceback" not in errors
-    assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))  # nothing that would be the latest run
+    assert not list(
+        (eureka.folder / "runs").glob("*/archive.sqlite")
+    )  # nothing that would be the latest run

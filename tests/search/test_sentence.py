@@ -19,7 +19,13 @@ from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.report.events import Notice
 from eureka_agent.report.live import LiveView
-from eureka_agent.search.sentence import agrees, comparison, how_to_name_a_model, notices, words_used
+from eureka_agent.search.sentence import (
+    agrees,
+    comparison,
+    how_to_name_a_model,
+    notices,
+    words_used,
+)
 from eureka_agent.simulation.loading import describe, load_environment
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -42,7 +48,9 @@ def warned_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
 
 
 def only(table: Mapping[str, tuple[tuple[str, str], ...]]) -> dict[str, tuple[str, ...]]:
-    return {reference: tuple(sentence for sentence, _ in pairs) for reference, pairs in table.items()}
+    return {
+        reference: tuple(sentence for sentence, _ in pairs) for reference, pairs in table.items()
+    }
 
 
 def all_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
@@ -50,7 +58,8 @@ def all_of(table: Mapping[str, tuple[str, ...]]) -> set[str]:
 
 
 def test_paraphrases_are_left_alone() -> None:
-    # words that the vocabulary lacks: what they ask for cannot be compared, and that is what the notice says
+    # words that the vocabulary lacks: what they ask for cannot be compared, and that is what the
+    # notice says
     assert warned_of(FITTING) == {"hold the stick up without dropping it"}
     assert warned_of(FITTING_UNSEEN) == {"avoid letting the pole drop below the horizontal"}
 
@@ -70,7 +79,9 @@ def test_other_wishes_are_said() -> None:
 
 
 @pytest.mark.parametrize(("reference", "pairs"), DIFFERENT.items())
-def test_a_nearer_task_is_offered_else_a_measure_of_its_own(reference: str, pairs: tuple[tuple[str, str], ...]) -> None:
+def test_a_nearer_task_is_offered_else_a_measure_of_its_own(
+    reference: str, pairs: tuple[tuple[str, str], ...]
+) -> None:
     for sentence, flags in pairs:
         note = comparison(sentence, built_in(reference))
         assert note is not None
@@ -104,7 +115,9 @@ def test_a_language_model_is_told_of_no_words() -> None:
 def test_another_task_of_a_persons_own_folder_is_offered(tmp_path: Path) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "env.py").write_text('"""A crane."""\nDEFAULT_TASK = "lift"\n')
-    (tmp_path / "tasks" / "lift.py").write_text('TASK = Task(sentence="lift the load as high as possible")\n')
+    (tmp_path / "tasks" / "lift.py").write_text(
+        'TASK = Task(sentence="lift the load as high as possible")\n'
+    )
     (tmp_path / "tasks" / "still.py").write_text('TASK = Task(sentence="keep the load still")\n')
     crane = built_in("hopper/run").model_copy(
         update={
@@ -124,7 +137,11 @@ def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.Monk
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
     note = words_used("walk backwards slowly", built_in("ant/run"))
-    assert note.text == "the offline designer uses of the sentence: 'walk' 'backwards' → backward; not used: 'slowly'"
+    assert (
+        note.text
+        == "the offline designer uses of the sentence: 'walk' 'backwards' → backward; not used:"
+        " 'slowly'"
+    )
     assert note.level == "info"
     # a sideways walk is what it makes of the right leg, and the person can see it
     assert (
@@ -132,7 +149,8 @@ def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.Monk
         in words_used("hop on the right leg only", built_in("ant/run")).text
     )
     manners = words_used(
-        "keep the pole upright and the cart in the middle with little energy", built_in("cartpole/balance")
+        "keep the pole upright and the cart in the middle with little energy",
+        built_in("cartpole/balance"),
     )
     assert "'cart' 'middle' → centred; 'energy' → effort; not used: 'little'" in manners.text
 
@@ -144,7 +162,8 @@ def test_a_sentence_that_it_cannot_read_leaves_the_task_alone(sentence: str) -> 
     assert "can use no word of the sentence: the search is made from the task alone" in note.text
     assert "A language model would read them" in note.text
     asked = [
-        DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3) for words in (sentence, "🙂")
+        DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3)
+        for words in (sentence, "🙂")
     ]
     first, second = (asyncio.run(OfflineDesigner().propose(each)).source for each in asked)
     assert normalized(first) == normalized(second)
@@ -156,14 +175,19 @@ def test_counted_things_are_words_and_quantities_are_not() -> None:
 
 
 def test_words_that_no_variable_can_express_are_not_called_unreadable() -> None:
-    # it knows what to spin is: the search is another one than from the task alone, though nothing there turns
+    # it knows what to spin is: the search is another one than from the task alone, though nothing
+    # there turns
     still = built_in("hopper/run").model_copy(update={"variables": ()})
     note = words_used("spin", still)
-    assert note.text.startswith("the offline designer uses of the sentence: nothing; not used: 'spin'. A language")
+    assert note.text.startswith(
+        "the offline designer uses of the sentence: nothing; not used: 'spin'. A language"
+    )
 
 
 def test_a_long_sentence_is_quoted_in_part() -> None:
-    words = [f"word{chr(97 + first)}{chr(97 + second)}" for first in range(20) for second in range(20)]
+    words = [
+        f"word{chr(97 + first)}{chr(97 + second)}" for first in range(20) for second in range(20)
+    ]
     for note in notices(" ".join(words), built_in("ant/run"), offline=True):
         assert len(note.text) < 700
 
@@ -173,8 +197,12 @@ def test_gymnasiums_own_tasks_are_not_compared_with_ours() -> None:
         update={
             "environment": "gymnasium:BipedalWalker-v3",
             "doc": "A walker.",
-            "sentence": "solve bipedal walker: earn as much of the environment's own reward as possible",
-            "fitness_doc": "return of an episode: the sum of the rewards that BipedalWalker-v3 itself gives",
+            "sentence": (
+                "solve bipedal walker: earn as much of the environment's own reward as possible"
+            ),
+            "fitness_doc": (
+                "return of an episode: the sum of the rewards that BipedalWalker-v3 itself gives"
+            ),
         }
     )
     assert comparison("walk forward on two legs", walker) is None
@@ -218,14 +246,18 @@ def test_it_stands_above_the_live_view_in_full() -> None:
         ("run at 2 m/s", "hopper/run", ""),
     ],
 )
-def test_numbers_that_no_term_has_are_among_the_words_not_used(sentence: str, reference: str, unused: str) -> None:
+def test_numbers_that_no_term_has_are_among_the_words_not_used(
+    sentence: str, reference: str, unused: str
+) -> None:
     _, _, said = words_used(sentence, built_in(reference)).text.partition("not used: ")
     assert said.split(".")[0].endswith(unused)
     assert bool(re.search(r"\d", said.split(". A language")[0])) == bool(unused)
 
 
 def test_what_the_source_alone_shows_is_told_before_anything_is_trained() -> None:
-    described = built_in("cartpole/balance").model_copy(update={"remarks": ("env.py, line 7: Cart has 'reset_ids'",)})
+    described = built_in("cartpole/balance").model_copy(
+        update={"remarks": ("env.py, line 7: Cart has 'reset_ids'",)}
+    )
     found = notices(described.sentence, described, offline=False)
     assert [(each.level, each.text.partition(". ")[0]) for each in found] == [
         ("warning", "env.py, line 7: Cart has 'reset_ids'")

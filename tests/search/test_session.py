@@ -14,8 +14,12 @@ from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost
 
 
-def test_a_person_overrides_the_task_and_the_task_the_defaults(description: TaskDescription) -> None:
-    described = description.model_copy(update={"training_overrides": {"horizon": 64, "learning_rate": 1e-4}})
+def test_a_person_overrides_the_task_and_the_task_the_defaults(
+    description: TaskDescription,
+) -> None:
+    described = description.model_copy(
+        update={"training_overrides": {"horizon": 64, "learning_rate": 1e-4}}
+    )
     settings = effective_settings({"learning_rate": 5e-4, "seed": 3}, described)
     assert (settings.env_steps, settings.num_envs, settings.horizon) == (10_000, 16, 64)
     assert (settings.learning_rate, settings.seed) == (5e-4, 3)
@@ -43,7 +47,9 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     assert run.seconds == 120.0
 
 
-def test_the_time_of_a_reply_outlives_a_kill(make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_reply_outlives_a_kill(
+    make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run()
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -63,6 +69,8 @@ def test_finals_and_baselines_that_started_again_are_counted() -> None:
     trainings = [
         FinalTraining(name="human", seed=1, outcome=None, retries=1),
         FinalTraining(name="1-01", seed=1, outcome=None, retries=2),
-        FinalTraining(name="sparse", seed=1, outcome=None, retries=1, cached=True),  # of another run
+        FinalTraining(
+            name="sparse", seed=1, outcome=None, retries=1, cached=True
+        ),  # of another run
     ]
     assert run_cost((), trainings, ()).final_restarts == 3

@@ -21,7 +21,10 @@ def test_the_readmes_demo_is_played_back_without_a_key_or_a_server(eureka: Comma
         eureka.environment.pop(name, None)
     # without what has nothing to do with replies: repeats and finals
     output = eureka(*shlex.split(found[1]), "--confirm", "0", "--finalists", "0")
-    assert "replies are played back from cartpole: no model is asked, and nothing is paid" in " ".join(output.split())
+    assert (
+        "replies are played back from cartpole: no model is asked, and nothing is paid"
+        in " ".join(output.split())
+    )
     attempts = eureka.json("show", "latest")["attempts"]
     assert [(attempt["id"], attempt["stage"]) for attempt in attempts] == [
         ("1-01", "trained"),
@@ -42,7 +45,16 @@ def test_the_pages_give_the_same_command() -> None:
 
 
 def test_another_search_is_told_what_it_asks_that_was_not_recorded(eureka: CommandLine) -> None:
-    arguments = ("search", "swing the pole up", "--env", "cartpole", "--task", "swingup", "--model", "replay:cartpole")
+    arguments = (
+        "search",
+        "swing the pole up",
+        "--env",
+        "cartpole",
+        "--task",
+        "swingup",
+        "--model",
+        "replay:cartpole",
+    )
     errors = eureka(*arguments, status=2)
     assert "the recording 'cartpole' has no reply to what the designer for attempt" in errors
     assert "-balance the pole" in errors
@@ -56,8 +68,18 @@ def test_nothing_to_replay_names_what_there_is(eureka: CommandLine) -> None:
     assert "or one of these: cartpole" in errors
 
 
-def test_other_sizes_are_told_apart_before_anything_is_trained_with_the_flags_to_give(eureka: CommandLine) -> None:
-    arguments = ("search", "balance the pole", "--env", "cartpole", "--model", "replay:cartpole", "--no-baselines")
+def test_other_sizes_are_told_apart_before_anything_is_trained_with_the_flags_to_give(
+    eureka: CommandLine,
+) -> None:
+    arguments = (
+        "search",
+        "balance the pole",
+        "--env",
+        "cartpole",
+        "--model",
+        "replay:cartpole",
+        "--no-baselines",
+    )
     errors = eureka(*arguments, status=2)
     assert "the recording 'cartpole' has no reply to what the designer for attempt 1-0" in errors
     flags = "--strategy best-of-n --iterations 1 --samples 4"

@@ -19,17 +19,26 @@ from eureka_agent.settings import SearchSettings, training_part
 
 pytestmark = pytest.mark.slow
 
-POSITION = VariableSpec(name="puck_position", shape=(), unit="m", frame="world", doc="position of the puck")
+POSITION = VariableSpec(
+    name="puck_position", shape=(), unit="m", frame="world", doc="position of the puck"
+)
 
 
 def described(description: TaskDescription, puck: Path, reward: str | None) -> TaskDescription:
     return description.model_copy(
-        update={"environment": str(puck), "task": "centre", "variables": (POSITION,), "human_reward": None}
+        update={
+            "environment": str(puck),
+            "task": "centre",
+            "variables": (POSITION,),
+            "human_reward": None,
+        }
         | {"sparse_reward": reward}
     )
 
 
-async def measured(puck: Path, description: TaskDescription, scratch: Path, capacity: Capacity) -> tuple[float, float]:
+async def measured(
+    puck: Path, description: TaskDescription, scratch: Path, capacity: Capacity
+) -> tuple[float, float]:
     """Env steps per second of one worker, and seconds that it took."""
     began = time.monotonic()
     settings = SearchSettings(env=str(puck))
@@ -43,9 +52,12 @@ async def test_what_is_measured_is_what_trainings_then_make(
     puck: Path, description: TaskDescription, tmp_path: Path
 ) -> None:
     # a task without any reward of its own
-    rate, _ = await measured(puck, described(description, puck, None), tmp_path / "speed", Capacity(1, 8))
+    rate, _ = await measured(
+        puck, described(description, puck, None), tmp_path / "speed", Capacity(1, 8)
+    )
     assert not list((tmp_path / "speed").glob("worker-*"))  # its workers are gone
-    # eight trainings of 32,768 env steps in one worker, timed from outside; between them is the start of the worker
+    # eight trainings of 32,768 env steps in one worker, timed from outside; between them is the
+    # start of the worker
     settings = training_part(SearchSettings(env=str(puck), env_steps=32_768))
     first: list[float] = []
     pool = TrainingPool(
@@ -60,15 +72,20 @@ async def test_what_is_measured_is_what_trainings_then_make(
     )
     source = (puck / "rewards/sparse.py").read_text()
     try:
-        results = await asyncio.gather(*(pool.train(f"training-{seed}", source, seed) for seed in range(8)))
+        results = await asyncio.gather(
+            *(pool.train(f"training-{seed}", source, seed) for seed in range(8))
+        )
         ended = time.monotonic()
     finally:
         await pool.close()
     assert all(result.outcome is not None for result in results)
-    # the first progress comes up to half a second after the first steps: between those two the truth lies
+    # the first progress comes up to half a second after the first steps: between those two the
+    # truth lies
     upper = 8 * 32_768 / (ended - first[0])
     lower = 8 * 32_768 / (ended - first[0] + 1.0)
-    assert lower / 2 < rate < upper * 2  # the machine may be busy with something else in one of the two
+    assert (
+        lower / 2 < rate < upper * 2
+    )  # the machine may be busy with something else in one of the two
 
 
 async def test_a_reward_that_breaks_is_an_error_with_a_way_out(
@@ -76,7 +93,9 @@ async def test_a_reward_that_breaks_is_an_error_with_a_way_out(
 ) -> None:
     broken = "def compute_reward(puck_position):\n    raise ValueError('broken')\n"
     with pytest.raises(EurekaError, match=r"could not be measured: .*broken") as caught:
-        await measured(puck, described(description, puck, broken), tmp_path / "speed", Capacity(1, 2))
+        await measured(
+            puck, described(description, puck, broken), tmp_path / "speed", Capacity(1, 2)
+        )
     assert "--budget in env steps" in caught.value.hint
 
 
@@ -85,6 +104,8 @@ async def test_an_environment_that_cannot_be_made_is_that_error(
 ) -> None:
     copy = tmp_path / "puck"
     shutil.copytree(puck, copy)
-    (copy / "env.py").write_text((copy / "env.py").read_text().replace("torch.zeros(num_envs)", "torch.zeroes(1)"))
+    (copy / "env.py").write_text(
+        (copy / "env.py").read_text().replace("torch.zeros(num_envs)", "torch.zeroes(1)")
+    )
     with pytest.raises(EurekaError, match="zeroes"):
         await measured(copy, described(description, copy, None), tmp_path / "speed", Capacity(1, 2))

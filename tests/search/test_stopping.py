@@ -39,7 +39,9 @@ class Work:
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_the_trainings_end_when_they_are_saved_or_at_once_when_asked_again(again: bool) -> None:
+async def test_the_trainings_end_when_they_are_saved_or_at_once_when_asked_again(
+    again: bool,
+) -> None:
     pool, work, told = Pool(), Work(), list[Any]()
     place: Any = pool
     running = asyncio.create_task(saving_when_stopped(work(), place, told.append))

@@ -1,4 +1,5 @@
-"""What holds for every strategy, in searches that nobody trains: failures, revisions, stopped trainings and further rounds included."""
+"""What holds for every strategy, in searches that nobody trains: failures, revisions, stopped
+trainings and further rounds included."""
 
 from __future__ import annotations
 
@@ -50,7 +51,11 @@ class Checked:
         assert plans == self._strategy.plan(iteration, finished, samples)
         shuffled = random.Random(iteration).sample(finished, len(finished))
         assert plans == self._strategy.plan(iteration, shuffled, samples)
-        usable = {attempt.id for attempt in finished if attempt.stage is Stage.TRAINED and attempt.fitness is not None}
+        usable = {
+            attempt.id
+            for attempt in finished
+            if attempt.stage is Stage.TRAINED and attempt.fitness is not None
+        }
         for plan in plans:
             assert set(plan.parents) <= usable
             assert len(set(plan.parents)) == len(plan.parents)
@@ -74,7 +79,9 @@ class Checked:
 
 @over_all
 @pytest.mark.parametrize("samples", [1, 2, 3, 4, 5, 8, 16, 17])
-def test_plans_start_from_trained_attempts_alone_and_are_a_function_of_them(name: str, samples: int) -> None:
+def test_plans_start_from_trained_attempts_alone_and_are_a_function_of_them(
+    name: str, samples: int
+) -> None:
     for seed in range(4):
         checked = Checked(ALL[name])
         history = invented_search(checked, seed, iterations=7, samples=samples)  # type: ignore[arg-type]
@@ -86,7 +93,11 @@ def test_plans_start_from_trained_attempts_alone_and_are_a_function_of_them(name
 
 @over_all
 def test_nothing_trained_means_fresh_proposals_in_any_generation(name: str) -> None:
-    failed = [planned(0, sample, stage=stage) for sample, stage in enumerate(Stage) if stage is not Stage.TRAINED]
+    failed = [
+        planned(0, sample, stage=stage)
+        for sample, stage in enumerate(Stage)
+        if stage is not Stage.TRAINED
+    ]
     unscored = planned(0, 9, stage=Stage.TRAINED)  # trained, and its policy could not be scored
     assert ALL[name].plan(3, [*failed, unscored], 6) == [ProposalPlan(Operator.FRESH)] * 6
 
@@ -102,7 +113,8 @@ def test_a_single_trained_attempt_is_not_crossed_with_itself(name: str) -> None:
 
 @over_all
 def test_negative_fitness_is_as_good_as_any(name: str) -> None:
-    """Ranks decide: the same attempts with all fitness shifted below zero and scaled are planned alike."""
+    """Ranks decide: the same attempts with all fitness shifted below zero and scaled are planned
+    alike."""
     history = invented_search(ALL[name], 5, iterations=4, samples=8)
     outcomes = {each.id: each.outcome for each in history}
     shifted = []

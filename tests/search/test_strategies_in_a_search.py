@@ -1,4 +1,5 @@
-"""Strategies in the real engine, working ahead: what they plan depends neither on timing nor on whether the search was killed on its way."""
+"""Strategies in the real engine, working ahead: what they plan depends neither on timing nor on
+whether the search was killed on its way."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
 
 
-async def searched(run: Run, strategy: Strategy, jitter: int, fuse: Fuse | None = None) -> list[Row]:
+async def searched(
+    run: Run, strategy: Strategy, jitter: int, fuse: Fuse | None = None
+) -> list[Row]:
     known = len(run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], fuse=fuse)
     await ScriptedSearch(
@@ -60,7 +63,10 @@ def rows_of(run: Run) -> list[Row]:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: str) -> None:
-    results = [await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), jitter) for jitter in range(3)]
+    results = [
+        await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), jitter)
+        for jitter in range(3)
+    ]
     assert len(results[0]) == 20
     assert results[1] == results[0]
     assert results[2] == results[0]
@@ -76,7 +82,9 @@ async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: st
 @pytest.mark.parametrize(
     ("kind", "number"), [("propose", 7), ("propose", 18), ("rung", 9), ("rung", 25), ("trained", 6)]
 )
-async def test_killed_and_resumed_it_goes_the_same_way(make_run: MakeRun, name: str, kind: str, number: int) -> None:
+async def test_killed_and_resumed_it_goes_the_same_way(
+    make_run: MakeRun, name: str, kind: str, number: int
+) -> None:
     unbroken = await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), 0)
     run = restorable(make_run(**SETTINGS))
     killed = False

@@ -12,7 +12,9 @@ def test_the_first_generation_is_fresh() -> None:
     assert [plan.operator for plan in plans] == [Operator.FRESH] * 5
 
 
-def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(make_attempt: Callable[..., Attempt]) -> None:
+def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     history = [make_attempt(0, 0, 9.0), make_attempt(0, 1, 3.0), make_attempt(1, 0, 4.0)]
     plans = Greedy().plan(2, history, 8)
     assert {plan.parents[0] for plan in plans} == {"1-01"}
@@ -20,9 +22,16 @@ def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(make_att
     assert crossed == [("1-01", "2-01")]
 
 
-def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(make_attempt: Callable[..., Attempt]) -> None:
+def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     # the median of 9, 8, 3, 2 is 5.5: 8 is above (9 + 5.5) / 2 = 7.25
-    history = [make_attempt(0, 0, 3.0), make_attempt(0, 1, 9.0), make_attempt(0, 2, 8.0), make_attempt(0, 3, 2.0)]
+    history = [
+        make_attempt(0, 0, 3.0),
+        make_attempt(0, 1, 9.0),
+        make_attempt(0, 2, 8.0),
+        make_attempt(0, 3, 2.0),
+    ]
     plans = [(plan.operator, plan.parents) for plan in Greedy().plan(1, history, 8)]
     first, second = "1-02", "1-03"
     assert plans == [
@@ -39,13 +48,17 @@ def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(make_a
     assert {plan.parents[0] for plan in Greedy().plan(1, history, 8)} == {first}
 
 
-def test_greedy_does_not_cross_where_one_parent_is_all_there_is(make_attempt: Callable[..., Attempt]) -> None:
+def test_greedy_does_not_cross_where_one_parent_is_all_there_is(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     plans = Greedy().plan(1, [make_attempt(0, 0, 1.0), make_attempt(0, 1)], 8)
     assert Operator.CROSSOVER not in {plan.operator for plan in plans}
     assert all(plan.parents == ("1-01",) for plan in plans)
 
 
-def test_a_generation_after_failures_alone_is_fresh_again(make_attempt: Callable[..., Attempt]) -> None:
+def test_a_generation_after_failures_alone_is_fresh_again(
+    make_attempt: Callable[..., Attempt],
+) -> None:
     plans = Greedy().plan(0, [make_attempt(0, sample) for sample in range(4)], 4)
     assert [plan.operator for plan in plans] == [Operator.FRESH] * 4
 

@@ -5,11 +5,26 @@ from planned_attempts import invented_search, planned
 
 from eureka_agent.records import Attempt, Operator
 from eureka_agent.search.strategies.interface import ProposalPlan
-from eureka_agent.search.strategies.islands import MIGRATION, Islands, island_count, island_of, rank_of_turn
+from eureka_agent.search.strategies.islands import (
+    MIGRATION,
+    Islands,
+    island_count,
+    island_of,
+    rank_of_turn,
+)
 
 
 def test_the_number_of_islands_follows_from_the_samples() -> None:
-    assert [island_count(samples) for samples in (1, 3, 4, 7, 8, 15, 16, 64)] == [1, 1, 2, 2, 2, 2, 4, 4]
+    assert [island_count(samples) for samples in (1, 3, 4, 7, 8, 15, 16, 64)] == [
+        1,
+        1,
+        2,
+        2,
+        2,
+        2,
+        4,
+        4,
+    ]
 
 
 def test_a_place_stays_on_its_island_in_further_rounds() -> None:
@@ -31,15 +46,26 @@ FIRST = [planned(0, sample, fitness) for sample, fitness in enumerate((1.0, 8.0,
 def test_the_second_generation_by_hand() -> None:
     assert Islands().plan(1, FIRST, 4) == [
         ProposalPlan(Operator.IMPROVE, ("0-2",)),  # turn 0: the best
-        ProposalPlan(Operator.CROSSOVER, ("0-1", "0-3")),  # turn 0, with the operators one further on: the best two
-        ProposalPlan(Operator.CROSSOVER, ("0-2", "0-0")),  # turn 1: the second best, crossed with the best
+        ProposalPlan(
+            Operator.CROSSOVER, ("0-1", "0-3")
+        ),  # turn 0, with the operators one further on: the best two
+        ProposalPlan(
+            Operator.CROSSOVER, ("0-2", "0-0")
+        ),  # turn 1: the second best, crossed with the best
         ProposalPlan(Operator.MUTATE_STRUCTURE, ("0-3",)),  # turn 1: the second best
     ]
 
 
 def test_an_island_evolves_whoever_is_better_elsewhere() -> None:
-    history = [*FIRST, planned(1, 0, 2.0), planned(1, 1, 20.0), planned(1, 2, 4.0), planned(1, 3, 30.0)]
-    # the first island's members, best first: 1-2, 0-2, 1-0, 0-0; turns 2 and 3 take the best and the third
+    history = [
+        *FIRST,
+        planned(1, 0, 2.0),
+        planned(1, 1, 20.0),
+        planned(1, 2, 4.0),
+        planned(1, 3, 30.0),
+    ]
+    # the first island's members, best first: 1-2, 0-2, 1-0, 0-0; turns 2 and 3 take the best and
+    # the third
     assert Islands().plan(2, history, 4)[::2] == [
         ProposalPlan(Operator.MUTATE_STRUCTURE, ("1-2",)),
         ProposalPlan(Operator.RETUNE_WEIGHTS, ("1-0",)),
@@ -47,8 +73,13 @@ def test_an_island_evolves_whoever_is_better_elsewhere() -> None:
 
 
 def test_a_third_best_is_crossed_with_the_best() -> None:
-    history = [*FIRST, planned(1, 0, 2.0), planned(1, 2, 4.0)]  # the first island: 1-2, 0-2, 1-0, 0-0
-    # the seventh generation's second place is turn 11, the twelfth choice: rank 2; its first place is the migrant's
+    history = [
+        *FIRST,
+        planned(1, 0, 2.0),
+        planned(1, 2, 4.0),
+    ]  # the first island: 1-2, 0-2, 1-0, 0-0
+    # the seventh generation's second place is turn 11, the twelfth choice: rank 2; its first place
+    # is the migrant's
     assert Islands().plan(6, history, 4)[2] == ProposalPlan(Operator.CROSSOVER, ("1-2", "1-0"))
 
 
@@ -63,17 +94,25 @@ def test_migration_happens_when_it_is_due_and_from_the_neighbour_alone(samples: 
     for iteration in range(1, 9):
         known = [attempt for attempt in history if attempt.iteration < iteration]
         plans = strategy.plan(iteration, known, samples)
-        abroad = {place for place, plan in enumerate(plans) if islands_of(plan, samples) - {island_of(place, samples)}}
+        abroad = {
+            place
+            for place, plan in enumerate(plans)
+            if islands_of(plan, samples) - {island_of(place, samples)}
+        }
         assert abroad == (set(range(count)) if iteration % MIGRATION == 0 else set())
         for place in abroad:
             plan = plans[place]
             assert plan.operator is Operator.CROSSOVER
             assert islands_of(plan, samples) == {place, (place - 1) % count}
             fitness = {attempt.id: attempt.fitness or 0.0 for attempt in known}
-            for parent in plan.parents:  # each is the best of its island, and the better one comes first
+            for (
+                parent
+            ) in plan.parents:  # each is the best of its island, and the better one comes first
                 island = island_of(int(parent.split("-")[1]), samples)
                 assert fitness[parent] == max(
-                    value for name, value in fitness.items() if island_of(int(name.split("-")[1]), samples) == island
+                    value
+                    for name, value in fitness.items()
+                    if island_of(int(name.split("-")[1]), samples) == island
                 )
             assert fitness[plan.parents[0]] >= fitness[plan.parents[1]]
 
@@ -85,7 +124,9 @@ def test_a_single_island_has_nobody_to_exchange_with() -> None:
     assert len({plan.parents for plan in plans}) == 3
 
 
-def test_an_empty_island_starts_afresh_and_is_settled_from_its_neighbour_when_migration_is_due() -> None:
+def test_an_empty_island_starts_afresh_and_is_settled_from_its_neighbour_when_migration_is_due() -> (
+    None
+):
     only_one = [planned(0, 0, 5.0), planned(0, 1), planned(0, 2, 4.0), planned(0, 3)]
     for iteration in (1, 2, 4, 5):
         plans = Islands().plan(iteration, only_one, 4)

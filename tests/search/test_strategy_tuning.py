@@ -11,7 +11,14 @@ from planned_attempts import TUNABLE, invented_search, planned
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.records import Attempt, Operator, Stage
 from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.credit import CHANGING, Record, WithTuning, places_earned, places_to_give, record_of
+from eureka_agent.search.strategies.credit import (
+    CHANGING,
+    Record,
+    WithTuning,
+    places_earned,
+    places_to_give,
+    record_of,
+)
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 from eureka_agent.search.strategies.islands import Islands
@@ -23,7 +30,9 @@ BARE = "def compute_reward(position):\n    return 2.0 * position, {}\n"
 PARENT = planned(0, 0, 10.0)
 
 
-def children(operator: Operator, wins: int, losses: int, iteration: int = 1, first: int = 0) -> list[Attempt]:
+def children(
+    operator: Operator, wins: int, losses: int, iteration: int = 1, first: int = 0
+) -> list[Attempt]:
     """Of `PARENT`."""
     return [
         planned(iteration, first + place, 11.0 if place < wins else 9.0, operator, ("0-0",))
@@ -36,7 +45,7 @@ def tuned(plans: Sequence[ProposalPlan]) -> list[tuple[int, str]]:
     return [(place, plan.parents[0]) for place, plan in enumerate(plans) if plan.operator is TUNE]
 
 
-# ── success ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── success ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_success_is_to_be_better_than_all_that_it_was_made_from() -> None:
@@ -69,7 +78,10 @@ def test_what_came_to_no_fitness_has_lost_and_a_mended_proposal_counts_once() ->
 
 
 def test_nothing_is_said_of_a_child_whose_parent_failed_in_the_end() -> None:
-    history = [planned(0, 0, None, stage=Stage.FAILED), planned(1, 0, 3.0, Operator.IMPROVE, ("0-0",))]
+    history = [
+        planned(0, 0, None, stage=Stage.FAILED),
+        planned(1, 0, 3.0, Operator.IMPROVE, ("0-0",)),
+    ]
     assert record_of(CHANGING, history) == Record(0, 0)
 
 
@@ -78,7 +90,7 @@ def test_the_rate_is_the_mean_of_a_beta_distribution() -> None:
     assert Record(3, 1).rate == pytest.approx(4 / 6)
 
 
-# ── how many ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── how many ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_first_generation_is_not_tuned_and_the_second_in_one_place() -> None:
@@ -114,14 +126,17 @@ def test_what_never_succeeds_is_still_tried_in_every_other_generation() -> None:
     assert [places_earned(iteration, history, 4) for iteration in range(2, 8)] == [0, 1, 0, 1, 0, 1]
 
 
-# ── which ones ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── which ones ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_places_that_would_retune_weights_go_first_then_whatever_there_is_most_of() -> None:
     plans = Greedy().plan(1, [PARENT, planned(0, 1, 5.0)], 8)
     # improve 0 4, retune 1 5, mutate 2 6, cross 3, different 7
     assert places_to_give(plans) == [1, 5, 4, 6, 0, 2, 3]
-    assert places_to_give([ProposalPlan(Operator.FRESH), ProposalPlan(Operator.DIFFERENT, ("0-0",))]) == []
+    assert (
+        places_to_give([ProposalPlan(Operator.FRESH), ProposalPlan(Operator.DIFFERENT, ("0-0",))])
+        == []
+    )
 
 
 def test_greedy_tunes_the_best_in_place_of_a_retuning() -> None:
@@ -135,7 +150,9 @@ def test_each_island_tunes_its_own_best() -> None:
     history = [planned(0, sample, fitness) for sample, fitness in enumerate((1.0, 8.0, 3.0, 6.0))]
     history += [planned(1, sample, 9.0 + sample, TUNE, ("0-1",)) for sample in range(4)]
     # islands 0-0 0-2 1-0 1-2 and 0-1 0-3 1-1 1-3: the best are 1-2 and 1-3
-    assert {(place % 2, parent) for place, parent in tuned(WithTuning(Islands()).plan(2, history, 4))} == {
+    assert {
+        (place % 2, parent) for place, parent in tuned(WithTuning(Islands()).plan(2, history, 4))
+    } == {
         (0, "1-2"),
         (1, "1-3"),
     }
@@ -145,22 +162,30 @@ def test_a_best_reward_without_constants_is_not_tuned() -> None:
     history = [planned(0, 0, 10.0, source=TUNABLE), planned(0, 1, 20.0, source=BARE)]
     assert tuned(WithTuning(Greedy()).plan(1, history, 8)) == []
     assert WithTuning(Greedy()).to_tune(0, history, 8) is None
-    assert tuned(WithTuning(Greedy(), tunable=lambda source, trained: True).plan(1, history, 8)) == [(1, "0-1")]
+    assert tuned(
+        WithTuning(Greedy(), tunable=lambda source, trained: True).plan(1, history, 8)
+    ) == [(1, "0-1")]
     # on the other island there is one with constants
     islands = WithTuning(Islands()).plan(1, [*history, planned(0, 2, 1.0), planned(0, 3, 1.0)], 4)
     assert {parent for _, parent in tuned(islands)} == {"0-0"}
 
 
 def test_the_model_retunes_until_five_trainings_of_the_form_are_known() -> None:
-    """With fewer the optimiser is a random step. Rewards of another form, and what came to no fitness, do not count."""
+    """With fewer the optimiser is a random step. Rewards of another form, and what came to no
+    fitness, do not count."""
     others = [planned(0, 4 + sample, 1.0, source=BARE) for sample in range(3)]
     unfinished = [planned(0, 7, None, stage=Stage.STOPPED)]
-    form = "WIDTH = {}.5\n\ndef compute_reward(position):\n    return (WIDTH - position).clamp(0.0, 1.0), {{}}\n"
+    form = (
+        "WIDTH = {}.5\n\ndef compute_reward(position):\n    return (WIDTH - position).clamp(0.0,"
+        " 1.0), {{}}\n"
+    )
     four = [planned(0, sample, 10.0 - sample, source=form.format(sample)) for sample in range(4)]
     strategy = WithTuning(Greedy(), worth_tuning)
     history = [*four, *others, *unfinished]
     assert strategy.plan(1, history, 8) == Greedy().plan(1, history, 8)
-    assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0, source=form.format(8))], 8)) == [(1, "0-0")]
+    assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0, source=form.format(8))], 8)) == [
+        (1, "0-0")
+    ]
 
 
 def test_best_of_n_is_never_tuned() -> None:
@@ -169,15 +194,22 @@ def test_best_of_n_is_never_tuned() -> None:
 
 
 def test_a_generation_after_failures_alone_is_fresh_and_not_tuned() -> None:
-    assert WithTuning(Greedy()).plan(1, [planned(0, 0), planned(0, 1)], 4) == [ProposalPlan(Operator.FRESH)] * 4
+    assert (
+        WithTuning(Greedy()).plan(1, [planned(0, 0), planned(0, 1)], 4)
+        == [ProposalPlan(Operator.FRESH)] * 4
+    )
 
 
-@pytest.mark.parametrize("strategy", [Greedy(), Islands(), Tree()], ids=["greedy", "islands", "tree"])
+@pytest.mark.parametrize(
+    "strategy", [Greedy(), Islands(), Tree()], ids=["greedy", "islands", "tree"]
+)
 @pytest.mark.parametrize("samples", [1, 2, 5, 8])
 def test_tuning_takes_part_and_never_more_than_half(strategy: Strategy, samples: int) -> None:
     for seed in range(3):
         history = invented_search(WithTuning(strategy), seed, iterations=10, samples=samples)
-        rounds = Counter((each.iteration, each.sample // samples) for each in history if each.revision == 0)
+        rounds = Counter(
+            (each.iteration, each.sample // samples) for each in history if each.revision == 0
+        )
         tunings = Counter(
             (each.iteration, each.sample // samples)
             for each in history
@@ -186,5 +218,9 @@ def test_tuning_takes_part_and_never_more_than_half(strategy: Strategy, samples:
         assert all(count <= samples // 2 for count in tunings.values())
         assert all(iteration > 0 for iteration, _ in tunings)
         if samples > 1:
-            idle = [iteration for iteration, attempt_round in rounds if not tunings[iteration, attempt_round]]
+            idle = [
+                iteration
+                for iteration, attempt_round in rounds
+                if not tunings[iteration, attempt_round]
+            ]
             assert not any({iteration, iteration + 1} <= set(idle) for iteration in range(1, 9))

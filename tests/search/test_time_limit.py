@@ -23,7 +23,9 @@ from eureka_agent.settings import SearchSettings
         ("5M", "90s", TimeLimit("90s (--max-time)", 90.0)),
     ],
 )
-def test_the_tighter_of_both_counts(budget: str | None, max_time: str | None, limit: TimeLimit | None) -> None:
+def test_the_tighter_of_both_counts(
+    budget: str | None, max_time: str | None, limit: TimeLimit | None
+) -> None:
     assert time_limit(SearchSettings(env="cart", budget=budget, max_time=max_time)) == limit
 
 
@@ -35,13 +37,17 @@ def test_what_is_no_wall_time_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0s", "0.5s", "99999999999h"])
 def test_a_wall_time_out_of_range_says_the_range(text: str) -> None:
-    with pytest.raises(SettingsError, match=rf"^--max-time is '{text}': expected 1 to 1,000,000,000 s\n"):
+    with pytest.raises(
+        SettingsError, match=rf"^--max-time is '{text}': expected 1 to 1,000,000,000 s\n"
+    ):
         time_limit(SearchSettings(env="cart", max_time=text))
 
 
 def test_the_time_is_up_when_it_has_passed(make_run: Callable[..., Run]) -> None:
     used = 89.0
-    deadline = Deadline(make_run(), TimeLimit("90s (--max-time)", 90.0), lambda: used, lambda event: None)
+    deadline = Deadline(
+        make_run(), TimeLimit("90s (--max-time)", 90.0), lambda: used, lambda event: None
+    )
     assert deadline.is_up() == ""
     used = 90.0
     assert deadline.is_up() == "1 min 30 s have passed of 90s (--max-time)"

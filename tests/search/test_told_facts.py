@@ -1,4 +1,5 @@
-"""What models are told of a run beside its task: its own training, what was measured, and the baselines' scores."""
+"""What models are told of a run beside its task: its own training, what was measured, and the
+baselines' scores."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from eureka_agent.settings import SearchSettings
 MakeRun = Callable[..., Run]
 
 
-# ── the run's own training ──────────────────────────────────────────────────────────────────────────────────────────
+# ── the run's own training ────────────────────────────────────────────────────────────────────────
 
 
 def test_the_settings_in_force_are_told_and_not_the_tasks_own(make_run: MakeRun) -> None:
@@ -41,17 +42,28 @@ def test_the_settings_in_force_are_told_and_not_the_tasks_own(make_run: MakeRun)
     own = task_text(run.description, run.sentence)
     assert "for 10,000 environment steps, 16 environments at a time" in own
     assert "about 100 steps (2 s) ahead" in own
-    assert "Rewards are not discounted." in task_text(run.description, run.sentence, SearchSettings(discount=1.0))
+    assert "Rewards are not discounted." in task_text(
+        run.description, run.sentence, SearchSettings(discount=1.0)
+    )
 
 
 def test_nothing_that_may_change_before_a_run_is_resumed_is_told(make_run: MakeRun) -> None:
     run = make_run()
-    free = {"final_seeds": 7, "finalists": 1, "iterations": 9, "slots": 3, "baselines": False, "workers": 2}
+    free = {
+        "final_seeds": 7,
+        "finalists": 1,
+        "iterations": 9,
+        "slots": 3,
+        "baselines": False,
+        "workers": 2,
+    }
     changed = run.settings.model_copy(update=free)
-    assert task_text(run.description, run.sentence, run.settings) == task_text(run.description, run.sentence, changed)
+    assert task_text(run.description, run.sentence, run.settings) == task_text(
+        run.description, run.sentence, changed
+    )
 
 
-# ── the baselines' scores ───────────────────────────────────────────────────────────────────────────────────────────
+# ── the baselines' scores ─────────────────────────────────────────────────────────────────────────
 
 
 async def told_in(run: Run, iteration: int, *models: str) -> str:
@@ -67,10 +79,14 @@ def put_baselines(run: Run, **fitness: list[float | None]) -> None:
             run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome))
 
 
-async def test_the_baselines_scores_are_told_from_the_second_generation_on(make_run: MakeRun) -> None:
+async def test_the_baselines_scores_are_told_from_the_second_generation_on(
+    make_run: MakeRun,
+) -> None:
     run = make_run()
     put_baselines(run, sparse=[1.0, 2.0, 3.0], human=[8.0, None, 9.0])
-    assert "Other rewards" not in await told_in(run, 0), "in the first one it depends on earlier runs which are known"
+    assert "Other rewards" not in await told_in(run, 0), (
+        "in the first one it depends on earlier runs which are known"
+    )
     told = await told_in(run, 1)
     assert "- the fitness itself as the reward: 2 over 3 seeds\n" in told
     assert "- an expert's reward, which you are not shown: 8.5 over 2 seeds\n" in told
@@ -105,25 +121,44 @@ async def test_without_baselines_nothing_is_said_of_them(make_run: MakeRun) -> N
     assert "different seeds" not in told
 
 
-# ── what is measured ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is measured ──────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.slow
-def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(eureka: CommandLine, puck: Path) -> None:
-    with ModelServer(lambda asked: Reply(text=answer(asked.system + asked.prompt, len(asked.body)))) as server:
-        flags = ("--iterations", "1", "--samples", "1", "--finalists", "0", "--confirm", "0", "--env-steps", "4096")
+def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(
+    eureka: CommandLine, puck: Path
+) -> None:
+    with ModelServer(
+        lambda asked: Reply(text=answer(asked.system + asked.prompt, len(asked.body)))
+    ) as server:
+        flags = (
+            "--iterations",
+            "1",
+            "--samples",
+            "1",
+            "--finalists",
+            "0",
+            "--confirm",
+            "0",
+            "--env-steps",
+            "4096",
+        )
         model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
         eureka("search", "bring the puck to the middle", "--env", str(puck), *flags, *model)
         asked: Asked = server.requests[0]
     assert "for 4,096 environment steps" in asked.system
-    assert "puck_position: Tensor  # (batch,), m, world frame, range -2 to 2, start -1.5 to 1.5." in asked.system
+    assert (
+        "puck_position: Tensor  # (batch,), m, world frame, range -2 to 2, start -1.5 to 1.5."
+        in asked.system
+    )
     assert "puck_velocity: Tensor  # (batch,), m/s, world frame, start 0." in asked.system
     run = open_run(eureka.run_folder())
     measured = run.description.measured
     assert measured is not None
     zero = measured.zero_actions
     assert zero is not None
-    # a puck that is left alone lies still: 5 s where it starts within 0.1 m of the middle, one in 15, else nothing
+    # a puck that is left alone lies still: 5 s where it starts within 0.1 m of the middle, one in
+    # 15, else nothing
     assert zero.length == 50.0
     near = zero.mean / 5.0 * zero.episodes
     assert near == pytest.approx(round(near), abs=1e-3)
@@ -133,7 +168,8 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(eureka: Co
     assert again.content == asked.system
 
 
-# with more rows alone: what the few of the rehearsal show would end the run before anything is measured
+# with more rows alone: what the few of the rehearsal show would end the run before anything is
+# measured
 FAILS_ON_ZERO = """
     def pre_physics_step(self, actions):
         if len(actions) > 8 and (actions == 0.0).all(dim=-1).any():
@@ -150,9 +186,13 @@ def restless(puck: Path, folder: Path, failing: str) -> DryRunner:
     return DryRunner(ProcessWall(), str(folder), None, folder.parent / "scratch")
 
 
-async def test_an_environment_that_fails_as_it_is_measured_ends_the_run(puck: Path, tmp_path: Path) -> None:
+async def test_an_environment_that_fails_as_it_is_measured_ends_the_run(
+    puck: Path, tmp_path: Path
+) -> None:
     """No model is asked about an environment that cannot be trained on."""
-    dry_runner = restless(puck, tmp_path / "restless", 'raise ValueError("this motor knows no rest")')
+    dry_runner = restless(
+        puck, tmp_path / "restless", 'raise ValueError("this motor knows no rest")'
+    )
     try:
         await dry_runner.start()
         with pytest.raises(EnvironmentFaultError, match="this motor knows no rest"):
@@ -167,7 +207,10 @@ async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path
     try:
         description = await dry_runner.start()
         assert description.measured is None
-        await _measure(dry_runner, lambda event: notices.append(event.text if isinstance(event, Notice) else ""))
+        await _measure(
+            dry_runner,
+            lambda event: notices.append(event.text if isinstance(event, Notice) else ""),
+        )
         measured = dry_runner.description.measured
     finally:
         await dry_runner.close()

@@ -1,4 +1,5 @@
-"""A trial on real workers: of the policies that a training keeps, the one that scores best becomes its result."""
+"""A trial on real workers: of the policies that a training keeps, the one that scores best becomes
+its result."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 from eureka_agent.settings import TrainingSettings
 
-SETTINGS = TrainingSettings(env_steps=4 * 2048, num_envs=64, horizon=32, hidden_sizes=(16,), checkpoints=4)
+SETTINGS = TrainingSettings(
+    env_steps=4 * 2048, num_envs=64, horizon=32, hidden_sizes=(16,), checkpoints=4
+)
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 
 
@@ -53,7 +56,9 @@ async def test_the_policy_that_scores_best_without_noise_is_the_result(
     curve = [record.fitness for record in trial.outcome.checkpoints]
     assert sorted(kept) == sorted(sorted(range(4), key=lambda place: curve[place] or 0.0)[1:])
     scores = {
-        checkpoint: (await evaluator.evaluate(policy, derive_seed("selection", 5), 16)).fitness_mean()
+        checkpoint: (
+            await evaluator.evaluate(policy, derive_seed("selection", 5), 16)
+        ).fitness_mean()
         for checkpoint, policy in kept.items()
     }
     best = max(scores, key=scores.__getitem__)

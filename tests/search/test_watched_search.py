@@ -24,7 +24,9 @@ def tiny(puck: Path) -> tuple[str, ...]:
     return ("search", "bring the puck to the middle", "--env", str(puck), *flags)
 
 
-def test_a_search_goes_on_when_its_reader_has_gone(eureka: CommandLine, tiny: tuple[str, ...]) -> None:
+def test_a_search_goes_on_when_its_reader_has_gone(
+    eureka: CommandLine, tiny: tuple[str, ...]
+) -> None:
     process = eureka.popen(*tiny)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -41,7 +43,8 @@ def test_a_search_goes_on_when_its_reader_has_gone(eureka: CommandLine, tiny: tu
 
 @pytest.fixture
 def spaced(tmp_path: Path) -> CommandLine:
-    """Runs in a folder whose name a shell would take apart, and rich for markup and for too long."""
+    """Runs in a folder whose name a shell would take apart, and rich for markup and for too
+    long."""
     folder = tmp_path / f"my [bold]runs {'x' * 80}"
     folder.mkdir()
     eureka = CommandLine(folder)
@@ -66,10 +69,17 @@ def test_a_stopped_search_says_how_to_go_on_in_a_line_to_paste(
     assert spaced.json("show", str(spaced.run_folder()))["status"] == "stopped"
 
 
-def test_nohup_keeps_a_search_from_a_closed_terminal(eureka: CommandLine, tiny: tuple[str, ...]) -> None:
+def test_nohup_keeps_a_search_from_a_closed_terminal(
+    eureka: CommandLine, tiny: tuple[str, ...]
+) -> None:
     command = ["nohup", sys.executable, "-m", "eureka_agent.cli.main", *tiny]
     process = subprocess.Popen(
-        command, cwd=eureka.folder, env=eureka.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=eureka.folder,
+        env=eureka.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     process.stdout.readline()

@@ -1,4 +1,5 @@
-"""A search that works ahead: the next generation is designed at the last rung, from what is known there whatever the timing."""
+"""A search that works ahead: the next generation is designed at the last rung, from what is known
+there whatever the timing."""
 
 from __future__ import annotations
 
@@ -34,9 +35,13 @@ SETTINGS = {
     "horizon": 10,
 }
 SCRIPT = [reward(weight) for weight in range(1, 13)]
-FITNESS = dict(zip(SCRIPT, (5.0, 1.0, 6.0, 7.0, 6.5, 8.0, 2.0, 9.0, 8.5, 9.5, 9.2, 9.4), strict=True))
+FITNESS = dict(
+    zip(SCRIPT, (5.0, 1.0, 6.0, 7.0, 6.5, 8.0, 2.0, 9.0, 8.5, 9.5, 9.2, 9.4), strict=True)
+)
 FITNESS |= {reward(100): 6.0, reward(200): 1.0}
-STAGES = {  # at the first rung 1 is behind the median 5 of 5, 1, 6; 2 behind the median of the third generation and those before
+# at the first rung 1 is behind the median 5 of 5, 1, 6; 2 behind the median of the third generation
+# and those before
+STAGES = {
     "1-02": "stopped",
     "3-01": "stopped",
 }
@@ -62,7 +67,9 @@ async def test_a_generation_is_designed_while_the_one_before_it_trains(make_run:
     class Observant(ScriptedDesigner):
         async def propose(self, request: DesignRequest) -> Proposal:
             if len(self.requests) == 3:
-                at_that_time.update({attempt.id: attempt.stage for attempt in run.archive.attempts()})
+                at_that_time.update(
+                    {attempt.id: attempt.stage for attempt in run.archive.attempts()}
+                )
                 second_asked_for.set()
             return await super().propose(request)
 
@@ -73,29 +80,44 @@ async def test_a_generation_is_designed_while_the_one_before_it_trains(make_run:
     events: list[Any] = []
     designer = Observant(SCRIPT)
     async with asyncio.timeout(30):
-        await ScriptedSearch(run, designer, Patient(FITNESS), observer=events.append).engine.search()
+        await ScriptedSearch(
+            run, designer, Patient(FITNESS), observer=events.append
+        ).engine.search()
     assert at_that_time == {"1-01": Stage.ACCEPTED, "1-02": Stage.STOPPED, "1-03": Stage.ACCEPTED}
     order = [
         (type(event).__name__, event.iteration)
         for event in events
         if isinstance(event, IterationStarted | IterationEnded)
     ]
-    assert order == [("IterationStarted", 0), ("IterationStarted", 1), ("IterationEnded", 0), ("IterationEnded", 1)]
+    assert order == [
+        ("IterationStarted", 0),
+        ("IterationStarted", 1),
+        ("IterationEnded", 0),
+        ("IterationEnded", 1),
+    ]
 
 
 @pytest.mark.parametrize("settings", [{"work_ahead": False}, {"rungs": ()}])
-async def test_without_it_a_generation_waits_for_the_end(make_run: MakeRun, settings: dict[str, Any]) -> None:
+async def test_without_it_a_generation_waits_for_the_end(
+    make_run: MakeRun, settings: dict[str, Any]
+) -> None:
     run = restorable(make_run(**{**SETTINGS, "iterations": 2, **settings}))
     events: list[Any] = []
     await search_with(run, observer=events.append).engine.search()
-    order = [event.iteration for event in events if isinstance(event, IterationEnded | IterationStarted)]
+    order = [
+        event.iteration for event in events if isinstance(event, IterationEnded | IterationStarted)
+    ]
     assert order == [0, 0, 1, 1]
     assert all(attempt.midway is None for attempt in run.archive.attempts())
 
 
-async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_the_end(make_run: MakeRun) -> None:
+async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_the_end(
+    make_run: MakeRun,
+) -> None:
     run = restorable(make_run(**{**SETTINGS, "iterations": 2, "racing": False}))
-    trials = RacedTrials(FITNESS, at_rungs={SCRIPT[0]: 9.0, SCRIPT[2]: 4.0})  # 5 and 6 at the end, and in the curves
+    trials = RacedTrials(
+        FITNESS, at_rungs={SCRIPT[0]: 9.0, SCRIPT[2]: 4.0}
+    )  # 5 and 6 at the end, and in the curves
     search = search_with(run, trials)
     trained = await search.engine.search()
     assert asked(search)[3:] == [["1-01"]] * 3
@@ -106,11 +128,18 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert parent.diagnosis.fitness_values == (5.0,) * 7  # of ten checkpoints those up to 70 %
     # the episodes at that rung, in which the cart is where its score says
     assert (
-        "The policy at the last of these points, acting without exploration noise in 16 episodes: mean fitness 9 s (standard deviation between episodes 0), "
-        "9 to 9; 16 ended early (left_the_rail 16), after 3 steps on average."
-    ) in parent.diagnosis.text
-    assert parent.diagnosis.endings == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
-    assert "Worst episode (fitness 9, ended by left_the_rail after 3 steps):\ntime [s]" in parent.diagnosis.text
+        "The policy at the last of these points, acting without exploration noise in 16 episodes:"
+        " mean fitness 9 s (standard deviation between episodes 0), 9 to 9; 16 ended early"
+        " (left_the_rail 16), after 3 steps on average." in parent.diagnosis.text
+    )
+    assert (
+        parent.diagnosis.endings
+        == "16 episodes of 3 steps on average, 16 ended early (left_the_rail 16)"
+    )
+    assert (
+        "Worst episode (fitness 9, ended by left_the_rail after 3 steps):\ntime [s]"
+        in parent.diagnosis.text
+    )
     assert "In both episodes constant: cart_position 9" in parent.diagnosis.text
     assert "Best episode (" in parent.diagnosis.text
     assert not list(run.folder.rglob("midway-*"))
@@ -120,13 +149,21 @@ async def test_parents_are_the_best_at_the_last_rung_and_finalists_the_best_at_t
     assert first is not None
     assert [(score.env_steps, score.fitness) for score in first.rungs] == [(700, 9.0)]
     # all from the same start states
-    assert {(seed, episodes) for _, seed, episodes in trials.scored} == {(derive_seed(0, "rung"), 16)}
+    assert {(seed, episodes) for _, seed, episodes in trials.scored} == {
+        (derive_seed(0, "rung"), 16)
+    }
 
 
-async def test_all_attempts_are_compared_at_the_last_rung_and_by_repeats_that_are_known(make_run: MakeRun) -> None:
-    """The first generation's repeats are made while the second trains; the fourth knows them, the third must not."""
+async def test_all_attempts_are_compared_at_the_last_rung_and_by_repeats_that_are_known(
+    make_run: MakeRun,
+) -> None:
+    """The first generation's repeats are made while the second trains; the fourth knows them, the
+    third must not."""
     run = restorable(make_run(**{**SETTINGS, "racing": False, "confirm": 1, "samples": 2}))
-    table = {**FITNESS, **dict(zip(SCRIPT, (10.0, 1.0, 5.0, 5.0, 5.5, 5.5, 5.0, 5.0), strict=False))}
+    table = {
+        **FITNESS,
+        **dict(zip(SCRIPT, (10.0, 1.0, 5.0, 5.0, 5.5, 5.5, 5.0, 5.0), strict=False)),
+    }
 
     class Disappointing(RacedTrials):
         async def run(self, request: TrialRequest) -> Trial:
@@ -140,7 +177,8 @@ async def test_all_attempts_are_compared_at_the_last_rung_and_by_repeats_that_ar
     first = run.archive.attempt("1-01")
     assert first is not None
     assert [repeat.iteration for repeat in first.repeats] == [0]
-    # 9 at the rung became 10 at the end, so a repeat that ends with 2 counts as 1: a mean of 5, and 3-01 with 5.5 is ahead
+    # 9 at the rung became 10 at the end, so a repeat that ends with 2 counts as 1: a mean of 5, and
+    # 3-01 with 5.5 is ahead
     assert asked(search)[2:] == [["1-01"]] * 4 + [["3-01"]] * 2
 
 
@@ -161,13 +199,17 @@ async def test_what_is_designed_does_not_depend_on_who_trains_faster(make_run: M
     ]
 
 
-POINTS = [("rung", number) for number in range(1, 22)] + [("propose", number) for number in range(4, 13)]
+POINTS = [("rung", number) for number in range(1, 22)] + [
+    ("propose", number) for number in range(4, 13)
+]
 POINTS += [("score", number) for number in range(1, 22)]
 POINTS += [("trained", number) for number in range(1, 15)]
 
 
 @pytest.mark.parametrize(("kind", "number"), POINTS)
-async def test_killed_at_any_point_it_designs_and_stops_the_same(make_run: MakeRun, kind: str, number: int) -> None:
+async def test_killed_at_any_point_it_designs_and_stops_the_same(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
     unbroken = search_with(restorable(make_run(**SETTINGS)))
     await unbroken.engine.search()
     run = restorable(make_run(**SETTINGS))
@@ -189,7 +231,9 @@ async def test_killed_at_any_point_it_designs_and_stops_the_same(make_run: MakeR
     ]
 
 
-async def test_who_fails_behind_the_last_rung_was_a_parent_and_is_no_finalist(make_run: MakeRun) -> None:
+async def test_who_fails_behind_the_last_rung_was_a_parent_and_is_no_finalist(
+    make_run: MakeRun,
+) -> None:
     class Breaking(RacedTrials):
         async def run(self, request: TrialRequest) -> Any:
             trial = await super().run(request)
@@ -209,7 +253,8 @@ async def test_who_fails_behind_the_last_rung_was_a_parent_and_is_no_finalist(ma
 
 @pytest.mark.parametrize("iterations", [0, 1, 9, 10, 11])
 async def test_a_training_may_break_off_at_any_time(make_run: MakeRun, iterations: int) -> None:
-    """Also before its first checkpoint, of which there is one every ten of the hundred iterations."""
+    """Also before its first checkpoint, of which there is one every ten of the hundred
+    iterations."""
     run = restorable(make_run(**{**SETTINGS, "iterations": 2, "env_steps": 10_000, "confirm": 0}))
 
     class Breaking(RacedTrials):
@@ -222,24 +267,35 @@ async def test_a_training_may_break_off_at_any_time(make_run: MakeRun, iteration
     failed = run.archive.attempt("1-01")
     assert failed is not None
     assert (failed.stage, failed.reason) == (Stage.FAILED, "became NaN")
-    assert (None if failed.outcome is None else failed.outcome.env_steps) == (1000 if iterations >= 10 else None)
+    assert (None if failed.outcome is None else failed.outcome.env_steps) == (
+        1000 if iterations >= 10 else None
+    )
 
 
-async def test_when_nothing_comes_of_a_generation_the_one_before_it_still_comes_to_its_end(make_run: MakeRun) -> None:
-    """Its candidates are all that the run has to show, and a resumption would break them off again."""
+async def test_when_nothing_comes_of_a_generation_the_one_before_it_still_comes_to_its_end(
+    make_run: MakeRun,
+) -> None:
+    """Its candidates are all that the run has to show, and a resumption would break them off
+    again."""
     settings = {**SETTINGS, "iterations": 2, "racing": False, "revisions": 0, "retry_rounds": 0}
     run = restorable(make_run(**settings))
-    search = ScriptedSearch(run, ScriptedDesigner([*SCRIPT[:3], *[IMPORTING] * 3]), Jittery(1, FITNESS))
+    search = ScriptedSearch(
+        run, ScriptedDesigner([*SCRIPT[:3], *[IMPORTING] * 3]), Jittery(1, FITNESS)
+    )
     await search.engine.search()
     assert "every proposal of iteration 2 failed, in 1 round of 3" in run_report(run).remarks[0]
     assert [(row[0], row[1]) for row in rows(run)] == [
         *[(f"1-0{number}", "trained") for number in (1, 2, 3)],
         *[(f"2-0{number}", "rejected") for number in (1, 2, 3)],
     ]
-    assert {each.id: len(each.repeats) for each in run.archive.attempts() if each.repeats} == {"1-03": 1}
+    assert {each.id: len(each.repeats) for each in run.archive.attempts() if each.repeats} == {
+        "1-03": 1
+    }
 
 
-async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(make_run: MakeRun) -> None:
+async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(
+    make_run: MakeRun,
+) -> None:
     class Unscored(RacedTrials):
         """No policy of the first three can be scored, at a rung or at the end."""
 
@@ -258,5 +314,7 @@ async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(make_
     run = restorable(make_run(**{**SETTINGS, "iterations": 2, "racing": False}))
     events: list[Any] = []
     await search_with(run, Unscored(FITNESS), observer=events.append).engine.search()
-    started = [(event.iteration, event.round) for event in events if isinstance(event, IterationStarted)]
+    started = [
+        (event.iteration, event.round) for event in events if isinstance(event, IterationStarted)
+    ]
     assert started == [(0, 0), (0, 1), (1, 0)]

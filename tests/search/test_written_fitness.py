@@ -32,7 +32,10 @@ from eureka_agent.settings import SearchSettings
 
 FITNESS = WrittenFitness(
     sentence="keep the cart still",
-    source="def compute_reward(cart_position):\n    return cart_position, {'position': cart_position}\n",
+    source=(
+        "def compute_reward(cart_position):\n    return cart_position, {'position':"
+        " cart_position}\n"
+    ),
     doc="stillness",
     reduction="mean",
     author="openai/tiny",
@@ -62,7 +65,9 @@ def test_a_model_and_a_sentence_are_needed(values: dict[str, object], part: str)
         check_fitness_setting(settings(**values), None, confirm)
     assert part in caught.value.message
     check_fitness_setting(settings(), None, confirm)
-    check_fitness_setting(settings(fitness="task", **values), None, None)  # nothing is to be written
+    check_fitness_setting(
+        settings(fitness="task", **values), None, None
+    )  # nothing is to be written
 
 
 def test_a_person_s_own_reward_is_trained_by_the_task_s_metric() -> None:
@@ -75,7 +80,12 @@ async def test_nothing_is_started_for_settings_that_do_not_go_together(
 ) -> None:
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
     with pytest.raises(SettingsError, match="nobody is there to accept"):
-        await start(settings().model_dump(include={"fitness", "model", "sentence"}), None, [], lambda event: None)
+        await start(
+            settings().model_dump(include={"fitness", "model", "sentence"}),
+            None,
+            [],
+            lambda event: None,
+        )
     assert not (tmp_path / "runs").exists()
 
 
@@ -90,7 +100,9 @@ class SlowModel:
     async def complete(self, request: CompletionRequest) -> Completion:
         self.asked.set()
         await self.may_answer.wait()
-        return Completion(text="paid for", finish_reason=FinishReason.STOP, prompt_tokens=9, completion_tokens=2)
+        return Completion(
+            text="paid for", finish_reason=FinishReason.STOP, prompt_tokens=9, completion_tokens=2
+        )
 
 
 class DescribedTask:
@@ -110,7 +122,9 @@ async def test_a_reply_that_is_under_way_when_it_is_stopped_is_kept(
         if isinstance(event, Notice) and "paid for" in event.text:
             told.set()
 
-    work = accepted_fitness(settings(), models, DescribedTask(description), tmp_path, confirm, observer)  # type: ignore[arg-type]
+    work = accepted_fitness(
+        settings(), models, DescribedTask(description), tmp_path, confirm, observer
+    )  # type: ignore[arg-type]
     task = asyncio.create_task(work)
     await model.asked.wait()
     task.cancel()

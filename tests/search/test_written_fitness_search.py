@@ -1,4 +1,5 @@
-"""A search for a sentence that has no metric, on the real command line and a model behind real HTTP: written, shown, accepted or not, kept."""
+"""A search for a sentence that has no metric, on the real command line and a model behind real
+HTTP: written, shown, accepted or not, kept."""
 
 from __future__ import annotations
 
@@ -34,9 +35,17 @@ SOURCE = """def compute_reward(puck_velocity, previous_puck_velocity):
     return speed + change, {"speed": speed, "change": change}
 """
 WORDS = {"doc": "metres that the puck covers", "unit": "m", "reduction": "sum", "success": 2.5}
-FITNESS = f"Distance is speed by time.\n\n```python\n{SOURCE}```\n```json\n{json.dumps(WORDS)}\n```\n"
-REWARD = "Push.\n\n```python\ndef compute_reward(puck_velocity):\n    speed = puck_velocity.abs()\n    return speed, {'speed': speed}\n```\n"
-OTHER_REWARD = "Push on.\n\n```python\ndef compute_reward(puck_velocity):\n    power = puck_velocity.square()\n    return power, {'power': power}\n```\n"
+FITNESS = (
+    f"Distance is speed by time.\n\n```python\n{SOURCE}```\n```json\n{json.dumps(WORDS)}\n```\n"
+)
+REWARD = (
+    "Push.\n\n```python\ndef compute_reward(puck_velocity):\n    speed = puck_velocity.abs()\n   "
+    " return speed, {'speed': speed}\n```\n"
+)
+OTHER_REWARD = (
+    "Push on.\n\n```python\ndef compute_reward(puck_velocity):\n    power ="
+    " puck_velocity.square()\n    return power, {'power': power}\n```\n"
+)
 BY_YES = "fitness written by openai/tiny, accepted by --yes at the start"
 BY_PERSON = "fitness written by openai/tiny, accepted by a person at the start"
 QUESTION = "Take this fitness for the run? [y/N]"
@@ -57,15 +66,48 @@ class Searcher:
         self._puck = puck
 
     def search(self, *flags: str) -> tuple[str, ...]:
-        model = ("--model", "openai/tiny", "--base-url", self.server.base_url, "--reviewer", "off", "--analyst", "off")
-        size = ("--iterations", "1", "--samples", "1", "--finalists", "1", "--final-seeds", "2", "--no-novelty")
+        model = (
+            "--model",
+            "openai/tiny",
+            "--base-url",
+            self.server.base_url,
+            "--reviewer",
+            "off",
+            "--analyst",
+            "off",
+        )
+        size = (
+            "--iterations",
+            "1",
+            "--samples",
+            "1",
+            "--finalists",
+            "1",
+            "--final-seeds",
+            "2",
+            "--no-novelty",
+        )
         where = ("--env", str(self._puck), "--fitness", "written")
-        return ("search", SENTENCE, *where, *model, *size, "--env-steps", "2048", "--confirm", "0", *flags)
+        return (
+            "search",
+            SENTENCE,
+            *where,
+            *model,
+            *size,
+            "--env-steps",
+            "2048",
+            "--confirm",
+            "0",
+            *flags,
+        )
 
     @property
     def prompts(self) -> list[str]:
         """Every request so far, as text."""
-        return ["\n".join(message["content"] for message in messages) for messages in self.server.requests]
+        return [
+            "\n".join(message["content"] for message in messages)
+            for messages in self.server.requests
+        ]
 
     def runs(self) -> list[Path]:
         return [path.parent for path in (self.eureka.folder / "runs").glob("[!.]*/archive.sqlite")]
@@ -79,7 +121,9 @@ def searcher(tmp_path: Path, puck: Path) -> Iterator[Searcher]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, puck: Path) -> Iterator[tuple[Searcher, dict[str, Any]]]:
+def found(
+    tmp_path_factory: pytest.TempPathFactory, puck: Path
+) -> Iterator[tuple[Searcher, dict[str, Any]]]:
     """One search that --yes let begin, for the tests that read it; and what it printed."""
     searcher = Searcher(tmp_path_factory.mktemp("found"), puck, FITNESS, REWARD, OTHER_REWARD)
     yield searcher, searcher.eureka.json(*searcher.search("--yes"))
@@ -89,7 +133,9 @@ def found(tmp_path_factory: pytest.TempPathFactory, puck: Path) -> Iterator[tupl
 Found = tuple[Searcher, dict[str, Any]]
 
 
-def test_it_is_asked_for_once_and_told_nothing_of_the_environment_s_own_metric(found: Found) -> None:
+def test_it_is_asked_for_once_and_told_nothing_of_the_environment_s_own_metric(
+    found: Found,
+) -> None:
     searcher, result = found
     fitness_prompt, reward_prompt = searcher.prompts[:2]
     assert SENTENCE in fitness_prompt
@@ -101,7 +147,10 @@ def test_it_is_asked_for_once_and_told_nothing_of_the_environment_s_own_metric(f
     assert "clamp(0.0, 3.0)" not in reward_prompt
     assert result["status"] == "finished"
     assert result["task"]["fitness_doc"] == "metres that the puck covers"
-    assert (result["task"]["fitness_author"], result["task"]["fitness_origin"]) == ("openai/tiny", BY_YES)
+    assert (result["task"]["fitness_author"], result["task"]["fitness_origin"]) == (
+        "openai/tiny",
+        BY_YES,
+    )
     # the expert's reward is for another task; the sparse one is the fitness
     assert result["human"] is None
     assert len(result["sparse"]["seeds"]) == 2
@@ -141,7 +190,10 @@ def test_a_policy_is_scored_by_it_also_when_the_run_is_over(found: Found, tmp_pa
         for name in ("worst", "best"):
             # 0 is the velocity after a reset, before the first step
             velocity = np.concatenate([[0.0], episodes[f"{name}/puck_velocity"]])
-            speed, change = np.abs(velocity[1:]).clip(0.0, 3.0), np.abs(np.diff(velocity)).clip(0.0, 1.0)
+            speed, change = (
+                np.abs(velocity[1:]).clip(0.0, 3.0),
+                np.abs(np.diff(velocity)).clip(0.0, 1.0),
+            )
             by_hand.append((0.1 * speed + 0.01 * change).sum())
             assert episodes[f"{name}/fitness"].sum() == pytest.approx(by_hand[-1], abs=1e-5)
     assert summary["mean"] == pytest.approx(np.mean(by_hand), abs=1e-5)
@@ -154,12 +206,14 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_everything_that_tells_a_score_says_once_whose_measure_it_is(found: Found, tmp_path: Path) -> None:
+def test_everything_that_tells_a_score_says_once_whose_measure_it_is(
+    found: Found, tmp_path: Path
+) -> None:
     searcher, result = found
     (folder,) = searcher.runs()
     sentence = (
-        f"F{BY_YES[1:]}: metres that the puck covers. The scores hold for that fitness only, and there is no human reward "
-        "to compare them with."
+        f"F{BY_YES[1:]}: metres that the puck covers. The scores hold for that fitness only, and"
+        " there is no human reward to compare them with."
     )
     report = (folder / "report.md").read_text()
     told = {
@@ -209,7 +263,9 @@ def test_a_resumed_run_keeps_it_and_asks_nobody(found: Found) -> None:
     assert (folder / "fitness.py").read_text() == SOURCE
 
 
-def test_a_fitness_that_is_another_than_the_run_began_with_is_refused(found: Found, tmp_path: Path) -> None:
+def test_a_fitness_that_is_another_than_the_run_began_with_is_refused(
+    found: Found, tmp_path: Path
+) -> None:
     searcher, _ = found
     (folder,) = searcher.runs()
     copy = tmp_path / folder.name
@@ -218,7 +274,9 @@ def test_a_fitness_that_is_another_than_the_run_began_with_is_refused(found: Fou
     fact = archive.fact("written_fitness")
     archive.set_fact("written_fitness", {**fact, "source": SOURCE.replace("3.0", "4.0")})
     archive.close()
-    assert "run the fitness function in it" in searcher.eureka("resume", str(copy), status=2)  # not what was signed
+    assert "run the fitness function in it" in searcher.eureka(
+        "resume", str(copy), status=2
+    )  # not what was signed
     assert "has changed since the run" in searcher.eureka("resume", str(copy), "--trust", status=2)
 
 
@@ -241,7 +299,7 @@ def test_without_a_server_nothing_is_said_of_a_run_that_there_is_not(searcher: S
     assert searcher.runs() == []
 
 
-# ── at a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── at a terminal ─────────────────────────────────────────────────────────────────────────────────
 
 
 class Terminal:
@@ -305,7 +363,12 @@ def test_a_person_who_declines_pays_once_and_leaves_no_run(searcher: Searcher) -
     try:
         terminal.until(QUESTION)
         # what it measures, how, and what the critic remarks
-        for part in ("metres that the puck covers", "2.50 m", "def compute_reward(puck_velocity", "Distance is speed"):
+        for part in (
+            "metres that the puck covers",
+            "2.50 m",
+            "def compute_reward(puck_velocity",
+            "Distance is speed",
+        ):
             assert part in terminal.shown
         terminal.answer("what?\n")
         terminal.until("y or n, please")
@@ -347,14 +410,25 @@ def test_ctrl_c_at_the_question_ends_it(searcher: Searcher) -> None:
     assert searcher.runs() == []
 
 
-def test_a_model_that_writes_no_fitness_is_asked_four_times_and_then_told_of(searcher: Searcher) -> None:
+def test_a_model_that_writes_no_fitness_is_asked_four_times_and_then_told_of(
+    searcher: Searcher,
+) -> None:
     misspelt = json.dumps({**WORDS, "reduction": "median"})
-    searcher.server.fitness = f"```python\n{SOURCE.replace('puck_velocity', 'pukc_velocity')}```\n{misspelt}"
+    searcher.server.fitness = (
+        f"```python\n{SOURCE.replace('puck_velocity', 'pukc_velocity')}```\n{misspelt}"
+    )
     errors = searcher.eureka(*searcher.search("--yes"), status=2)
     assert len(searcher.server.requests) == 4
-    assert "openai/tiny wrote no fitness for 'keep the puck fast' that the critic accepts, in 4 tries" in errors
+    assert (
+        "openai/tiny wrote no fitness for 'keep the puck fast' that the critic accepts, in 4 tries"
+        in errors
+    )
     assert "C303 line 1: unknown variable 'pukc_velocity'" in errors
     assert "F705: 'reduction' in the JSON block is \"median\"" in errors
     assert searcher.runs() == []
-    with sqlite3.connect(searcher.eureka.folder / "runs" / ".fitness" / "archive.sqlite") as archive:
-        assert archive.execute("SELECT role, count(*) FROM messages GROUP BY role").fetchall() == [("metric", 4)]
+    with sqlite3.connect(
+        searcher.eureka.folder / "runs" / ".fitness" / "archive.sqlite"
+    ) as archive:
+        assert archive.execute("SELECT role, count(*) FROM messages GROUP BY role").fetchall() == [
+            ("metric", 4)
+        ]

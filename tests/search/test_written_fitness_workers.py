@@ -1,4 +1,5 @@
-"""A written fitness in real workers: what they tell of the task, what they score with it, and what the critic says of bad ones."""
+"""A written fitness in real workers: what they tell of the task, what they score with it, and what
+the critic says of bad ones."""
 
 from __future__ import annotations
 
@@ -37,15 +38,24 @@ PROGRESS = WrittenFitness(
 )
 FASTEST = PROGRESS.model_copy(
     update={
-        "source": "def compute_reward(puck_velocity):\n    speed = puck_velocity.abs()\n    return speed, {'speed': speed}\n",
+        "source": (
+            "def compute_reward(puck_velocity):\n    speed = puck_velocity.abs()\n    return speed,"
+            " {'speed': speed}\n"
+        ),
         "reduction": "max",
     }
 )
 NOT_FINITE = (
-    "def compute_reward(puck_velocity):\n    value = (puck_velocity - 1e6).log()\n    return value, {'value': value}\n"
+    "def compute_reward(puck_velocity):\n    value = (puck_velocity - 1e6).log()\n    return value,"
+    " {'value': value}\n"
 )
-RAISES = "def compute_reward(puck_velocity):\n    value = puck_velocity[puck_velocity > 9.0]\n    return value, {'value': value}\n"
-SETTINGS = TrainingSettings(env_steps=2048, num_envs=8, horizon=32, hidden_sizes=(16,), epochs=1, checkpoints=2)
+RAISES = (
+    "def compute_reward(puck_velocity):\n    value = puck_velocity[puck_velocity > 9.0]\n    return"
+    " value, {'value': value}\n"
+)
+SETTINGS = TrainingSettings(
+    env_steps=2048, num_envs=8, horizon=32, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
 
 
 @pytest.fixture
@@ -56,16 +66,21 @@ def policy(tmp_path: Path) -> Path:
 async def evaluated(
     puck: Path, fitness: WrittenFitness | None, policy: Path, folder: Path
 ) -> tuple[list[float], dict[str, dict[str, np.ndarray]]]:
-    """Fitness of two episodes, sorted, and their trajectories: the worst and the best are all that there are."""
+    """Fitness of two episodes, sorted, and their trajectories: the worst and the best are all that
+    there are."""
     evaluator = Evaluator(ProcessWall(), str(puck), "centre", folder / "evaluator", fitness=fitness)
     try:
         evaluation = await evaluator.evaluate(policy, 3, 2, folder / "episodes.npz")
     finally:
         await evaluator.close()
-    return sorted(episode.fitness for episode in evaluation.episodes), load_trajectories(folder / "episodes.npz")
+    return sorted(episode.fitness for episode in evaluation.episodes), load_trajectories(
+        folder / "episodes.npz"
+    )
 
 
-async def test_scores_are_what_the_trajectories_come_to_by_hand(puck: Path, policy: Path, tmp_path: Path) -> None:
+async def test_scores_are_what_the_trajectories_come_to_by_hand(
+    puck: Path, policy: Path, tmp_path: Path
+) -> None:
     found, episodes = await evaluated(puck, PROGRESS, policy, tmp_path / "sum")
     by_hand = []
     for name in ("worst", "best"):
@@ -76,19 +91,29 @@ async def test_scores_are_what_the_trajectories_come_to_by_hand(puck: Path, poli
     assert by_hand[0] < by_hand[1]
     assert found == pytest.approx(by_hand, abs=1e-5)
     found, episodes = await evaluated(puck, FASTEST, policy, tmp_path / "max")
-    assert found == pytest.approx([np.abs(episodes[name]["puck_velocity"]).max() for name in ("worst", "best")])
+    assert found == pytest.approx(
+        [np.abs(episodes[name]["puck_velocity"]).max() for name in ("worst", "best")]
+    )
 
 
 @pytest.mark.slow
-async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness(puck: Path, tmp_path: Path) -> None:
-    lazy = "def compute_reward(actions):\n    lazy = -actions.square().sum(dim=-1)\n    return lazy, {'lazy': lazy}\n"
-    pool = TrainingPool(ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS)
+async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness(
+    puck: Path, tmp_path: Path
+) -> None:
+    lazy = (
+        "def compute_reward(actions):\n    lazy = -actions.square().sum(dim=-1)\n    return lazy,"
+        " {'lazy': lazy}\n"
+    )
+    pool = TrainingPool(
+        ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS
+    )
     try:
         own = await pool.train("sparse", PROGRESS.source, 1, trusted=True)
         other = await pool.train("lazy", lazy, 1)
     finally:
         await pool.close()
-    # the reward is the fitness: its mean per step times an episode's length is the fitness, but for episodes cut at an iteration's ends
+    # the reward is the fitness: its mean per step times an episode's length is the fitness, but for
+    # episodes cut at an iteration's ends
     point = next(point for point in reversed(own.points) if point.fitness is not None)
     assert point.fitness == pytest.approx(point.reward * (point.episode_length or 0.0), rel=0.35)
     # the puck's own metric counts seconds and is never below 0
@@ -97,8 +122,12 @@ async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def dry_runner(puck: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), str(puck), "centre", tmp_path_factory.mktemp("dry"), fitness=PROGRESS)
+async def dry_runner(
+    puck: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DryRunner]:
+    dry_runner = DryRunner(
+        ProcessWall(), str(puck), "centre", tmp_path_factory.mktemp("dry"), fitness=PROGRESS
+    )
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()
@@ -120,22 +149,39 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
         (NOT_FINITE, "D305"),
         (RAISES, "D304"),
         (
-            "def compute_reward(puck_position):\n    value = puck_position.missing\n    return value, {'value': value}\n",
+            (
+                "def compute_reward(puck_position):\n    value = puck_position.missing\n    return"
+                " value, {'value': value}\n"
+            ),
             "A209",
         ),
         (
-            "def compute_reward(puck_position):\n    value = 0.0 * puck_position\n    return value, {'value': value}\n",
+            (
+                "def compute_reward(puck_position):\n    value = 0.0 * puck_position\n    return"
+                " value, {'value': value}\n"
+            ),
             "D313",
         ),
         (
-            "def compute_reward(puck_position):\n    value = puck_position - puck_position.mean()\n    return value, {'v': value}\n",
+            (
+                "def compute_reward(puck_position):\n    value = puck_position -"
+                " puck_position.mean()\n    return value, {'v': value}\n"
+            ),
             "D308",
         ),
         ("def compute_reward(puck):\n    return puck, {'puck': puck}\n", "C303"),
-        ("import os\ndef compute_reward(puck_position):\n    return puck_position, {'p': puck_position}\n", "A201"),
+        (
+            (
+                "import os\ndef compute_reward(puck_position):\n    return puck_position, {'p':"
+                " puck_position}\n"
+            ),
+            "A201",
+        ),
     ],
 )
-async def test_the_critic_rejects_what_is_no_fitness(dry_runner: DryRunner, source: str, code: str) -> None:
+async def test_the_critic_rejects_what_is_no_fitness(
+    dry_runner: DryRunner, source: str, code: str
+) -> None:
     verdict = await Critic(dry_runner.description, dry_runner).judge(source)
     assert not verdict.accepted
     assert code in [finding.code for finding in verdict.findings if finding.severity == "error"]
@@ -153,7 +199,9 @@ async def test_a_fitness_that_breaks_in_an_evaluation_is_told_and_the_worker_liv
     puck: Path, policy: Path, tmp_path: Path, source: str, part: str
 ) -> None:
     broken = PROGRESS.model_copy(update={"source": source})
-    evaluator = Evaluator(ProcessWall(), str(puck), "centre", tmp_path / "evaluator", fitness=broken)
+    evaluator = Evaluator(
+        ProcessWall(), str(puck), "centre", tmp_path / "evaluator", fitness=broken
+    )
     try:
         workers = set()
         for seed in (1, 2):
@@ -169,7 +217,9 @@ async def test_a_fitness_that_breaks_in_an_evaluation_is_told_and_the_worker_liv
 async def test_a_fitness_that_does_not_fit_the_environment_is_told_when_it_is_opened(
     puck: Path, tmp_path: Path
 ) -> None:
-    foreign = PROGRESS.model_copy(update={"source": "def compute_reward(pole_angle):\n    return pole_angle, {}\n"})
+    foreign = PROGRESS.model_copy(
+        update={"source": "def compute_reward(pole_angle):\n    return pole_angle, {}\n"}
+    )
     dry_runner = DryRunner(ProcessWall(), str(puck), None, tmp_path / "dry", fitness=foreign)
     with pytest.raises(EurekaError) as caught:
         await dry_runner.start()

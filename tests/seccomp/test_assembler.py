@@ -14,7 +14,13 @@ import pytest
 
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.assembler import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
-from eureka_agent.seccomp.system_calls import AARCH64, ARCHITECTURES, KNOWN_NAMES, X86_64, current_architecture
+from eureka_agent.seccomp.system_calls import (
+    AARCH64,
+    ARCHITECTURES,
+    KNOWN_NAMES,
+    X86_64,
+    current_architecture,
+)
 
 EPERM, ENOSYS = refuse(errno.EPERM), refuse(errno.ENOSYS)
 HIGH = 1 << 32
@@ -56,7 +62,9 @@ def test_equality_looks_at_all_64_bits() -> None:
 
 
 def test_a_mask_looks_at_its_own_bits_in_either_half() -> None:
-    program = assemble([Rule("mmap", (Test(2, 0, 4),)), Rule("brk", (Test(0, 1 << 40, 3 << 40),))], EPERM, X86_64)
+    program = assemble(
+        [Rule("mmap", (Test(2, 0, 4),)), Rule("brk", (Test(0, 1 << 40, 3 << 40),))], EPERM, X86_64
+    )
     for value in (0, 3, 1 << 33, (1 << 64) - 1 - 4):
         assert verdict(program, "mmap", 0, 0, value) == ALLOW
     for value in (4, 7, 4 | HIGH, (1 << 64) - 1):
@@ -68,9 +76,18 @@ def test_a_mask_looks_at_its_own_bits_in_either_half() -> None:
 
 
 def test_all_tests_of_a_rule_and_any_rule_of_a_name() -> None:
-    both, either = Rule("prlimit64", (Test(0, 0), Test(2, 0))), Rule("prlimit64", (Test(0, 77), Test(2, 0)))
+    both, either = (
+        Rule("prlimit64", (Test(0, 0), Test(2, 0))),
+        Rule("prlimit64", (Test(0, 77), Test(2, 0))),
+    )
     program = assemble([both, Rule("getpid"), either], EPERM, X86_64)
-    for process, new, expected in [(0, 0, ALLOW), (77, 0, ALLOW), (0, 1, EPERM), (77, 1, EPERM), (1, 0, EPERM)]:
+    for process, new, expected in [
+        (0, 0, ALLOW),
+        (77, 0, ALLOW),
+        (0, 1, EPERM),
+        (77, 1, EPERM),
+        (1, 0, EPERM),
+    ]:
         assert verdict(program, "prlimit64", process, 3, new) == expected
 
 
@@ -100,11 +117,15 @@ def test_random_rules_say_what_a_plain_reading_of_them_says() -> None:
             rules.append(Rule(name, tuple(tests), draw.choice([ALLOW, ENOSYS])))
         program = assemble(rules, EPERM, X86_64)
         for _ in range(200):
-            name, arguments = draw.choice([rule.name for rule in rules]), tuple(draw.choices(values, k=6))
+            name, arguments = (
+                draw.choice([rule.name for rule in rules]),
+                tuple(draw.choices(values, k=6)),
+            )
             fitting = [
                 rule.action
                 for rule in rules
-                if rule.name == name and all(arguments[each.argument] & each.mask == each.value for each in rule.tests)
+                if rule.name == name
+                and all(arguments[each.argument] & each.mask == each.value for each in rule.tests)
             ]
             assert verdict(program, name, *arguments) == (fitting or [EPERM])[0]
 
@@ -119,14 +140,18 @@ def test_a_rule_of_many_alternatives_jumps_far_enough() -> None:
 
 
 def test_names_of_the_other_architecture_are_left_out_and_unknown_ones_refused() -> None:
-    assert assemble([Rule("open"), Rule("read")], EPERM, AARCH64) == assemble([Rule("read")], EPERM, AARCH64)
+    assert assemble([Rule("open"), Rule("read")], EPERM, AARCH64) == assemble(
+        [Rule("read")], EPERM, AARCH64
+    )
     with pytest.raises(ValueError, match="'opne'"):
         assemble([Rule("opne")], EPERM, X86_64)
     with pytest.raises(ValueError, match="at most 4096"):
         assemble([Rule("ioctl", (Test(1, number),)) for number in range(1000)], EPERM, X86_64)
 
 
-@pytest.mark.parametrize("wrong", [(6, 0), (-1, 0), (0, -1), (0, 1 << 64), (0, 8, 4), (0, 0, 1 << 64)])
+@pytest.mark.parametrize(
+    "wrong", [(6, 0), (-1, 0), (0, -1), (0, 1 << 64), (0, 8, 4), (0, 0, 1 << 64)]
+)
 def test_what_no_register_holds_is_no_test(wrong: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="expected an argument"):
         Test(*wrong)
@@ -138,7 +163,7 @@ def test_what_is_no_error_number_is_refused(number: int) -> None:
         refuse(number)
 
 
-# ── the table ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_numbers_agree_with_what_the_kernel_promises() -> None:
@@ -149,7 +174,9 @@ def test_numbers_agree_with_what_the_kernel_promises() -> None:
         317,
         435,
     ]
-    assert [AARCH64.numbers[name] for name in ("read", "execve", "openat", "seccomp", "clone3")] == [
+    assert [
+        AARCH64.numbers[name] for name in ("read", "execve", "openat", "seccomp", "clone3")
+    ] == [
         63,
         221,
         56,
@@ -169,7 +196,9 @@ def test_numbers_agree_with_the_seccomp_library() -> None:
     compared = 0
     for architecture in ARCHITECTURES:
         for name in sorted(KNOWN_NAMES):
-            number = library.seccomp_syscall_resolve_name_arch(architecture.audit_number, name.encode())
+            number = library.seccomp_syscall_resolve_name_arch(
+                architecture.audit_number, name.encode()
+            )
             if number >= 0:
                 assert architecture.numbers.get(name) == number, (architecture.machine, name)
                 compared += 1
@@ -178,13 +207,14 @@ def test_numbers_agree_with_the_seccomp_library() -> None:
     assert compared > 600
 
 
-# ── the kernel ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the kernel ────────────────────────────────────────────────────────────────────────────────────
 
 needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
 
 
 def ends_with(work: Callable[[], None]) -> int:
-    """Exit status of a fork that does this: 0 when it returns, 1 when it raises, negative: a signal."""
+    """Exit status of a fork that does this: 0 when it returns, 1 when it raises, negative: a
+    signal."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -205,7 +235,9 @@ def test_the_kernel_agrees_on_arguments_with_high_bits() -> None:
         Rule("lseek", (Test(0, 0xFFFFFFFF, 0xFFFFFFFF), Test(1, low)), refuse(71)),
         Rule("lseek", (Test(1, high),), refuse(72)),
     ]
-    program = assemble([*rules, Rule("lseek", (Test(1, 1 << 62, 3 << 62),), refuse(73))], ALLOW, architecture)
+    program = assemble(
+        [*rules, Rule("lseek", (Test(1, 1 << 62, 3 << 62),), refuse(73))], ALLOW, architecture
+    )
 
     def probe() -> None:
         kernel.apply(program)
@@ -227,7 +259,9 @@ def test_the_kernel_agrees_on_arguments_with_high_bits() -> None:
 def error_of(number: int, *arguments: int) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(each & (1 << 64) - 1) for each in arguments))
+    result = libc.syscall(
+        ctypes.c_long(number), *(ctypes.c_ulong(each & (1 << 64) - 1) for each in arguments)
+    )
     return ctypes.get_errno() if result == -1 else 0
 
 

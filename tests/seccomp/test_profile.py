@@ -1,4 +1,5 @@
-"""The project's profile of system calls: what it says on both architectures, and what it does to real processes."""
+"""The project's profile of system calls: what it says on both architectures, and what it does to
+real processes."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def architecture(request: pytest.FixtureRequest) -> Architecture:
 
 def action(architecture: Architecture, name: str, *arguments: int) -> int:
     program = compile_profile(worker_profile(), architecture)
-    return bpf_machine.run(program, architecture.audit_number, architecture.numbers[name], arguments)
+    return bpf_machine.run(
+        program, architecture.audit_number, architecture.numbers[name], arguments
+    )
 
 
 def test_what_has_no_place_in_a_worker_is_refused(architecture: Architecture) -> None:
@@ -54,7 +57,10 @@ def test_what_has_no_place_in_a_worker_is_refused(architecture: Architecture) ->
 def test_arguments_decide(architecture: Architecture) -> None:
     cases: list[tuple[str, tuple[int, ...], int]] = [
         ("socketpair", (1, 1, 0, 0), ALLOW),
-        *(("socketpair", (family, 1, 0, 0), refuse(1)) for family in (0, 2, 10, 16, 38, 40, 1 | HIGH)),
+        *(
+            ("socketpair", (family, 1, 0, 0), refuse(1))
+            for family in (0, 2, 10, 16, 38, 40, 1 | HIGH)
+        ),
         ("clone", (17,), ALLOW),
         ("clone", (THREAD,), ALLOW),
         *(("clone", (17 | flag,), refuse(1)) for flag in NEW_NAMESPACES),
@@ -115,7 +121,7 @@ def test_files_that_are_no_profile(tmp_path: Path) -> None:
         compile_profile(tmp_path / "broken", X86_64)
 
 
-# ── real processes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── real processes ────────────────────────────────────────────────────────────────────────────────
 
 BEGIN = """
 import os, sys
@@ -155,7 +161,10 @@ print(json.dumps({"families": families, "refused": refused, "worked": worked}))
 @needs_kernel
 def test_a_process_under_it_opens_no_socket_and_does_what_a_worker_has_to() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", PROBES, json.dumps(FORBIDDEN)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", PROBES, json.dumps(FORBIDDEN)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     found = json.loads(ended.stdout)
     assert len(found["families"]) > 10
@@ -165,14 +174,23 @@ def test_a_process_under_it_opens_no_socket_and_does_what_a_worker_has_to() -> N
 
 
 WORKER = (
-    BEGIN + "os.execv(sys.executable, [sys.executable, '-P', '-m', 'eureka_agent.worker', '--scratch', sys.argv[1]])"
+    BEGIN
+    + "os.execv(sys.executable, [sys.executable, '-P', '-m', 'eureka_agent.worker', '--scratch',"
+    " sys.argv[1]])"
 )
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 
 
 @needs_kernel
 def test_a_worker_runs_under_it(tmp_path: Path) -> None:
-    settings = {"env_steps": 128, "num_envs": 8, "horizon": 16, "hidden_sizes": [16], "epochs": 1, "checkpoints": 1}
+    settings = {
+        "env_steps": 128,
+        "num_envs": 8,
+        "horizon": 16,
+        "hidden_sizes": [16],
+        "epochs": 1,
+        "checkpoints": 1,
+    }
     commands: list[dict[str, Any]] = [
         {"type": "open", "environment": "hopper", "task": "run"},
         {"type": "open", "environment": "cartpole", "task": "balance"},
@@ -192,8 +210,12 @@ def test_a_worker_runs_under_it(tmp_path: Path) -> None:
             answers.append(json.loads(worker.stdout.readline()))
         worker.stdin.close()
         worker.stdout.read()
-    assert [answer["type"] for answer in answers] == ["opened", "opened", "dry_run_done", "prepared", "progress"], (
-        answers
-    )
+    assert [answer["type"] for answer in answers] == [
+        "opened",
+        "opened",
+        "dry_run_done",
+        "prepared",
+        "progress",
+    ], answers
     assert answers[2]["findings"] == []
     assert worker.returncode == 0

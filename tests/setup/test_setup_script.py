@@ -1,4 +1,5 @@
-"""setup.sh in a small checkout of its own, with a stand-in for Python that makes no real environment and asks no index."""
+"""setup.sh in a small checkout of its own, with a stand-in for Python that makes no real
+environment and asks no index."""
 
 from __future__ import annotations
 
@@ -46,13 +47,21 @@ class Checkout:
         """Put a stand-in into the search path; `ensurepip` is the exit status of importing it."""
         self.programs.mkdir(exist_ok=True)
         path = self.programs / name
-        path.write_text(STAND_IN.format(log=self.log, said=self.said, new_enough=new_enough, ensurepip=ensurepip))
+        path.write_text(
+            STAND_IN.format(
+                log=self.log, said=self.said, new_enough=new_enough, ensurepip=ensurepip
+            )
+        )
         path.chmod(0o755)
         return path
 
-    def __call__(self, *arguments: str, python: str | None = None) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: str, python: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         self.log.write_text("")
-        variables = {"PATH": f"{self.programs}:{SYSTEM_PATH}"} | ({} if python is None else {"EUREKA_PYTHON": python})
+        variables = {"PATH": f"{self.programs}:{SYSTEM_PATH}"} | (
+            {} if python is None else {"EUREKA_PYTHON": python}
+        )
         command = [str(self.folder / "setup.sh"), *arguments]
         return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=30)
 
@@ -105,7 +114,10 @@ def test_a_pip_that_fails_is_an_error_with_the_end_of_what_it_said(checkout: Che
     checkout.said.write_text(PIP)
     result = checkout()
     assert result.returncode == 2
-    assert "Installing collected packages: numpy, nvidia-cudnn, torch\nerror: pip could not install" in result.stderr
+    assert (
+        "Installing collected packages: numpy, nvidia-cudnn, torch\nerror: pip could not install"
+        in result.stderr
+    )
 
 
 def test_what_is_added_later_is_no_first_use(checkout: Checkout) -> None:
@@ -162,7 +174,9 @@ def test_the_named_python_is_used_alone_even_with_spaces_in_its_path(checkout: C
 
 
 @pytest.mark.parametrize("name", ["old", "none", "true"])
-def test_a_named_python_that_will_not_do_is_an_error_though_another_would(checkout: Checkout, name: str) -> None:
+def test_a_named_python_that_will_not_do_is_an_error_though_another_would(
+    checkout: Checkout, name: str
+) -> None:
     checkout.python()
     checkout.python("old", new_enough=False)
     named = Path("/bin/true") if name == "true" else checkout.programs / name
@@ -186,7 +200,9 @@ def unwritable() -> Iterator[Checkout]:
 def test_a_checkout_that_cannot_be_written_is_an_error_of_our_own(unwritable: Checkout) -> None:
     other = 65534 if os.geteuid() == 0 else None  # nothing is read-only to root
     command = [str(unwritable.folder / "setup.sh")]
-    result = subprocess.run(command, user=other, env={"PATH": SYSTEM_PATH}, capture_output=True, text=True, timeout=30)
+    result = subprocess.run(
+        command, user=other, env={"PATH": SYSTEM_PATH}, capture_output=True, text=True, timeout=30
+    )
     assert result.returncode == 2
     assert f"nothing can be written in {unwritable.folder}" in result.stderr
     assert "Permission denied" not in result.stderr
@@ -197,7 +213,11 @@ def test_every_extra_that_is_asked_for_exists() -> None:
         extras = set(tomllib.load(file)["project"]["optional-dependencies"])
     asked = set(re.findall(r"setup\.sh ([a-z]+)", (ROOT / "Makefile").read_text(encoding="utf-8")))
     described = set(
-        re.findall(r"^#   setup\.sh ([a-z]+)", (ROOT / "setup.sh").read_text(encoding="utf-8"), re.MULTILINE)
+        re.findall(
+            r"^#   setup\.sh ([a-z]+)",
+            (ROOT / "setup.sh").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
     )
     assert asked <= described == extras
     assert {"dev", "bench"} <= asked

@@ -76,7 +76,12 @@ def compute_reward(position, previous_position):
     return progress, {"progress": progress}
 """
 
-FILES = {"env.py": ENVIRONMENT, "tasks/go.py": TASK, "rewards/human.py": REWARD, "rewards/sparse.py": REWARD}
+FILES = {
+    "env.py": ENVIRONMENT,
+    "tasks/go.py": TASK,
+    "rewards/human.py": REWARD,
+    "rewards/sparse.py": REWARD,
+}
 
 WriteFolder = Callable[..., Path]
 
@@ -88,7 +93,8 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def write_folder(tmp_path: Path) -> WriteFolder:
-    """Write the point mass's folder: `changes` are (file, old text, new text); `files` are added or replaced, None leaves one out."""
+    """Write the point mass's folder: `changes` are (file, old text, new text); `files` are added or
+    replaced, None leaves one out."""
 
     def write(*changes: tuple[str, str, str], files: dict[str, str | None] | None = None) -> Path:
         folder = tmp_path / "point_mass"

@@ -1,4 +1,5 @@
-"""The conformance checks: a good folder passes, and each broken one fails on the check that is about its fault."""
+"""The conformance checks: a good folder passes, and each broken one fails on the check that is
+about its fault."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ ENV, TASK, HUMAN = "env.py", "tasks/go.py", "rewards/human.py"
 DRAW = "self.random.uniform(env_ids, 1, -1.0, 1.0)[:, 0]"
 
 
-def check_environment(reference: str, task: str | None = None, limit_s: float = 60.0) -> list[CheckResult]:
+def check_environment(
+    reference: str, task: str | None = None, limit_s: float = 60.0
+) -> list[CheckResult]:
     """All checks, those that take time no longer than needed."""
     return conformance.check_environment(reference, task, limit_s=limit_s, rollout_s=0.1)
 
@@ -50,9 +53,19 @@ BROKEN = {
         "env.py, line 5: ModuleNotFoundError",
     ),
     "unknown option": ([(TASK, '"limit": 4.0', '"limt": 4.0')], "can be made", "limt"),
-    "reset raises": ([(ENV, DRAW, "self.nothing")], "can be made", "env.py, line 48: AttributeError"),
+    "reset raises": (
+        [(ENV, DRAW, "self.nothing")],
+        "can be made",
+        "env.py, line 48: AttributeError",
+    ),
     "observation shape": (
-        [(ENV, "self.obs_buf[:, 0] = self.position", "self.obs_buf = torch.zeros(self.num_envs, 5)")],
+        [
+            (
+                ENV,
+                "self.obs_buf[:, 0] = self.position",
+                "self.obs_buf = torch.zeros(self.num_envs, 5)",
+            )
+        ],
         "observations after a reset",
         "(8, 5)",
     ),
@@ -85,7 +98,13 @@ BROKEN = {
         "torch.float32",
     ),
     "undeclared cause": (
-        [(ENV, "return self.position.abs() > self.limit", 'return {"lost": self.position.abs() > self.limit}')],
+        [
+            (
+                ENV,
+                "return self.position.abs() > self.limit",
+                'return {"lost": self.position.abs() > self.limit}',
+            )
+        ],
         "termination",
         "env.py, line 44: compute_termination gave the cause 'lost'",
     ),
@@ -94,7 +113,10 @@ BROKEN = {
             (
                 ENV,
                 "    def reset_idx",
-                "    def compute_truncation(self):\n        return self.progress_buf < 0\n\n    def reset_idx",
+                (
+                    "    def compute_truncation(self):\n        return self.progress_buf < 0\n\n   "
+                    " def reset_idx"
+                ),
             )
         ],
         "time limit",
@@ -110,7 +132,11 @@ BROKEN = {
         "finite under extreme actions",
         "actions all 1",
     ),
-    "range too small": ([(ENV, "(-6.0, 6.0)", "(-0.1, 0.1)")], "variable ranges", "under random actions"),
+    "range too small": (
+        [(ENV, "(-6.0, 6.0)", "(-0.1, 0.1)")],
+        "variable ranges",
+        "under random actions",
+    ),
     "reset of all rows": (
         [(ENV, "self.velocity[env_ids] = 0.0", "self.velocity[:] = 0.0")],
         "resets",
@@ -128,7 +154,14 @@ BROKEN = {
     ),
     "hidden state": (HIDDEN_STATE, "rows are taken up again", "before and "),
     "a look at a value": (
-        [ON_GPU, (ENV, "0.1 * self.velocity", "0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0")],
+        [
+            ON_GPU,
+            (
+                ENV,
+                "0.1 * self.velocity",
+                "0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0",
+            ),
+        ],
         "steps on a GPU",
         "env.py, line 36: RuntimeError: Tensor.item()",
     ),
@@ -144,19 +177,37 @@ BROKEN = {
         "steps on a GPU",
         "env.py, line",
     ),
-    "fitness's argument": ([(TASK, "fitness(position,", "fitness(positon,")], "fitness", "'positon'"),
+    "fitness's argument": (
+        [(TASK, "fitness(position,", "fitness(positon,")],
+        "fitness",
+        "'positon'",
+    ),
     "fitness's shape": (
-        [(TASK, "return position - previous_position", "return (position - previous_position).mean()")],
+        [
+            (
+                TASK,
+                "return position - previous_position",
+                "return (position - previous_position).mean()",
+            )
+        ],
         "fitness",
         "()",
     ),
-    "reward without components": ([(HUMAN, "return progress, ", "return ")], "human reward", "dict"),
+    "reward without components": (
+        [(HUMAN, "return progress, ", "return ")],
+        "human reward",
+        "dict",
+    ),
     "reward that raises": (
         [(HUMAN, "position - previous", "1 / 0 - previous")],
         "human reward",
         "human.py, line 3: ZeroDivisionError",
     ),
-    "reward's argument": ([(HUMAN, "previous_position):", "velocity):")], "human reward", "'velocity'"),
+    "reward's argument": (
+        [(HUMAN, "previous_position):", "velocity):")],
+        "human reward",
+        "'velocity'",
+    ),
     "sparse reward that is another": (
         [("rewards/sparse.py", "return progress,", "return 2 * progress,")],
         "sparse reward",
@@ -189,7 +240,11 @@ RETURNED = "return position - previous_position"
 @pytest.mark.parametrize(
     ("change", "actual", "hint"),
     [
-        ((TASK, "fitness(position,", "fitness(positon,"), "reads 'positon', which is no variable", "'position'"),
+        (
+            (TASK, "fitness(position,", "fitness(positon,"),
+            "reads 'positon', which is no variable",
+            "'position'",
+        ),
         (
             (TASK, RETURNED, f"{RETURNED} + position.new_full((), float('nan'))"),
             "fitness is nan in 8 of 8 rows",
@@ -218,7 +273,11 @@ def test_a_misspelt_method_is_pointed_at(write_folder: WriteFolder) -> None:
     lines = (folder / "env.py").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "def reset_index" in text)
     assert "does not define reset_idx" in result.actual
-    assert result.hint == f"{folder / 'env.py'}, line {line}: is 'reset_index' meant for it? rename it to 'reset_idx'"
+    assert (
+        result.hint
+        == f"{folder / 'env.py'}, line {line}: is 'reset_index' meant for it? rename it to"
+        " 'reset_idx'"
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1"])
@@ -241,13 +300,24 @@ def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: W
     folder = write_folder(
         (ENV, "import Variable", "import Constant, Variable"),
         (ENV, "control_dt = 0.1", 'control_dt = 0.1\n    constants = (Constant("gain", 1.0),)'),
-        (TASK, "fitness(position, previous_position):", "fitness(position, previous_position, gain, weight=1.0):"),
+        (
+            TASK,
+            "fitness(position, previous_position):",
+            "fitness(position, previous_position, gain, weight=1.0):",
+        ),
         (
             HUMAN,
             "def compute_reward(position, previous_position):",
-            "from isaacgym.torch_utils import *\ndef compute_reward(position, previous_position, gain):",
+            (
+                "from isaacgym.torch_utils import *\ndef compute_reward(position,"
+                " previous_position, gain):"
+            ),
         ),
-        (HUMAN, "position - previous_position", "gain * saturate(position - previous_position, -1.0, 1.0)"),
+        (
+            HUMAN,
+            "position - previous_position",
+            "gain * saturate(position - previous_position, -1.0, 1.0)",
+        ),
     )
     assert failures(check_environment(str(folder))) == {}
 
@@ -258,7 +328,9 @@ def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) 
 
 def test_a_state_that_a_gpu_s_resets_cannot_put_back_is_found(write_folder: WriteFolder) -> None:
     loaded = load_environment(str(write_folder(*HIDDEN_STATE, ON_GPU)))
-    with pytest.raises(Nonconforming, match="the same whether a GPU's resets or the CPU's were made") as raised:
+    with pytest.raises(
+        Nonconforming, match="the same whether a GPU's resets or the CPU's were made"
+    ) as raised:
         masked_resets(Subject(loaded, loaded.task(None)[1]))
     assert "against" in raised.value.actual
 

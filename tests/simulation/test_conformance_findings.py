@@ -1,4 +1,5 @@
-"""What `eureka envs --check` finds beyond the contract: misspelt hooks, forgotten columns, hidden state, metrics that tell nothing, endless loops."""
+"""What `eureka envs --check` finds beyond the contract: misspelt hooks, forgotten columns, hidden
+state, metrics that tell nothing, endless loops."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ from faulty_environments import MADE, PHYSICS, RESET, REWARD, TASK, line_of, wri
 
 from eureka_agent.simulation.conformance import CheckResult, Observer, check_environment
 
-BASELINES = {"human": REWARD, "sparse": 'def compute_reward(height):\n    return height, {"height": height}\n'}
+BASELINES = {
+    "human": REWARD,
+    "sparse": 'def compute_reward(height):\n    return height, {"height": height}\n',
+}
 
 
 def check(folder: Path) -> dict[str, CheckResult]:
@@ -42,7 +46,10 @@ FOUND = {
         ("moving observations", "warning", "column 1 always 0.5 in"),
     ),
     "a number that counts steps": (
-        ((MADE, f"{MADE}        self.seconds = 0.0\n"), (PHYSICS, f"{PHYSICS}        self.seconds += 0.1\n")),
+        (
+            (MADE, f"{MADE}        self.seconds = 0.0\n"),
+            (PHYSICS, f"{PHYSICS}        self.seconds += 0.1\n"),
+        ),
         ("state in tensors", "warning", "self.seconds (float): not saved with a row"),
     ),
     "a list": (
@@ -70,10 +77,20 @@ FOUND = {
     "a timer that is not reset, and that these episodes never start": (
         (
             (MADE, f"{MADE}        self.waited = torch.zeros(num_envs)\n"),
-            (PHYSICS, f"{PHYSICS}        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n"),
+            (
+                PHYSICS,
+                (
+                    f"{PHYSICS}        self.waited = torch.where(self.height > 4.9, self.waited +"
+                    " 0.1, 0.0)\n"
+                ),
+            ),
             ('"height": self.height,', '"height": self.height + self.waited,'),
         ),
-        ("episodes begin anew", "error", "what an episode leaves in self.waited is there in the next: height is "),
+        (
+            "episodes begin anew",
+            "error",
+            "what an episode leaves in self.waited is there in the next: height is ",
+        ),
     ),
     "physics that explode": (
         (
@@ -105,14 +122,21 @@ def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) -> None:
-    helper = '        return {"hit_the_roof": self.compute_terminations()}\n\n    def compute_terminations(self):\n        return self.height > 5.0\n'
+    helper = (
+        '        return {"hit_the_roof": self.compute_terminations()}\n\n    def'
+        " compute_terminations(self):\n        return self.height > 5.0\n"
+    )
     folder = write_lift(
-        tmp_path / "lift", ('        return {"hit_the_roof": self.height > 5.0}\n', helper), rewards=BASELINES
+        tmp_path / "lift",
+        ('        return {"hit_the_roof": self.height > 5.0}\n', helper),
+        rewards=BASELINES,
     )
     assert check(folder) == {}
 
 
-def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(
+    tmp_path: Path,
+) -> None:
     changes = (*FOUND["a list"][0], ("num_actions = 1", "num_actions = 1\n    restorable = False"))
     assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
 
@@ -124,11 +148,20 @@ def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywher
         ("(height > 1e6).float()", "warning", "0 in all "),
     ],
 )
-def test_a_fitness_that_is_always_the_same_is_found(tmp_path: Path, fitness: str, severity: str, actual: str) -> None:
+def test_a_fitness_that_is_always_the_same_is_found(
+    tmp_path: Path, fitness: str, severity: str, actual: str
+) -> None:
     task = TASK.replace("return height", f"return {fitness}")
-    sparse = f'def compute_reward(height):\n    total = {fitness}\n    return total, {{"total": total}}\n'
+    sparse = (
+        f'def compute_reward(height):\n    total = {fitness}\n    return total, {{"total":'
+        " total}\n"
+    )
     no_roof = ("self.height > 5.0", "self.height > 1e9")  # an episode that ends early is worth less
-    found = check(write_lift(tmp_path / "lift", no_roof, task=task, rewards={"human": REWARD, "sparse": sparse}))
+    found = check(
+        write_lift(
+            tmp_path / "lift", no_roof, task=task, rewards={"human": REWARD, "sparse": sparse}
+        )
+    )
     assert list(found) == ["fitness tells apart"]
     assert found["fitness tells apart"].severity == severity
     assert found["fitness tells apart"].actual.startswith(actual)
@@ -136,7 +169,11 @@ def test_a_fitness_that_is_always_the_same_is_found(tmp_path: Path, fitness: str
 
 @pytest.mark.parametrize(
     ("reduction", "sparse"),
-    [("last", "height"), ("sum", "height"), *((each, "0.0 * height + 3.0") for each in ("last", "mean", "max"))],
+    [
+        ("last", "height"),
+        ("sum", "height"),
+        *((each, "0.0 * height + 3.0") for each in ("last", "mean", "max")),
+    ],
 )
 def test_a_constant_fitness_is_blamed_whatever_the_sparse_reward_is(
     tmp_path: Path, reduction: str, sparse: str
@@ -144,24 +181,35 @@ def test_a_constant_fitness_is_blamed_whatever_the_sparse_reward_is(
     task = TASK.replace("return height", "return 0.0 * height + 3.0").replace(
         "task = Task(", f'task = Task(fitness_reduction="{reduction}", '
     )
-    source = f'def compute_reward(height):\n    total = {sparse}\n    return total, {{"total": total}}\n'
-    found = check(write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": source}))
+    source = (
+        f'def compute_reward(height):\n    total = {sparse}\n    return total, {{"total": total}}\n'
+    )
+    found = check(
+        write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": source})
+    )
     assert {each.expected for each in found.values()} == {"a fitness that depends on the state"}
     assert all("3" in each.actual for each in found.values())
 
 
 def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> None:
     change = (PHYSICS, f"{PHYSICS}        raise RuntimeError('no table')\n")
-    results = check_environment(str(write_lift(tmp_path / "lift", change, rewards=BASELINES)), rollout_s=0.1)
+    results = check_environment(
+        str(write_lift(tmp_path / "lift", change, rewards=BASELINES)), rollout_s=0.1
+    )
     (told,) = (each for each in results if not each.passed)
     assert told.actual.endswith("RuntimeError: no table")
 
 
-def test_a_tensor_that_a_step_overwrites_before_it_is_read_need_not_be_reset(tmp_path: Path) -> None:
+def test_a_tensor_that_a_step_overwrites_before_it_is_read_need_not_be_reset(
+    tmp_path: Path,
+) -> None:
     changes = (
         (MADE, f"{MADE}        self.force = torch.zeros(num_envs)\n"),
         ("0.1 * actions[:, 0]", "0.1 * self.force"),
-        ("        self.velocity = 0.9", "        self.force = actions[:, 0]\n        self.velocity = 0.9"),
+        (
+            "        self.velocity = 0.9",
+            "        self.force = actions[:, 0]\n        self.velocity = 0.9",
+        ),
     )
     assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
 
@@ -169,16 +217,23 @@ def test_a_tensor_that_a_step_overwrites_before_it_is_read_need_not_be_reset(tmp
 def test_a_fitness_that_counts_steps_tells_apart_where_episodes_end_early(tmp_path: Path) -> None:
     """A point for each step is the usual metric of balancing."""
     task = TASK.replace("return height", "return 0.0 * height + 1.0")
-    one = 'def compute_reward(height):\n    total = 0.0 * height + 1.0\n    return total, {"total": total}\n'
+    one = (
+        'def compute_reward(height):\n    total = 0.0 * height + 1.0\n    return total, {"total":'
+        " total}\n"
+    )
     folder = write_lift(
-        tmp_path / "lift", ("self.height > 5.0", "self.height > 0.9"), task=task, rewards={"human": one, "sparse": one}
+        tmp_path / "lift",
+        ("self.height > 5.0", "self.height > 0.9"),
+        task=task,
+        rewards={"human": one, "sparse": one},
     )
     assert check(folder) == {}
 
 
 def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> None:
     source = (
-        'import numpy as np\n\n\ndef compute_reward(height):\n    return height * np.float32(1.0), {"height": height}\n'
+        "import numpy as np\n\n\ndef compute_reward(height):\n    return height * np.float32(1.0),"
+        ' {"height": height}\n'
     )
     found = check(write_lift(tmp_path / "lift", rewards={"human": source}))
     assert list(found) == ["baselines", "torch alone"]
@@ -190,7 +245,11 @@ def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "part", "name"),
     [
-        ((RESET, RESET + "        while self.height.max() < 99.0: pass\n"), "while self.height", "can be made"),
+        (
+            (RESET, RESET + "        while self.height.max() < 99.0: pass\n"),
+            "while self.height",
+            "can be made",
+        ),
         ((PHYSICS, "        while True: pass\n"), "while True", "termination"),
     ],
 )
@@ -226,19 +285,31 @@ def test_every_task_is_checked_and_an_environment_once_for_each_set_up(tmp_path:
 
 
 def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
-    results = check_environment(str(write_lift(tmp_path / "lift", rewards=BASELINES)), rollout_s=0.1)
+    results = check_environment(
+        str(write_lift(tmp_path / "lift", rewards=BASELINES)), rollout_s=0.1
+    )
     (said,) = (result.actual for result in results if result.name == "a brief training")
     found = re.search(
-        r"; ([\d,]+) env steps/s of one training on one core, .* the task's 200,000 env steps take about (\d+) (s|minutes)",
+        r"; ([\d,]+) env steps/s of one training on one core, .* the task's 200,000 env steps take"
+        r" about (\d+) (s|minutes)",
         said,
     )
     assert found is not None
-    rate, count, unit = int(found[1].replace(",", "")), int(found[2]), {"s": 1, "minutes": 60}[found[3]]
+    rate, count, unit = (
+        int(found[1].replace(",", "")),
+        int(found[2]),
+        {"s": 1, "minutes": 60}[found[3]],
+    )
     # two digits of the rate, and whole seconds or minutes
     assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)
 
 
 def test_a_training_of_one_iteration_is_timed(tmp_path: Path) -> None:
-    short = "from eureka_agent.task import TrainingBudget\n\ntask = Task(training=TrainingBudget(env_steps=100, num_envs=16), "
-    folder = write_lift(tmp_path / "lift", task=TASK.replace("task = Task(", short), rewards=BASELINES)
+    short = (
+        "from eureka_agent.task import TrainingBudget\n\ntask ="
+        " Task(training=TrainingBudget(env_steps=100, num_envs=16), "
+    )
+    folder = write_lift(
+        tmp_path / "lift", task=TASK.replace("task = Task(", short), rewards=BASELINES
+    )
     assert check(folder) == {}

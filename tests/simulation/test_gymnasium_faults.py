@@ -1,4 +1,5 @@
-"""Faults of a person's Gymnasium environment: what is said names the person's class, file and line, and what belongs there."""
+"""Faults of a person's Gymnasium environment: what is said names the person's class, file and line,
+and what belongs there."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def make():
     """A slider on a rail."""
     return Slider()
 '''
-SMALL = TrainingSettings(env_steps=4 * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2)
+SMALL = TrainingSettings(
+    env_steps=4 * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2
+)
 PLACE = "def compute_reward(place):\n    return place[:, 0], {'place': place[:, 0]}\n"
 STEP, RESET, LATE = "    def step(self", "    def reset(self", "        pass\n"
 STEP_RETURN, RESET_RETURN = (
@@ -76,14 +79,34 @@ def check(folder: Path, limit_s: float = 60.0) -> list[CheckResult]:
     return check_environment(str(folder), rollout_s=0.1, limit_s=limit_s)
 
 
-# ── what a reset and a step return ──────────────────────────────────────────────────────────────────────────────────
+# ── what a reset and a step return ────────────────────────────────────────────────────────────────
 
 
 WRONG = {
-    "four values": (STEP_RETURN, "return observation, reward, False, info", STEP, "step returned 4 values, expected 5"),
-    "no info": (RESET_RETURN, "return self.look()", RESET, "reset returned a dict, expected 2: observation, info"),
-    "info None": (STEP_RETURN, "return observation, reward, False, False, None", STEP, "step gave None as info"),
-    "reward None": (STEP_RETURN, "return observation, None, False, False, info", STEP, "step gave the reward None"),
+    "four values": (
+        STEP_RETURN,
+        "return observation, reward, False, info",
+        STEP,
+        "step returned 4 values, expected 5",
+    ),
+    "no info": (
+        RESET_RETURN,
+        "return self.look()",
+        RESET,
+        "reset returned a dict, expected 2: observation, info",
+    ),
+    "info None": (
+        STEP_RETURN,
+        "return observation, reward, False, False, None",
+        STEP,
+        "step gave None as info",
+    ),
+    "reward None": (
+        STEP_RETURN,
+        "return observation, None, False, False, info",
+        STEP,
+        "step gave the reward None",
+    ),
     "terminated a list": (
         STEP_RETURN,
         "return observation, reward, [], False, info",
@@ -94,7 +117,10 @@ WRONG = {
         "np.array([self.x, 0.0], np.float32)",
         "np.zeros(3, np.float32)",
         RESET,
-        "reset gave an observation that is not in its observation_space: the entry 'place' has the shape (3,), expected (2,)",
+        (
+            "reset gave an observation that is not in its observation_space: the entry 'place' has"
+            " the shape (3,), expected (2,)"
+        ),
     ),
     "an entry": (', "load": np.float32(1.0)', "", RESET, "the entry 'load' is not there"),
 }
@@ -102,32 +128,49 @@ WRONG = {
 
 @pytest.mark.parametrize("fault", WRONG)
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_result_of_another_form_is_said_of_who_wrote_it(tmp_path: Path, fault: str, wrapped: bool) -> None:
+def test_a_result_of_another_form_is_said_of_who_wrote_it(
+    tmp_path: Path, fault: str, wrapped: bool
+) -> None:
     """Also where one of Gymnasium's wrappers is the first that cannot take it."""
     old, new, method, said = WRONG[fault]
     changes = [(old, new)]
     if wrapped:
         changes.append(("return Slider()", "return gymnasium.wrappers.TimeLimit(Slider(), 30)"))
-        said = said if fault != "four values" else "step returned what Gymnasium's TimeLimit cannot take: ValueError"
+        said = (
+            said
+            if fault != "four values"
+            else "step returned what Gymnasium's TimeLimit cannot take: ValueError"
+        )
     folder = write(tmp_path / "slider", *changes)
     (result,) = check(folder)
     assert result.actual.startswith(f"{at(folder, method)}Slider.")
     assert said in result.actual
     assert "gymnasium_" not in result.actual
-    assert result.hint.startswith(("end step with `return observation, reward, term", "end reset with", "return what"))
+    assert result.hint.startswith(
+        ("end step with `return observation, reward, term", "end reset with", "return what")
+    )
 
 
 def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path) -> None:
-    folder = write(tmp_path / "slider", (LATE, "        info = {'distance': None if self.count > 2 else 0.0}\n"))
+    folder = write(
+        tmp_path / "slider",
+        (LATE, "        info = {'distance': None if self.count > 2 else 0.0}\n"),
+    )
     errors = [result.actual for result in check(folder) if not result.passed]
-    assert f"{at(folder, STEP)}Slider.step gave None as info['distance'], expected a number" in errors[0]
+    assert (
+        f"{at(folder, STEP)}Slider.step gave None as info['distance'], expected a number"
+        in errors[0]
+    )
 
 
-# ── numbers that are none ───────────────────────────────────────────────────────────────────────────────────────────
+# ── numbers that are none ─────────────────────────────────────────────────────────────────────────
 
 
 BROKEN = {
-    "observation": ("observation['place'][1] = np.nan", "the observation, entry 'place', index 1 is nan"),
+    "observation": (
+        "observation['place'][1] = np.nan",
+        "the observation, entry 'place', index 1 is nan",
+    ),
     "scalar": ("observation['load'] = np.float32(np.inf)", "the observation, entry 'load' is inf"),
     "reward": ("reward = -np.inf", "the reward is -inf"),
     "info": ("info = {'distance': np.nan}", "the number info['distance'] is nan"),
@@ -135,17 +178,24 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_nan_after_actions_that_are_numbers_is_the_environment_s(tmp_path: Path, fault: str) -> None:
-    """In the 81st step of an episode, where `envs --check` comes by as well; before 250 steps it does when it loads."""
+def test_nan_after_actions_that_are_numbers_is_the_environment_s(
+    tmp_path: Path, fault: str
+) -> None:
+    """In the 81st step of an episode, where `envs --check` comes by as well; before 250 steps it
+    does when it loads."""
     code, said = BROKEN[fault]
-    folder = write(tmp_path / "slider", (LATE, f"        if self.count > 80:\n            {code}\n"))
+    folder = write(
+        tmp_path / "slider", (LATE, f"        if self.count > 80:\n            {code}\n")
+    )
     first = next(result for result in check(folder) if not result.passed)
     assert first.actual.startswith(f"{at(folder, STEP)}{said} in step 81 of an episode")
     assert "Slider.step" in first.actual
 
 
 def test_nan_after_a_reset_is_said_to_be_a_reset_s(tmp_path: Path) -> None:
-    folder = write(tmp_path / "slider", (RESET_RETURN, "self.x = np.nan\n        return self.look(), {}"))
+    folder = write(
+        tmp_path / "slider", (RESET_RETURN, "self.x = np.nan\n        return self.look(), {}")
+    )
     (result,) = check(folder)
     assert result.actual.startswith(
         f"{at(folder, RESET)}the observation, entry 'place', index 0 is nan right after a reset"
@@ -158,14 +208,20 @@ LATE_FAULTS = {
         "raise ValueError",
         "ValueError: no cable (the environment's own code failed in a step)",
     ),
-    "nan": ("observation['place'][1] = np.nan", STEP, "the observation, entry 'place', index 1 is nan in step "),
+    "nan": (
+        "observation['place'][1] = np.nan",
+        STEP,
+        "the observation, entry 'place', index 1 is nan in step ",
+    ),
 }
 
 
 @pytest.mark.parametrize("fault", LATE_FAULTS)
 def test_a_training_ends_with_the_person_s_line_first(tmp_path: Path, fault: str) -> None:
     code, part, said = LATE_FAULTS[fault]
-    folder = write(tmp_path / "slider", (LATE, f"        if Slider.made > 400:\n            {code}\n"))
+    folder = write(
+        tmp_path / "slider", (LATE, f"        if Slider.made > 400:\n            {code}\n")
+    )
     loaded = load_environment(str(folder))
     _, task = loaded.task(None)
     reward = RewardFunction.from_source(PLACE, loaded.environment_class.all_variables(), False)
@@ -183,7 +239,7 @@ def test_a_training_ends_with_the_person_s_line_first(tmp_path: Path, fault: str
         assert re.search(r"under the action \[-?[01]\.\d+\]", caught.value.message)
 
 
-# ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── whose it is ───────────────────────────────────────────────────────────────────────────────────
 
 
 OWN_CLASS = '''
@@ -206,26 +262,31 @@ class Pole(GymnasiumTask):
 def test_make_environment_as_a_method_is_told_as_the_person_s(tmp_path: Path) -> None:
     folder = write(tmp_path / "pole", source=OWN_CLASS)
     (result,) = check(folder)
-    assert result.actual.startswith(f"{at(folder, 'def make_environment')}make_environment cannot be called")
+    assert result.actual.startswith(
+        f"{at(folder, 'def make_environment')}make_environment cannot be called"
+    )
     assert "the package" not in result.actual + result.hint
     assert "@staticmethod" in result.hint
     (folder / "env.py").write_text(
-        OWN_CLASS.replace("    def make_environment(self, ", "    @staticmethod\n    def make_environment(")
+        OWN_CLASS.replace(
+            "    def make_environment(self, ", "    @staticmethod\n    def make_environment("
+        )
     )
     assert describe(load_environment(str(folder))).max_episode_length == 50
 
 
 def test_a_wrapper_s_fault_around_a_library_s_environment_is_the_wrapper_s(tmp_path: Path) -> None:
     source = (
-        "import gymnasium\n\n\nclass Half(gymnasium.ActionWrapper):\n    def action(self, action):\n"
-        "        return action[7]\n\n\ndef make():\n    return Half(gymnasium.make('Pendulum-v1'))\n"
+        "import gymnasium\n\n\nclass Half(gymnasium.ActionWrapper):\n    def action(self,"
+        " action):\n        return action[7]\n\n\ndef make():\n    return"
+        " Half(gymnasium.make('Pendulum-v1'))\n"
     )
     folder = write(tmp_path / "half", source=source)
     (result,) = check(folder)
     assert result.actual.startswith(f"{at(folder, 'return action[7]')}IndexError: ")
 
 
-# ── loops ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── loops ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("method", [STEP, RESET])
@@ -238,7 +299,9 @@ def test_a_loop_that_never_ends_is_named_when_it_is_loaded(tmp_path: Path, metho
     assert result.actual == f"{place}it did not end within 0.5 s"
     # in a run: a worker loads it
     with (
-        pytest.raises(EnvironmentFaultError, match=re.escape(f"{place}it did not end within 0.4 s")),
+        pytest.raises(
+            EnvironmentFaultError, match=re.escape(f"{place}it did not end within 0.4 s")
+        ),
         loading_limit(20.0, 0.4),
     ):
         load_environment(str(folder))
@@ -255,13 +318,16 @@ def test_a_loop_in_a_later_reset_is_named_as_well(tmp_path: Path) -> None:
     environment = loaded.make(loaded.task(None)[1], 2)
     environment.environments[1].stuck = True  # type: ignore[attr-defined]
     with (
-        pytest.raises(EnvironmentFaultError, match=r"env\.py, line \d+, in reset: a reset did not end within 0.3 s"),
+        pytest.raises(
+            EnvironmentFaultError,
+            match=r"env\.py, line \d+, in reset: a reset did not end within 0.3 s",
+        ),
         environment_code(type(environment), 0.3, "a reset"),
     ):
         environment.reset()
 
 
-# ── length and time step ────────────────────────────────────────────────────────────────────────────────────────────
+# ── length and time step ──────────────────────────────────────────────────────────────────────────
 
 
 REGISTERED = "spec = gymnasium.envs.registration.EnvSpec('S-v0', max_episode_steps=40)"
@@ -277,7 +343,10 @@ TAKEN = {
         (
             (
                 "return Slider()",
-                "return gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TimeLimit(Slider(), 25), 30)",
+                (
+                    "return gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TimeLimit(Slider(),"
+                    " 25), 30)"
+                ),
             ),
         ),
         25,
@@ -288,13 +357,22 @@ TAKEN = {
         (("made = 0", f"made = 0\n    {REGISTERED}\n    metadata = {{'render_fps': 20}}"),),
         40,
         0.05,
-        ("length from max_episode_steps of its registration", 'time step from metadata["render_fps"]'),
+        (
+            "length from max_episode_steps of its registration",
+            'time step from metadata["render_fps"]',
+        ),
     ),
     "truncates by itself": (
-        ((STEP_RETURN, "return observation, reward, False, self.count >= 60, info"), ("made = 0", "made, dt = 0, 0.1")),
+        (
+            (STEP_RETURN, "return observation, reward, False, self.count >= 60, info"),
+            ("made = 0", "made, dt = 0, 0.1"),
+        ),
         60,
         0.1,
-        ("truncated every one of the first episodes after 60 steps", "time step from its attribute dt"),
+        (
+            "truncated every one of the first episodes after 60 steps",
+            "time step from its attribute dt",
+        ),
     ),
     "truncates by chance": (
         ((STEP_RETURN, "return observation, reward, False, Slider.made in (30, 90), info"),),
@@ -324,18 +402,30 @@ def test_the_check_says_what_was_guessed_and_nothing_of_what_is_not_there(tmp_pa
     results = {result.name: result for result in check(write(tmp_path / "slider"))}
     assert results["episode"].severity == "warning"
     assert "CONTROL_DT" in results["episode"].hint
-    assert not {"state in tensors", "resets on a GPU", "steps on a GPU", "rows are taken up again"} & set(results)
-    known = write(tmp_path / "known", ("def make()", "MAX_EPISODE_LENGTH = 70\nCONTROL_DT = 0.02\n\n\ndef make()"))
+    assert not {
+        "state in tensors",
+        "resets on a GPU",
+        "steps on a GPU",
+        "rows are taken up again",
+    } & set(results)
+    known = write(
+        tmp_path / "known",
+        ("def make()", "MAX_EPISODE_LENGTH = 70\nCONTROL_DT = 0.02\n\n\ndef make()"),
+    )
     assert {result.name: result.severity for result in check(known)}["episode"] == "ok"
 
 
 def test_a_length_that_is_none_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "slider", ("def make()", "MAX_EPISODE_LENGTH = 0\n\n\ndef make()"))
-    with pytest.raises(EnvironmentLoadError, match="max_episode_length is 0, expected a positive int"):
+    with pytest.raises(
+        EnvironmentLoadError, match="max_episode_length is 0, expected a positive int"
+    ):
         load_environment(str(folder))
 
 
-def test_numbers_drawn_elsewhere_are_told_to_come_from_gymnasium_s_generator(tmp_path: Path) -> None:
+def test_numbers_drawn_elsewhere_are_told_to_come_from_gymnasium_s_generator(
+    tmp_path: Path,
+) -> None:
     folder = write(tmp_path / "slider", ("self.np_random.uniform(", "np.random.uniform("))
     hints = {result.name: result.hint for result in check(folder) if not result.passed}
     assert "self.np_random" in hints["same seed, same trajectory"]
@@ -365,7 +455,13 @@ def test_a_policy_that_acts_with_nan_is_to_blame_itself_in_a_training(tmp_path: 
     trainer.iterate()
     trainer._population.networks.parameters[0] = torch.nan
     failed = [
-        event for _ in range(3) for event in trainer.iterate() if isinstance(event, MemberFailed | MemberFinished)
+        event
+        for _ in range(3)
+        for event in trainer.iterate()
+        if isinstance(event, MemberFailed | MemberFinished)
     ]
-    assert [(type(event), event.job) for event in failed] == [(MemberFailed, "broken"), (MemberFinished, "sound")]
+    assert [(type(event), event.job) for event in failed] == [
+        (MemberFailed, "broken"),
+        (MemberFinished, "sound"),
+    ]
     assert "the policy's actions became NaN" in failed[0].reason

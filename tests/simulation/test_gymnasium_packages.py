@@ -1,4 +1,5 @@
-"""Gymnasium environments of other people's packages: ids with a module, Dict observations, `make()`, and faults that are theirs."""
+"""Gymnasium environments of other people's packages: ids with a module, Dict observations,
+`make()`, and faults that are theirs."""
 
 from __future__ import annotations
 
@@ -93,7 +94,11 @@ def made(reference: str, num_envs: int, options: dict[str, Any] | None = None) -
 def test_an_id_with_a_module_is_imported_and_registered(package: Path) -> None:
     loaded = load_environment("gymnasium:mouse_package.mazes:Maze-v0")
     description = describe(loaded)
-    assert (description.max_episode_length, description.control_dt, description.success_fitness) == (7, 0.1, 2.0)
+    assert (
+        description.max_episode_length,
+        description.control_dt,
+        description.success_fitness,
+    ) == (7, 0.1, 2.0)
     assert description.sentence.startswith("solve maze: ")
     assert description.doc == "A mouse in a maze."
     before = description.fingerprint
@@ -106,7 +111,9 @@ def test_an_id_with_a_module_is_imported_and_registered(package: Path) -> None:
 def test_entries_of_a_dict_are_variables(package: Path) -> None:
     loaded = load_environment("gymnasium:mouse_package.mazes:Maze-v0")
     found = {variable.name: variable for variable in loaded.environment_class.variables}
-    assert {name: (each.shape, each.range) for name, each in found.items() if name != "native_reward"} == {
+    assert {
+        name: (each.shape, each.range) for name, each in found.items() if name != "native_reward"
+    } == {
         "observation": ((2,), (0.0, 9.0)),
         "goal_position": ((2, 2), (0.0, 3.0)),
         "goal_colour_code": ((), (1.0, 3.0)),
@@ -115,7 +122,8 @@ def test_entries_of_a_dict_are_variables(package: Path) -> None:
         "observed_actions": ((), None),
     }
     environment = loaded.make(loaded.task(None)[1], 3)
-    # the policy gets numbers and, of each Discrete one, a 1 among zeros: 2 + 4 + 3 + 2 + (2 + 4) + 1
+    # the policy gets numbers and, of each Discrete one, a 1 among zeros: 2 + 4 + 3 + 2 + (2 + 4) +
+    # 1
     assert environment.obs_buf.shape == (3, 18)
     values = environment.advance(torch.zeros(3, 1)).variables
     assert values["observation"][:, 0].tolist() == [1.0, 1.0, 1.0]
@@ -124,7 +132,8 @@ def test_entries_of_a_dict_are_variables(package: Path) -> None:
     assert values["doors"][0].tolist() == [1.0, 1.0]
     assert values["keys"][2].tolist() == [1.0, 3.0]
     assert values["observed_actions"].tolist() == [0.5] * 3
-    # the same in what an export tells of the policy's input: shapes of the space, in the order in which Gymnasium flattens it
+    # the same in what an export tells of the policy's input: shapes of the space, in the order in
+    # which Gymnasium flattens it
     channels = describe(loaded).observation_channels
     sizes = {each.name: len(each.entries) or 1 for each in channels}
     flat = gymnasium.spaces.flatten(
@@ -144,20 +153,27 @@ def test_entries_of_a_dict_are_variables(package: Path) -> None:
     columns = [f"{each.name}.{entry}" for each in channels for entry in each.entries or ("",)]
     assert flat[columns.index("goal_colour_code.is_2")] == 1.0
     assert flat[columns.index("keys.1_is_3")] == 1.0
-    assert [result for result in check_environment("gymnasium:mouse_package.mazes:Maze-v0") if not result.passed] == []
+    assert [
+        result
+        for result in check_environment("gymnasium:mouse_package.mazes:Maze-v0")
+        if not result.passed
+    ] == []
 
 
 def test_what_an_end_is_worth_is_counted(package: Path) -> None:
     terminated = next(
         each
-        for each in load_environment("gymnasium:mouse_package.mazes:Maze-v0").environment_class.all_variables()
+        for each in load_environment(
+            "gymnasium:mouse_package.mazes:Maze-v0"
+        ).environment_class.all_variables()
         if each.name == "terminated"
     )
     # each episode is 4 steps: three of -1, and an end of 5; counting stops at ten of them
-    assert terminated.doc == (
-        "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count); with random actions "
-        "the environment's own reward was positive at 10 and negative at 0 of 10 ends, "
-        "positive at 0 and negative at 30 of 30 other steps"
+    assert (
+        terminated.doc
+        == "1 where the episode ends here, by success or by failure, else 0 (a time-out does not"
+        " count); with random actions the environment's own reward was positive at 10 and"
+        " negative at 0 of 10 ends, positive at 0 and negative at 30 of 30 other steps"
     )
     doc = next(
         each.doc
@@ -166,7 +182,10 @@ def test_what_an_end_is_worth_is_counted(package: Path) -> None:
     )
     assert doc.endswith("random actions ended no episode within 250 steps")
     built_in = load_environment("cartpole").environment_class.all_variables()[1]
-    assert built_in.doc == "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
+    assert (
+        built_in.doc
+        == "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
+    )
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -212,8 +231,9 @@ def test_a_folder_may_make_its_environment(package: Path, tmp_path: Path) -> Non
 
 def test_a_task_in_env_py_takes_the_place_of_the_native_one(package: Path, tmp_path: Path) -> None:
     task = (
-        "\nfrom eureka_agent.task import Task\n\n\ndef fitness(observation):\n    return observation[:, 1]\n\n\n"
-        "task = Task(sentence='open all doors', fitness=fitness, fitness_doc='open doors')\n"
+        "\nfrom eureka_agent.task import Task\n\n\ndef fitness(observation):\n    return"
+        " observation[:, 1]\n\n\ntask = Task(sentence='open all doors', fitness=fitness,"
+        " fitness_doc='open doors')\n"
     )
     description = describe(load_environment(str(write(tmp_path / "my_maze", env=MAKE + task))))
     assert (description.sentence, description.sparse_reward) == ("open all doors", None)
@@ -221,7 +241,10 @@ def test_a_task_in_env_py_takes_the_place_of_the_native_one(package: Path, tmp_p
 
 def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) -> None:
     file = package / "mouse_package" / "mazes.py"
-    told = rf"the package 'mouse_package' failed in .*: {file}, line {LINE}: IndexError: index 8 is out of bounds"
+    told = (
+        rf"the package 'mouse_package' failed in .*: {file}, line {LINE}: IndexError: index 8 is"
+        r" out of bounds"
+    )
     with pytest.raises(EnvironmentLoadError, match=told) as error:
         load_environment("gymnasium:mouse_package.mazes:Fragile-v0")
     assert "'mouse_package'" in error.value.hint
@@ -234,7 +257,8 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
     environment.reset()
     environment.advance(torch.zeros(2, 1))
     with pytest.raises(
-        EnvironmentLoadError, match=rf"'mouse_package' failed in a step: {file}, line {LINE}: IndexError: index 7"
+        EnvironmentLoadError,
+        match=rf"'mouse_package' failed in a step: {file}, line {LINE}: IndexError: index 7",
     ):
         environment.advance(torch.zeros(2, 1))
 
@@ -242,13 +266,21 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("reference", "message", "hint"),
     [
-        ("gymnasium:no_such_package.mazes:Maze-v0", "No module named 'no_such_package'", "PYTHONPATH"),
+        (
+            "gymnasium:no_such_package.mazes:Maze-v0",
+            "No module named 'no_such_package'",
+            "PYTHONPATH",
+        ),
         (
             "gymnasium:mouse_package.mazes:Mase-v0",
             "Gymnasium has no environment 'mouse_package.mazes:Mase-v0'",
             "did you mean 'gymnasium:mouse_package.mazes:Maze-v0'?",
         ),
-        ("gymnasium:mouse_package.mazes:Zzzzzzz", "no environment 'mouse_package.mazes:Zzzzzzz'", "pprint_registry"),
+        (
+            "gymnasium:mouse_package.mazes:Zzzzzzz",
+            "no environment 'mouse_package.mazes:Zzzzzzz'",
+            "pprint_registry",
+        ),
         (
             "gymnasium:broken_package:Maze-v0",
             r"the package 'broken_package' failed .*broken_package\.py, line 2: KeyError: 1",
@@ -256,7 +288,9 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
         ),
     ],
 )
-def test_an_id_that_cannot_be_made_is_told(package: Path, reference: str, message: str, hint: str) -> None:
+def test_an_id_that_cannot_be_made_is_told(
+    package: Path, reference: str, message: str, hint: str
+) -> None:
     (package / "broken_package.py").write_text("\n{}[1]\n")
     with pytest.raises(EnvironmentLoadError, match=message) as error:
         load_environment(reference)
@@ -266,9 +300,18 @@ def test_an_id_that_cannot_be_made_is_told(package: Path, reference: str, messag
 REFUSED = {
     "image": ("spaces.Box(0, 255, (96, 96, 3), np.uint8)", r"is an image of shape \(96, 96, 3\)"),
     "grey image": ("spaces.Box(0, 255, (8, 8), np.uint8)", r"is an image of shape \(8, 8\)"),
-    "image in a Dict": ("spaces.Dict(view=spaces.Box(0, 1, (3, 8, 8)))", r"the entry 'view' of .* is an image"),
-    "text": ("spaces.Dict(mission=spaces.Text(5))", "the entry 'mission' of .* expected numbers of a fixed size"),
-    "Tuple": ("spaces.Dict(a=spaces.Tuple([spaces.Discrete(2)]))", "the entry 'a' of .* whose parts have no names"),
+    "image in a Dict": (
+        "spaces.Dict(view=spaces.Box(0, 1, (3, 8, 8)))",
+        r"the entry 'view' of .* is an image",
+    ),
+    "text": (
+        "spaces.Dict(mission=spaces.Text(5))",
+        "the entry 'mission' of .* expected numbers of a fixed size",
+    ),
+    "Tuple": (
+        "spaces.Dict(a=spaces.Tuple([spaces.Discrete(2)]))",
+        "the entry 'a' of .* whose parts have no names",
+    ),
     "sequence": ("spaces.Sequence(spaces.Discrete(2))", "the observation of .* is a Sequence"),
     "two of a name": (
         "spaces.Dict({'a_b': spaces.Discrete(2), 'a': spaces.Dict(b=spaces.Discrete(2))})",
@@ -278,7 +321,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_observations_that_a_policy_cannot_take_are_refused_before_the_first_step(tmp_path: Path, case: str) -> None:
+def test_observations_that_a_policy_cannot_take_are_refused_before_the_first_step(
+    tmp_path: Path, case: str
+) -> None:
     space, message = REFUSED[case]
     env = f"""
 import gymnasium
@@ -305,13 +350,27 @@ def make():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    return gymnasium.wrappers", "    gymnasium.wrappers", "returned None, expected a gymnasium.Env"),
+        (
+            "    return gymnasium.wrappers",
+            "    gymnasium.wrappers",
+            "returned None, expected a gymnasium.Env",
+        ),
         ('Variable("doors"', 'Variable("dors"', "'dors' describes no entry"),
-        ('"doors", (2,)', '"doors", (3,)', r"'doors' has the shape \(3,\), but the entry of .* has \(2,\)"),
-        ("    maze =", "    1 / 0\n    maze =", r"^\S*env\.py, line 11: ZeroDivisionError: .* own code failed"),
+        (
+            '"doors", (2,)',
+            '"doors", (3,)',
+            r"'doors' has the shape \(3,\), but the entry of .* has \(2,\)",
+        ),
+        (
+            "    maze =",
+            "    1 / 0\n    maze =",
+            r"^\S*env\.py, line 11: ZeroDivisionError: .* own code failed",
+        ),
     ],
 )
-def test_mistakes_in_make_are_told(package: Path, tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_mistakes_in_make_are_told(
+    package: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
     assert old in MAKE
     with pytest.raises(EnvironmentLoadError, match=message) as error:
         load_environment(str(write(tmp_path / "my_maze", env=MAKE.replace(old, new))))
@@ -324,16 +383,27 @@ def test_mistakes_in_make_are_told(package: Path, tmp_path: Path, old: str, new:
         ({"size": 3}, "with the options .* has 3 observations and 1 actions, expected 2 and 1"),
         (
             {"observed": 4},
-            r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(4,\), expected \(2,\)",
+            (
+                r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(4,\),"
+                r" expected \(2,\)"
+            ),
         ),
         (
             {"observed": None},
-            r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(\), expected \(2,\)",
+            (
+                r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(\),"
+                r" expected \(2,\)"
+            ),
         ),
-        ({"weight": 1}, r"env\.py, line 22: make cannot be called with .*unexpected keyword argument 'weight'"),
+        (
+            {"weight": 1},
+            r"env\.py, line 22: make cannot be called with .*unexpected keyword argument 'weight'",
+        ),
     ],
 )
-def test_what_does_not_fit_the_declared_spaces_is_told(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_what_does_not_fit_the_declared_spaces_is_told(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
     env = """
 import gymnasium
 import numpy as np
@@ -377,7 +447,9 @@ for name in ("CarRacing-v3", "LunarLander-v3", "Nope-v1", "Hoper-v5"):
 
 
 def test_an_environment_of_images_is_refused_as_such_before_what_it_imports() -> None:
-    ended = subprocess.run([sys.executable, "-c", IMAGES_ALONE], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", IMAGES_ALONE], capture_output=True, text=True, timeout=120
+    )
     assert ended.returncode == 0, ended.stderr
     racing, lander, nothing, slip = ended.stdout.splitlines()
     assert racing.startswith("the observation of 'CarRacing-v3' is an image, expected a vector")

@@ -23,12 +23,17 @@ WriteFolder = Callable[..., Path]
 
 
 class Script(gymnasium.Env):
-    """Scripted steps: what each step gives is written in the action, to show how it is passed on."""
+    """Scripted steps: what each step gives is written in the action, to show how it is passed
+    on."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-    action_space = gymnasium.spaces.Box(np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64)
+    action_space = gymnasium.spaces.Box(
+        np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64
+    )
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.start = self.np_random.random()
         return np.array([self.start, 0.0], np.float32), {
@@ -90,11 +95,18 @@ def test_a_rollout_is_that_of_gymnasium() -> None:
     for _ in range(60):
         actions = torch.randn(3, 3, generator=generator)
         transition = environment.advance(actions)
-        observation, reward, terminated, truncated, info = by_hand.step(actions[1].clamp(-1, 1).numpy())
+        observation, reward, terminated, truncated, info = by_hand.step(
+            actions[1].clamp(-1, 1).numpy()
+        )
         assert transition.observations[1].tolist() == pytest.approx(observation.tolist(), abs=1e-5)
         assert float(transition.variables["native_reward"][1]) == pytest.approx(reward, abs=1e-5)
-        assert float(transition.variables["x_velocity"][1]) == pytest.approx(info["x_velocity"], abs=1e-5)
-        assert (bool(transition.terminated[1]), bool(transition.truncated[1])) == (terminated, truncated)
+        assert float(transition.variables["x_velocity"][1]) == pytest.approx(
+            info["x_velocity"], abs=1e-5
+        )
+        assert (bool(transition.terminated[1]), bool(transition.truncated[1])) == (
+            terminated,
+            truncated,
+        )
         if terminated:
             break
         environment.reset_done()
@@ -119,7 +131,10 @@ def test_sizes_and_task_come_from_the_registration() -> None:
 
 
 def test_info_gives_the_numbers_that_can_be_arguments() -> None:
-    names = [variable.name for variable in load_environment("gymnasium:Script-v0").environment_class.variables]
+    names = [
+        variable.name
+        for variable in load_environment("gymnasium:Script-v0").environment_class.variables
+    ]
     assert names == ["observation", "lives", "speed", "native_reward"]
     environment = make("gymnasium:Script-v0", 2)
     values = environment.read_variables()
@@ -151,7 +166,8 @@ def test_terminated_truncated_and_the_time_limit_are_told_apart() -> None:
 
 
 def test_nan_after_an_action_that_is_none_is_its_row_s_alone() -> None:
-    """The environment is not asked: its row is NaN until a reset, from which it is told that the policy broke."""
+    """The environment is not asked: its row is NaN until a reset, from which it is told that the
+    policy broke."""
     environment = make("gymnasium:Script-v0", 2)
     transition = environment.advance(torch.tensor([[torch.nan, 0.25], [0.0, 0.0]]))
     assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
@@ -174,7 +190,7 @@ def test_discrete_actions_take_the_largest_entry() -> None:
     before = environment.obs_buf[:, 1].clone()
     velocity = environment.advance(torch.tensor([[0.3, -0.2], [-0.9, 0.1]])).observations[:, 1]
     # action 0 pushes left, 1 right
-    assert [bool(change) for change in (velocity > before)] == [False, True]
+    assert [bool(change) for change in velocity > before] == [False, True]
 
 
 def test_composite_observations_are_flattened() -> None:
@@ -219,11 +235,21 @@ def test_a_folder_names_parts_of_the_observation(write_folder: WriteFolder) -> N
         "task = Task(sentence='stand still', fitness=fitness, fitness_doc='spin')\n"
     )
     reward = "def compute_reward(spin):\n    return -spin.abs(), {'spin': -spin.abs()}\n"
-    files = {"env.py": FOLDER, "tasks/go.py": task, "rewards/human.py": reward, "rewards/sparse.py": reward}
+    files = {
+        "env.py": FOLDER,
+        "tasks/go.py": task,
+        "rewards/human.py": reward,
+        "rewards/sparse.py": reward,
+    }
     folder = write_folder(files=files)
-    assert [result for result in check_environment(str(folder), rollout_s=0.2) if not result.passed] == []
+    assert [
+        result for result in check_environment(str(folder), rollout_s=0.2) if not result.passed
+    ] == []
     loaded = load_environment(str(folder))
-    assert (loaded.environment_class.max_episode_length, loaded.environment_class.control_dt) == (100, 0.05)
+    assert (loaded.environment_class.max_episode_length, loaded.environment_class.control_dt) == (
+        100,
+        0.05,
+    )
     assert describe(loaded).doc == "A pendulum with names."
     values = loaded.make(loaded.task(None)[1], 2).read_variables()
     assert torch.equal(values["tip"], values["observation"][:, :2])
@@ -233,11 +259,14 @@ def test_a_folder_names_parts_of_the_observation(write_folder: WriteFolder) -> N
 
 
 def test_what_cannot_be_adapted_is_told() -> None:
-    # `gymnasium.make` takes a name without its version, whose time limit and threshold it does not tell
+    # `gymnasium.make` takes a name without its version, whose time limit and threshold it does not
+    # tell
     for name, close in (("Hoper-v5", "Hopper-v5"), ("CartPole", "CartPole-v1")):
         with pytest.raises(
             EnvironmentLoadError,
-            match=rf"Gymnasium has no environment '{name}'\n  hint: did you mean 'gymnasium:{close}'",
+            match=(
+                rf"Gymnasium has no environment '{name}'\n  hint: did you mean 'gymnasium:{close}'"
+            ),
         ):
             load_environment(f"gymnasium:{name}")
     gymnasium.register("Buttons-v0", entry_point=Buttons)
@@ -260,7 +289,9 @@ try:
 except EnvironmentLoadError as error:
     print(error.hint)
 """
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"install it: {install_extra('gymnasium')}\n"
 
@@ -271,7 +302,7 @@ class Buttons(Script):
     action_space = gymnasium.spaces.MultiBinary(3)
 
 
-# ── what is told of endings and masses ──────────────────────────────────────────────────────────────────────────────
+# ── what is told of endings and masses ────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -286,7 +317,9 @@ class Buttons(Script):
         ("Humanoid-v5", "height of the body outside 1 to 2", 2, 2.0),
     ],
 )
-def test_a_mujoco_environments_healthy_range_is_told(name: str, words: str, entry: int, value: float) -> None:
+def test_a_mujoco_environments_healthy_range_is_told(
+    name: str, words: str, entry: int, value: float
+) -> None:
     """An episode ends on one side of the number alone."""
     environment = make(f"gymnasium:{name}", 1)
     assert words in environment.termination_conditions["terminated"].split(" or ")
@@ -306,7 +339,9 @@ def test_the_cart_poles_thresholds_are_told() -> None:
     assert told["terminated"] == f"position beyond ±2.4 or angle beyond ±{np.deg2rad(12):.3g} rad"
 
 
-def test_an_environment_that_never_ends_for_its_health_tells_no_range(write_folder: WriteFolder) -> None:
+def test_an_environment_that_never_ends_for_its_health_tells_no_range(
+    write_folder: WriteFolder,
+) -> None:
     assert set(make("gymnasium:HalfCheetah-v5", 1).termination_conditions) == set()
     source = (
         "from eureka_agent.simulation.gymnasium_task import GymnasiumTask\n\n\n"
@@ -315,17 +350,26 @@ def test_an_environment_that_never_ends_for_its_health_tells_no_range(write_fold
         '    gymnasium_options = {"terminate_when_unhealthy": False}\n'
     )
     task = (
-        "from eureka_agent.task import Task\n\n"
-        'task = Task(sentence="hop", fitness=lambda native_reward: native_reward, fitness_doc="return")\n'
+        'from eureka_agent.task import Task\n\ntask = Task(sentence="hop", fitness=lambda'
+        ' native_reward: native_reward, fitness_doc="return")\n'
     )
-    assert make(str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1).termination_conditions == {}
+    assert (
+        make(
+            str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1
+        ).termination_conditions
+        == {}
+    )
 
 
 def test_masses_are_those_of_the_model() -> None:
     environment = make("gymnasium:Hopper-v5", 1)
     model = environment.environments[0].unwrapped.model
     total, *bodies = environment.masses_and_sizes
-    assert total == f"{sum(model.body(name).mass[0] for name in ('torso', 'thigh', 'leg', 'foot')):.3g} kg in all"
+    assert (
+        total
+        == f"{sum(model.body(name).mass[0] for name in ('torso', 'thigh', 'leg', 'foot')):.3g} kg"
+        " in all"
+    )
     assert [body.partition(":")[0] for body in bodies] == ["torso", "thigh", "leg", "foot"]
     assert make("gymnasium:CartPole-v1", 1).masses_and_sizes == ()
 

@@ -17,7 +17,8 @@ from eureka_agent.task import Variable
 
 
 class Slider(IsaacGymTask):
-    """The body is in IsaacGymEnvs' style and knows nothing of this package, up to the marked line."""
+    """The body is in IsaacGymEnvs' style and knows nothing of this package, up to the marked
+    line."""
 
     def __init__(
         self,
@@ -48,7 +49,11 @@ class Slider(IsaacGymTask):
 
     def compute_reward(self) -> None:
         self.rew_buf[:], self.reset_buf[:] = compute_slider_reward(
-            self.obs_buf[:, 0], self.reset_dist, self.reset_buf, self.progress_buf, self.max_episode_length
+            self.obs_buf[:, 0],
+            self.reset_dist,
+            self.reset_buf,
+            self.progress_buf,
+            self.max_episode_length,
         )
 
     def compute_observations(self, env_ids: Tensor | None = None) -> Tensor:
@@ -75,7 +80,7 @@ class Slider(IsaacGymTask):
         self.compute_observations()
         self.compute_reward()
 
-    # ── what is added to it ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── what is added to it ───────────────────────────────────────────────────────────────────────
 
     config: ClassVar[dict[str, Any]] = {
         "env": {
@@ -98,7 +103,11 @@ class Slider(IsaacGymTask):
 
 
 def compute_slider_reward(
-    position: Tensor, reset_dist: float, reset_buf: Tensor, progress_buf: Tensor, max_episode_length: int
+    position: Tensor,
+    reset_dist: float,
+    reset_buf: Tensor,
+    progress_buf: Tensor,
+    max_episode_length: int,
 ) -> tuple[Tensor, Tensor]:
     reward = 1.0 - position * position
     reward = torch.where(torch.abs(position) > reset_dist, torch.ones_like(reward) * -2.0, reward)
@@ -116,9 +125,16 @@ def made(num_envs: int, seed: int = 0, **options: Any) -> Slider:
 
 def test_sizes_come_from_the_configuration_or_the_class() -> None:
     class Configured(Slider):
-        config: ClassVar[dict[str, Any]] = {"env": {"episodeLength": 77, "controlFrequencyInv": 2}, "sim": {"dt": 0.1}}
+        config: ClassVar[dict[str, Any]] = {
+            "env": {"episodeLength": 77, "controlFrequencyInv": 2},
+            "sim": {"dt": 0.1},
+        }
 
-    assert (Configured.num_observations, Configured.max_episode_length, Configured.control_dt) == (2, 77, 0.2)
+    assert (Configured.num_observations, Configured.max_episode_length, Configured.control_dt) == (
+        2,
+        77,
+        0.2,
+    )
     assert (Slider.max_episode_length, Slider.control_dt) == (30, 0.1)
 
 
@@ -126,7 +142,9 @@ def test_a_size_that_contradicts_the_class_is_told() -> None:
     class Longer(Slider):
         max_episode_length = 99
 
-    with pytest.raises(EnvironmentLoadError, match=r"sets max_episode_length to 30 .* class says 99"):
+    with pytest.raises(
+        EnvironmentLoadError, match=r"sets max_episode_length to 30 .* class says 99"
+    ):
         Longer.create(1, "cpu", 0, {})
 
 
@@ -195,12 +213,20 @@ def test_its_own_reward_is_a_private_variable() -> None:
 
 def test_it_keeps_the_contract_as_a_folder(write_folder: Callable[..., Path]) -> None:
     task = (
-        "from eureka_agent.task import Task\n"
-        "def fitness(native_reward):\n    return native_reward\n"
-        "task = Task(sentence='stay', fitness=fitness, fitness_doc='return', options={'resetDist': 2.0})\n"
+        "from eureka_agent.task import Task\ndef fitness(native_reward):\n    return"
+        " native_reward\ntask = Task(sentence='stay', fitness=fitness, fitness_doc='return',"
+        " options={'resetDist': 2.0})\n"
     )
-    reward = "def compute_reward(native_reward):\n    return native_reward, {'native_reward': native_reward}\n"
+    reward = (
+        "def compute_reward(native_reward):\n    return native_reward, {'native_reward':"
+        " native_reward}\n"
+    )
     source = Path(__file__).read_text().split("def made(")[0]
-    files = {"env.py": source, "tasks/go.py": task, "rewards/human.py": reward, "rewards/sparse.py": reward}
+    files = {
+        "env.py": source,
+        "tasks/go.py": task,
+        "rewards/human.py": reward,
+        "rewards/sparse.py": reward,
+    }
     results = check_environment(str(write_folder(files=files)), rollout_s=0.2)
     assert [result for result in results if not result.passed] == []

@@ -23,9 +23,18 @@ def test_a_folder_is_loaded_described_and_made(write_folder: WriteFolder) -> Non
     assert (loaded.name, list(loaded.tasks)) == ("point_mass", ["go"])
     description = describe(loaded)
     assert (description.doc, description.details) == ("A point mass on a line.", "More about it.")
-    assert [variable.name for variable in description.variables] == ["actions", "terminated", "position", "state"]
+    assert [variable.name for variable in description.variables] == [
+        "actions",
+        "terminated",
+        "position",
+        "state",
+    ]
     assert description.variables[0].shape == (1,)
-    assert (description.num_observations, description.max_episode_length, description.control_dt) == (2, 50, 0.1)
+    assert (
+        description.num_observations,
+        description.max_episode_length,
+        description.control_dt,
+    ) == (2, 50, 0.1)
     assert description.human_reward is not None
     environment = loaded.make(loaded.task("go")[1], 6, seed=4)
     assert environment.limit == 4.0
@@ -75,9 +84,13 @@ def test_files_of_a_folder_import_each_other(write_folder: WriteFolder) -> None:
 
 def test_default_task_comes_first(write_folder: WriteFolder) -> None:
     task = TASK.replace("go", "{}")
-    files = {task.format(name): (write_folder() / TASK).read_text() for name in ("away", "home", "wander")}
+    files = {
+        task.format(name): (write_folder() / TASK).read_text()
+        for name in ("away", "home", "wander")
+    }
     folder = write_folder(
-        (ENV, "import torch\n", 'import torch\n\nDEFAULT_TASK = "home"\n'), files={**files, TASK: None}
+        (ENV, "import torch\n", 'import torch\n\nDEFAULT_TASK = "home"\n'),
+        files={**files, TASK: None},
     )
     (folder / TASK).unlink()
     loaded = load_environment(str(folder))
@@ -98,7 +111,9 @@ def test_unknown_references_are_told(tmp_path: Path) -> None:
         load_environment(str(tmp_path))
 
 
-def test_a_folder_name_without_separator_is_found(write_folder: WriteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_name_without_separator_is_found(
+    write_folder: WriteFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(write_folder().parent)
     assert load_environment("point_mass").name == "point_mass"
 
@@ -106,7 +121,10 @@ def test_a_folder_name_without_separator_is_found(write_folder: WriteFolder, mon
 CONSTANTS = (
     ENV,
     "control_dt = 0.1",
-    'control_dt = 0.1\n    constants = (Constant("dt", 0.1, "s", "time step"), Constant("gain", 2))',
+    (
+        'control_dt = 0.1\n    constants = (Constant("dt", 0.1, "s", "time step"),'
+        ' Constant("gain", 2))'
+    ),
 )
 IMPORTED = (ENV, "import Variable", "import Constant, Variable")
 
@@ -127,14 +145,28 @@ def test_constants_and_the_order_of_quaternions_are_described(write_folder: Writ
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('Constant("gain", 2)', 'Constant("position", 2)', "'position'.*another constant or a variable"),
-        ('Constant("gain", 2)', 'Constant("actions", 2)', "'actions'.*another constant or a variable"),
+        (
+            'Constant("gain", 2)',
+            'Constant("position", 2)',
+            "'position'.*another constant or a variable",
+        ),
+        (
+            'Constant("gain", 2)',
+            'Constant("actions", 2)',
+            "'actions'.*another constant or a variable",
+        ),
         ('Constant("gain", 2)', 'Constant("dt", 2)', "'dt'.*another constant or a variable"),
         ('Constant("gain", 2)', "2", r"holds 2, expected Constant"),
-        ("constants = ", 'quaternion_order = "zyxw"\n    constants = ', "expected 'wxyz' or 'xyzw'"),
+        (
+            "constants = ",
+            'quaternion_order = "zyxw"\n    constants = ',
+            "expected 'wxyz' or 'xyzw'",
+        ),
     ],
 )
-def test_constants_that_cannot_be_are_told(write_folder: WriteFolder, old: str, new: str, message: str) -> None:
+def test_constants_that_cannot_be_are_told(
+    write_folder: WriteFolder, old: str, new: str, message: str
+) -> None:
     folder = write_folder(IMPORTED, CONSTANTS, (ENV, old, new))
     with pytest.raises(EnvironmentLoadError, match=message):
         load_environment(str(folder))
@@ -152,25 +184,64 @@ def test_environment_names_the_class_among_several(write_folder: WriteFolder) ->
 
 
 MISTAKES = {
-    "syntax": ((ENV, "class PointMass(VecTask):", "class PointMass(VecTask)"), r"env\.py, line 10: SyntaxError"),
+    "syntax": (
+        (ENV, "class PointMass(VecTask):", "class PointMass(VecTask)"),
+        r"env\.py, line 10: SyntaxError",
+    ),
     "task's syntax": ((TASK, "task = Task(", "task = = Task("), r"go\.py, line 9: SyntaxError"),
-    "undefined name": ((ENV, "num_observations = 2", "num_observations = two"), r"env\.py, line 20: NameError.*'two'"),
-    "no class": ((ENV, "PointMass(VecTask)", "PointMass"), "expected one subclass of VecTask .* found none"),
+    "undefined name": (
+        (ENV, "num_observations = 2", "num_observations = two"),
+        r"env\.py, line 20: NameError.*'two'",
+    ),
+    "no class": (
+        (ENV, "PointMass(VecTask)", "PointMass"),
+        "expected one subclass of VecTask .* found none",
+    ),
     "abstract": ((ENV, "def reset_idx", "def reset_rows_of"), "does not define reset_idx"),
     "no size": ((ENV, "    num_actions = 1\n", ""), "num_actions is None, expected a positive int"),
-    "text size": ((ENV, "num_actions = 1", 'num_actions = "1"'), "num_actions is '1', expected a positive int"),
-    "zero length": ((ENV, "max_episode_length = 50", "max_episode_length = 0"), "max_episode_length is 0"),
-    "variable's name": ((ENV, 'Variable("position"', 'Variable("previous_x"'), r"env\.py, line \d+: .*'previous_x'"),
+    "text size": (
+        (ENV, "num_actions = 1", 'num_actions = "1"'),
+        "num_actions is '1', expected a positive int",
+    ),
+    "zero length": (
+        (ENV, "max_episode_length = 50", "max_episode_length = 0"),
+        "max_episode_length is 0",
+    ),
+    "variable's name": (
+        (ENV, 'Variable("position"', 'Variable("previous_x"'),
+        r"env\.py, line \d+: .*'previous_x'",
+    ),
     "variable's shape": ((ENV, "(2,)", "2"), "shape of variable 'state' is 2"),
-    "two of a name": ((ENV, 'Variable("state"', 'Variable("position"'), "two variables named 'position'"),
-    "taken name": ((ENV, 'Variable("state"', 'Variable("actions"'), "two variables named 'actions'"),
+    "two of a name": (
+        (ENV, 'Variable("state"', 'Variable("position"'),
+        "two variables named 'position'",
+    ),
+    "taken name": (
+        (ENV, 'Variable("state"', 'Variable("actions"'),
+        "two variables named 'actions'",
+    ),
     "endless step": ((ENV, "control_dt = 0.1", 'control_dt = float("inf")'), "control_dt is inf"),
-    "endless range": ((ENV, "(-6.0, 6.0)", '(0.0, float("inf"))'), r"range of variable 'position' is \(0\.0, inf\)"),
-    "reversed range": ((ENV, "(-6.0, 6.0)", "(6.0, -6.0)"), r"\(6\.0, -6\.0\), expected the smallest value and then"),
-    "range of one value": ((ENV, "(-6.0, 6.0)", "(1.0, 1.0)"), r"range of variable 'position' is \(1\.0, 1\.0\)"),
-    "range of one end": ((ENV, "(-6.0, 6.0)", "(6.0,)"), r"is \(6\.0,\), expected two finite numbers"),
+    "endless range": (
+        (ENV, "(-6.0, 6.0)", '(0.0, float("inf"))'),
+        r"range of variable 'position' is \(0\.0, inf\)",
+    ),
+    "reversed range": (
+        (ENV, "(-6.0, 6.0)", "(6.0, -6.0)"),
+        r"\(6\.0, -6\.0\), expected the smallest value and then",
+    ),
+    "range of one value": (
+        (ENV, "(-6.0, 6.0)", "(1.0, 1.0)"),
+        r"range of variable 'position' is \(1\.0, 1\.0\)",
+    ),
+    "range of one end": (
+        (ENV, "(-6.0, 6.0)", "(6.0,)"),
+        r"is \(6\.0,\), expected two finite numbers",
+    ),
     "range of words": ((ENV, "(-6.0, 6.0)", '("low", "high")'), "expected two finite numbers"),
-    "negative step": ((ENV, "control_dt = 0.1", "control_dt = -0.1"), "control_dt is -0.1, expected a positive float"),
+    "negative step": (
+        (ENV, "control_dt = 0.1", "control_dt = -0.1"),
+        "control_dt is -0.1, expected a positive float",
+    ),
     "a cause that is no tuple": (
         (ENV, "num_actions = 1", 'num_actions = 1\n    termination_causes = ("fell")'),
         "termination_causes is 'fell', expected a tuple of names",
@@ -183,14 +254,28 @@ MISTAKES = {
         (TASK, "options=", 'success_fitness=float("nan"), options='),
         "success_fitness is nan",
     ),
-    "success below all": ((TASK, "options=", 'success_fitness=-float("inf"), options='), "success_fitness is -inf"),
-    "unknown reduction": ((TASK, "options=", 'fitness_reduction="total", options='), "fitness_reduction is 'total'"),
+    "success below all": (
+        (TASK, "options=", 'success_fitness=-float("inf"), options='),
+        "success_fitness is -inf",
+    ),
+    "unknown reduction": (
+        (TASK, "options=", 'fitness_reduction="total", options='),
+        "fitness_reduction is 'total'",
+    ),
     "no steps": (
-        (TASK, "options=", "training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options="),
+        (
+            TASK,
+            "options=",
+            "training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options=",
+        ),
         "env_steps of a TrainingBudget is 0",
     ),
     "half an environment": (
-        (TASK, "options=", "training=__import__('eureka_agent.task').task.TrainingBudget(num_envs=0.5), options="),
+        (
+            TASK,
+            "options=",
+            "training=__import__('eureka_agent.task').task.TrainingBudget(num_envs=0.5), options=",
+        ),
         "num_envs of a TrainingBudget is 0.5",
     ),
     "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
@@ -211,12 +296,16 @@ def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFo
     with pytest.raises(EnvironmentLoadError, match="there is no task in"):
         load_environment(str(write_folder(files={TASK: None})))
     with pytest.raises(EnvironmentLoadError, match="DEFAULT_TASK is 'run'"):
-        load_environment(str(write_folder((ENV, "import torch\n", 'import torch\nDEFAULT_TASK = "run"\n'))))
+        load_environment(
+            str(write_folder((ENV, "import torch\n", 'import torch\nDEFAULT_TASK = "run"\n')))
+        )
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:
     with pytest.raises(EnvironmentLoadError, match="reads 'previous_speed'") as error:
-        describe(load_environment(str(write_folder((TASK, "previous_position):", "previous_speed):")))))
+        describe(
+            load_environment(str(write_folder((TASK, "previous_position):", "previous_speed):"))))
+        )
     assert error.value.hint == "did you mean 'previous_state'?"
     changes = [
         (TASK, "import Task", "import Task, TrainingBudget"),
@@ -229,7 +318,9 @@ def test_what_describe_refuses(write_folder: WriteFolder) -> None:
 
 def test_a_success_that_is_never_reached_is_none(write_folder: WriteFolder) -> None:
     described = describe(
-        load_environment(str(write_folder((TASK, "options=", "success_fitness=float('inf'), options="))))
+        load_environment(
+            str(write_folder((TASK, "options=", "success_fitness=float('inf'), options=")))
+        )
     )
     assert described.success_fitness is None
 
@@ -237,7 +328,11 @@ def test_a_success_that_is_never_reached_is_none(write_folder: WriteFolder) -> N
 def test_training_overrides_are_described(write_folder: WriteFolder) -> None:
     changes = [
         (TASK, "import Task", "import Task, TrainingBudget"),
-        (TASK, "options=", 'training=TrainingBudget(env_steps=7, overrides={"hidden_sizes": (8, 4)}), options='),
+        (
+            TASK,
+            "options=",
+            'training=TrainingBudget(env_steps=7, overrides={"hidden_sizes": (8, 4)}), options=',
+        ),
     ]
     description = describe(load_environment(str(write_folder(*changes))))
     assert (description.env_steps, description.training_overrides) == (7, {"hidden_sizes": [8, 4]})
@@ -248,7 +343,9 @@ def test_baselines_may_be_absent_but_not_misnamed(write_folder: WriteFolder) -> 
     task = loaded.task(None)[1]
     assert loaded.reward_source(task, "human") is None
     assert "compute_reward" in (loaded.reward_source(task, "sparse") or "")
-    named = load_environment(str(write_folder((TASK, "options=", 'human_reward="rewards/hman.py", options='))))
+    named = load_environment(
+        str(write_folder((TASK, "options=", 'human_reward="rewards/hman.py", options=')))
+    )
     with pytest.raises(EnvironmentLoadError, match=r"human_reward is 'rewards/hman\.py'"):
         named.reward_source(named.task(None)[1], "human")
 
@@ -257,7 +354,9 @@ def test_options_and_errors_of_the_constructor(write_folder: WriteFolder) -> Non
     loaded = load_environment(str(write_folder((TASK, '"limit": 4.0', '"limits": 4.0'))))
     with pytest.raises(EnvironmentLoadError, match=r"options .*'limits'"):
         loaded.make(loaded.task(None)[1], 2)
-    broken = load_environment(str(write_folder((ENV, "self.limit = limit", "self.limit = limit / 0"))))
+    broken = load_environment(
+        str(write_folder((ENV, "self.limit = limit", "self.limit = limit / 0")))
+    )
     with pytest.raises(EnvironmentLoadError, match=r"env\.py, line \d+: ZeroDivisionError"):
         broken.make(broken.task(None)[1], 2)
 
@@ -290,9 +389,21 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
             "expected a dictionary of texts by cause",
             "torso_height below",
         ),
-        ('termination_conditions = ("terminated",)', "expected a dictionary of texts by cause", "torso_height below"),
-        ('success_causes = ("arrived",)', "'arrived', which is none of its termination_causes", "name it in both"),
-        ('success_causes = "terminated"', "'terminated', expected a tuple of names", "with one name too"),
+        (
+            'termination_conditions = ("terminated",)',
+            "expected a dictionary of texts by cause",
+            "torso_height below",
+        ),
+        (
+            'success_causes = ("arrived",)',
+            "'arrived', which is none of its termination_causes",
+            "name it in both",
+        ),
+        (
+            'success_causes = "terminated"',
+            "'terminated', expected a tuple of names",
+            "with one name too",
+        ),
         ('masses_and_sizes = "mass 1 kg"', "'mass 1 kg', expected a tuple of texts", "pole 0.1 kg"),
     ],
 )
@@ -315,7 +426,9 @@ def test_the_fingerprint_of_a_task_is_of_its_own_files(write_folder: WriteFolder
     folder = write_folder()
     before = describe(load_environment(str(folder)), "go")
     (folder / "tasks" / "stay.py").write_text(
-        (folder / "tasks" / "go.py").read_text().replace("task = Task(", 'task = Task(human_reward="rewards/stay.py", ')
+        (folder / "tasks" / "go.py")
+        .read_text()
+        .replace("task = Task(", 'task = Task(human_reward="rewards/stay.py", ')
     )
     (folder / "rewards" / "stay.py").write_text((folder / "rewards" / "human.py").read_text())
     now = describe(load_environment(str(folder)), "go")
@@ -325,11 +438,15 @@ def test_the_fingerprint_of_a_task_is_of_its_own_files(write_folder: WriteFolder
     (folder / "rewards" / "human.py").write_text("# other\n")
     changed = describe(load_environment(str(folder)), "go")
     assert changed.fingerprint != before.fingerprint
-    assert {name for name in before.files if changed.files[name] != before.files[name]} == {"rewards/human.py"}
+    assert {name for name in before.files if changed.files[name] != before.files[name]} == {
+        "rewards/human.py"
+    }
 
 
 def test_a_task_that_another_one_imports_counts(write_folder: WriteFolder) -> None:
-    folder = write_folder((TASK, "from eureka_agent", "from .shared import SCALE\nfrom eureka_agent"))
+    folder = write_folder(
+        (TASK, "from eureka_agent", "from .shared import SCALE\nfrom eureka_agent")
+    )
     (folder / "tasks" / "shared.py").write_text(
         (folder / "tasks" / "go.py").read_text().replace("from .shared import SCALE", "SCALE = 1.0")
     )
@@ -338,7 +455,9 @@ def test_a_task_that_another_one_imports_counts(write_folder: WriteFolder) -> No
 
 def test_a_misspelt_hook_is_remarked_on(write_folder: WriteFolder) -> None:
     described = describe(
-        load_environment(str(write_folder((ENV, "def compute_termination(", "def compute_terminations("))))
+        load_environment(
+            str(write_folder((ENV, "def compute_termination(", "def compute_terminations(")))
+        )
     )
     (remark,) = described.remarks
     assert "'compute_terminations', which overrides nothing" in remark

@@ -1,4 +1,5 @@
-"""Resets that are left to the device: to the bit what resets by index are, and without anything that would wait for a GPU."""
+"""Resets that are left to the device: to the bit what resets by index are, and without anything
+that would wait for a GPU."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def test_the_built_in_environments_say_that_they_run_on_a_gpu(name: str) -> None
     assert VecTask.device_types == ("cpu",)
 
 
-def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     environment = type(make("cartpole/balance", 1))
     assert environment(2, "meta").resets_by_mask
     assert not environment(2, "cpu").resets_by_mask
@@ -72,12 +75,15 @@ def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(monkeypatch: py
 
 @pytest.mark.parametrize("reference", ["cartpole/balance", "cartpole/swingup", "quadcopter/hover"])
 def test_a_step_and_its_resets_look_at_no_value(reference: str) -> None:
-    """On torch's `meta` device there are none: whatever asked for one, or mixed in a tensor of the CPU, would raise."""
+    """On torch's `meta` device there are none: whatever asked for one, or mixed in a tensor of the
+    CPU, would raise."""
     environment = make(reference, 5, "meta")
     for _ in range(2):
         transition = environment.advance(torch.zeros(5, environment.num_actions, device="meta"))
         assert environment.reset_done().device.type == "meta"
-    devices = {value.device.type for value in (*transition.variables.values(), *transition.causes.values())}
+    devices = {
+        value.device.type for value in (*transition.variables.values(), *transition.causes.values())
+    }
     assert devices == {"meta"}
 
 

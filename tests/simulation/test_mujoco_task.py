@@ -1,4 +1,5 @@
-"""MujocoTask on a small model: control mapping, currency of what is read, broken physics, mistakes in the class."""
+"""MujocoTask on a small model: control mapping, currency of what is read, broken physics, mistakes
+in the class."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from eureka_agent.simulation.mujoco_task import MujocoTask, substeps
 
 WriteFolder = Callable[..., Path]
 
-# a block on a free joint beside a pendulum whose motor takes -2 to 6, and a slider whose motor has no limits
+# a block on a free joint beside a pendulum whose motor takes -2 to 6, and a slider whose motor has
+# no limits
 MJCF = """
 <mujoco>
   <option timestep="0.005" integrator="implicitfast"/>
@@ -78,7 +80,12 @@ class Swinging(MujocoTask):
 def make(write_folder: WriteFolder) -> Callable[..., Any]:
     """`make(num_envs, seed)` of the model above; keyword `change` replaces text in env.py."""
 
-    def made(num_envs: int = 3, seed: int = 0, change: tuple[str, str] = ("", ""), model: str | None = MJCF) -> Any:
+    def made(
+        num_envs: int = 3,
+        seed: int = 0,
+        change: tuple[str, str] = ("", ""),
+        model: str | None = MJCF,
+    ) -> Any:
         task = (
             "from eureka_agent.task import Task\n"
             "task = Task(sentence='swing', fitness=lambda angle: angle, fitness_doc='angle')\n"
@@ -106,7 +113,9 @@ def test_sensors_describe_the_state_reached(make: Callable[..., Any]) -> None:
         data.qpos[:], data.qvel[:] = environment.qpos[row].numpy(), environment.qvel[row].numpy()
         mujoco.mj_forward(environment.model, data)
         for name in ("tip", "tip_velocity"):
-            assert environment.sensors[name][row].tolist() == pytest.approx(data.sensor(name).data.tolist(), abs=1e-6)
+            assert environment.sensors[name][row].tolist() == pytest.approx(
+                data.sensor(name).data.tolist(), abs=1e-6
+            )
         assert float(environment.sensors["angle"][row]) == pytest.approx(data.qpos[7], abs=1e-6)
 
 
@@ -150,7 +159,9 @@ def test_only_the_rows_asked_for_are_reset(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_row_that_was_reset_goes_on_like_mujocos_own_simulation(make: Callable[..., Any], broken: bool) -> None:
+def test_a_row_that_was_reset_goes_on_like_mujocos_own_simulation(
+    make: Callable[..., Any], broken: bool
+) -> None:
     environment = make()
     # the block has fallen and rests on the ground by then: the solver's warm start is not zero
     for _ in range(40):
@@ -185,7 +196,10 @@ def test_broken_physics_ends_its_row_alone(make: Callable[..., Any], poison: flo
 
 
 def test_broken_physics_writes_no_log(
-    make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    make: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     environment = make()
@@ -216,14 +230,23 @@ def test_skipped_rows_stand_still(make: Callable[..., Any]) -> None:
 MISTAKES = {
     "file": (("model.xml", "other.xml"), r"model_file is 'other\.xml'"),
     "no file": (('    model_file = "model.xml"\n', ""), "names no model_file"),
-    "actuators": (("num_actions = 2", "num_actions = 3"), "num_actions is 3, but model.xml has 2 actuators"),
-    "time step": (("control_dt = 0.02", "control_dt = 0.012"), "no multiple of the MJCF's timestep 0.005"),
+    "actuators": (
+        ("num_actions = 2", "num_actions = 3"),
+        "num_actions is 3, but model.xml has 2 actuators",
+    ),
+    "time step": (
+        ("control_dt = 0.02", "control_dt = 0.012"),
+        "no multiple of the MJCF's timestep 0.005",
+    ),
     "too short": (("control_dt = 0.02", "control_dt = 0.001"), "no multiple"),
     "negative noise": (
         ("position_noise = 0.1", "position_noise = -0.1"),
         "position_noise is -0.1, expected a number from 0",
     ),
-    "no noise": (("velocity_noise = 0.5", "velocity_noise = None"), "velocity_noise is None, expected a number from 0"),
+    "no noise": (
+        ("velocity_noise = 0.5", "velocity_noise = None"),
+        "velocity_noise is None, expected a number from 0",
+    ),
 }
 
 
@@ -250,7 +273,9 @@ def test_a_sensor_that_is_not_there_is_named_with_those_that_are(make: Callable[
     with pytest.raises(
         EnvironmentLoadError, match="no <sensor> named 'agnle'; it has: angle, tip, tip_velocity"
     ) as caught:
-        make(change=('"angle": self.sensors["angle"]', '"angle": self.sensors["agnle"]')).read_variables()
+        make(
+            change=('"angle": self.sensors["angle"]', '"angle": self.sensors["agnle"]')
+        ).read_variables()
     assert caught.value.hint == "did you mean 'angle'?"
 
 
@@ -259,13 +284,20 @@ def test_the_check_tells_a_model_s_integrator_and_timestep(
     write_folder: WriteFolder, integrator: str, advised: bool
 ) -> None:
     loaded = load_environment(
-        str(write_folder(files={"env.py": ENV, "model.xml": MJCF.replace("implicitfast", integrator)}))
+        str(
+            write_folder(
+                files={"env.py": ENV, "model.xml": MJCF.replace("implicitfast", integrator)}
+            )
+        )
     )
     said, memory = mujoco_speed(Subject(loaded, loaded.task(None)[1]))
     assert isinstance(said, Note)
     assert isinstance(memory, Remark)
     assert memory.expected == "a <size memory> in the MJCF"
-    expected = f"integrator {integrator.upper()}, timestep 0.005 s, 4 physics steps in a control step of 0.02 s"
+    expected = (
+        f"integrator {integrator.upper()}, timestep 0.005 s, 4 physics steps in a control step of"
+        " 0.02 s"
+    )
     assert said.startswith(expected)
     assert ("implicitfast" in said) == advised
 

@@ -12,7 +12,8 @@ import torch
 from eureka_agent.simulation.random import RowRandom, _hash, _hash_on_cpu, gaussian
 
 MASK = (1 << 64) - 1
-# Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer, unsigned
+# Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer,
+# unsigned
 INCREMENT, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
@@ -25,7 +26,10 @@ def mixed(value: int) -> int:
 def reference_uniforms(seed: int, place: int, count: int) -> list[float]:
     """The first numbers of the row at `place` of a reseeding call, with 24 bits each."""
     row_seed = mixed((mixed((seed * INCREMENT + 1) & MASK) + place * INCREMENT) & MASK)
-    return [(mixed((row_seed + index * INCREMENT) & MASK) >> 40) / 2**24 for index in range(1, count + 1)]
+    return [
+        (mixed((row_seed + index * INCREMENT) & MASK) >> 40) / 2**24
+        for index in range(1, count + 1)
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**40 + 7])
@@ -90,13 +94,17 @@ def test_normal_numbers_are_quantiles_of_the_uniform_ones() -> None:
     uniform = RowRandom(3, "cpu", 11).uniform(rows, 7)
     normal = RowRandom(3, "cpu", 11).normal(rows, 7, std=0.5)
     distribution = NormalDist(0.0, 0.5)
-    expected = [[distribution.inv_cdf(number + 2**-25) for number in row] for row in uniform.tolist()]
+    expected = [
+        [distribution.inv_cdf(number + 2**-25) for number in row] for row in uniform.tolist()
+    ]
     torch.testing.assert_close(normal, torch.tensor(expected), rtol=1e-4, atol=1e-6)
 
 
 def test_the_ends_of_the_uniform_numbers_are_finite_normal_ones() -> None:
     # 5.42 is the quantile of 1 - 2⁻²⁵
-    assert gaussian(torch.tensor([0.0, 1.0 - 2**-24])).tolist() == pytest.approx([-5.42, 5.42], abs=0.01)
+    assert gaussian(torch.tensor([0.0, 1.0 - 2**-24])).tolist() == pytest.approx(
+        [-5.42, 5.42], abs=0.01
+    )
 
 
 def test_normal_has_the_moments_of_a_normal_distribution() -> None:

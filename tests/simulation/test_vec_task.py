@@ -12,7 +12,8 @@ from eureka_agent.task import Variable
 
 
 class Counter(VecTask):
-    """Each row counts its steps from a start drawn from its own stream; the action is added. Ends above 10."""
+    """Each row counts its steps from a start drawn from its own stream; the action is added. Ends
+    above 10."""
 
     variables = (Variable("count", (), "1", "-", "steps so far"),)
     num_observations = 1
@@ -95,7 +96,8 @@ def test_a_variable_given_as_a_function_is_computed_once_and_only_when_it_is_rea
     assert transition.variables["square"].tolist() == [4.0, 9.0]
     assert dict(transition.variables)["square"].tolist() == [4.0, 9.0]
     assert environment.computed == 1
-    # Isaac Gym's step hands out the values themselves, of the state before any reset: (2 + 1)² and (3 + 1)²
+    # Isaac Gym's step hands out the values themselves, of the state before any reset: (2 + 1)² and
+    # (3 + 1)²
     assert environment.step(torch.zeros(2, 1))[3]["variables"]["square"].tolist() == [9.0, 16.0]
 
 
@@ -152,7 +154,11 @@ def test_a_success_ends_the_episode_and_is_no_failure() -> None:
     transition = environment.advance(torch.zeros(3, 1))
     assert transition.terminated.tolist() == [False, True, True]
     assert transition.variables["succeeded"].tolist() == [0.0, 1.0, 0.0]
-    assert transition.variables["terminated"].tolist() == [0.0, 0.0, 1.0]  # it won and lost at once: a failure
+    assert transition.variables["terminated"].tolist() == [
+        0.0,
+        0.0,
+        1.0,
+    ]  # it won and lost at once: a failure
     assert next(iter(transition.causes)) == "lost"
     environment.reset_done()
     assert environment.read_variables()["succeeded"].tolist() == [0.0, 0.0, 0.0]

@@ -1,6 +1,8 @@
-"""mujoco_warp against mujoco.batch.Batch on hopper and ant: steps, resets, broken and overflowing rows, going on from a saved state.
+"""mujoco_warp against mujoco.batch.Batch on hopper and ant: steps, resets, broken and overflowing
+rows, going on from a saved state.
 
-The first run on a machine compiles warp's kernels, which takes about a minute; after that they come from its cache.
+The first run on a machine compiles warp's kernels, which takes about a minute; after that they come
+from its cache.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ pytestmark = pytest.mark.slow
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 NUM_ENVS = 16
 
-# float32 in place of float64. After one control step from the same state, 64 rows and 200 steps of either model: at most 1.3e-4 rad/s
-# or m/s and 2.1e-6 rad or m apart, half of the rows 1.5e-6. A friction pyramid that is turned makes up to 1 rad/s of it.
+# float32 in place of float64. After one control step from the same state, 64 rows and 200 steps of
+# either model: at most 1.3e-4 rad/s or m/s and 2.1e-6 rad or m apart, half of the rows 1.5e-6. A
+# friction pyramid that is turned makes up to 1 rad/s of it.
 VELOCITY_TOLERANCE = 5e-4
 POSITION_TOLERANCE = 2e-5
 
 
 def assert_same(found: Tensor, expected: Tensor) -> None:
-    """To the bit on a CPU. On a GPU threads add up in any order, and a few steps with contacts magnify that."""
+    """To the bit on a CPU. On a GPU threads add up in any order, and a few steps with contacts
+    magnify that."""
     tolerance = 0.0 if found.device.type == "cpu" else 1e-2
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
@@ -47,7 +51,8 @@ def environment_class(name: str) -> type[MujocoTask]:
 
 
 def on_warp(name: str, num_envs: int = NUM_ENVS, device: str = "cpu", seed: int = 0) -> Any:
-    """The environment on mujoco_warp, also where the device is a CPU, with a GPU's resets. Freshly reset."""
+    """The environment on mujoco_warp, also where the device is a CPU, with a GPU's resets. Freshly
+    reset."""
     cls = environment_class(name)
     # a class of its own, in the same file: that is where its MJCF is looked for
     environment = type(cls.__name__, (cls,), {"simulator": "warp"})(num_envs, device, seed)
@@ -64,7 +69,8 @@ def on_batch(name: str, num_envs: int = NUM_ENVS, seed: int = 0) -> Any:
 
 @pytest.fixture
 def converging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solvers that reach the solution: one that is cut off after 4 iterations is somewhere on its way, each of the two somewhere else."""
+    """Solvers that reach the solution: one that is cut off after 4 iterations is somewhere on its
+    way, each of the two somewhere else."""
     load = mujoco_task.load_model
 
     def patient(task: type[MujocoTask]) -> mujoco.MjModel:
@@ -77,7 +83,10 @@ def converging(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def random_actions(steps: int, environment: Any, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return 2.0 * torch.rand(steps, environment.num_envs, environment.num_actions, generator=generator) - 1.0
+    return (
+        2.0 * torch.rand(steps, environment.num_envs, environment.num_actions, generator=generator)
+        - 1.0
+    )
 
 
 def put(state: dict[str, Tensor], environment: Any) -> None:
@@ -102,7 +111,9 @@ def test_from_the_same_state_both_reach_the_same(name: str, device: str) -> None
     failed, cut, same_contacts = 0, 0, []
     for step, actions in enumerate(random_actions(200, batch)):
         if name == "ant" and step % 40 == 20:
-            batch.qpos[step // 40, 2:7] = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0], dtype=torch.float64)  # on its back
+            batch.qpos[step // 40, 2:7] = torch.tensor(
+                [1.0, 0.0, 1.0, 0.0, 0.0], dtype=torch.float64
+            )  # on its back
         put(batch.physics.state(), warp)
         expected, found = batch.advance(actions), warp.advance(actions.to(device))
         assert largest(batch.qpos, warp.qpos) < POSITION_TOLERANCE
@@ -115,12 +126,17 @@ def test_from_the_same_state_both_reach_the_same(name: str, device: str) -> None
             if "in_contact" in variable:
                 same_contacts.append((value == found.variables[variable].cpu()).flatten())
             elif "force" not in variable and "power" not in variable:
-                assert largest(value, found.variables[variable]) < 5.0 * VELOCITY_TOLERANCE, variable
+                assert largest(value, found.variables[variable]) < 5.0 * VELOCITY_TOLERANCE, (
+                    variable
+                )
         assert torch.equal(expected.terminated, found.terminated.cpu())
-        assert all(torch.equal(rows, found.causes[cause].cpu()) for cause, rows in expected.causes.items())
+        assert all(
+            torch.equal(rows, found.causes[cause].cpu()) for cause, rows in expected.causes.items()
+        )
         failed, cut = failed + int(expected.terminated.sum()), cut + int(expected.truncated.sum())
         assert largest(batch.reset_done(), warp.reset_done()) < 5.0 * VELOCITY_TOLERANCE
-    # a foot that lets go in just this step may do so a step later; rows that end start again from the same random numbers
+    # a foot that lets go in just this step may do so a step later; rows that end start again from
+    # the same random numbers
     assert float(torch.cat(same_contacts).float().mean()) >= 0.999
     assert failed >= 5
     assert cut >= 5
@@ -136,7 +152,9 @@ def test_trajectories_stay_together_until_contacts_part_them(name: str, device: 
         warp.advance(actions.to(device))
     # each of 20 physics steps adds its rounding, and contacts magnify what is there
     assert largest(batch.qpos, warp.qpos) < 1e-3
-    assert batch.physics.state()["time"].tolist() == pytest.approx(warp.physics.state()["time"].tolist(), abs=1e-6)
+    assert batch.physics.state()["time"].tolist() == pytest.approx(
+        warp.physics.state()["time"].tolist(), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -148,7 +166,11 @@ def test_with_the_models_own_solver_nearly_all_steps_agree(name: str, device: st
         put(batch.physics.state(), warp)
         batch.advance(actions)
         warp.advance(actions.to(device))
-        near.append(((batch.qvel - warp.qvel.double().cpu()).abs().amax(dim=1) < VELOCITY_TOLERANCE).double().mean())
+        near.append(
+            ((batch.qvel - warp.qvel.double().cpu()).abs().amax(dim=1) < VELOCITY_TOLERANCE)
+            .double()
+            .mean()
+        )
         batch.reset_done()
         warp.reset_done()
     assert float(torch.stack(near).mean()) > 0.9
@@ -157,7 +179,8 @@ def test_with_the_models_own_solver_nearly_all_steps_agree(name: str, device: st
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["hopper", "ant"])
 def test_rows_go_on_from_their_state_bit_for_bit_among_others(name: str, device: str) -> None:
-    """Also a statement on neighbours: the second simulator has other rows, and its own launches are compiled and recorded later."""
+    """Also a statement on neighbours: the second simulator has other rows, and its own launches are
+    compiled and recorded later."""
     first, second = on_warp(name, 5, device, seed=1), on_warp(name, 9, device, seed=2)
     taken, place = torch.tensor([1, 3], device=device), torch.tensor([6, 2], device=device)
     for actions in random_actions(7, first).to(device):
@@ -211,7 +234,9 @@ def test_broken_physics_ends_its_row_alone(poison: float, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_constraints_without_room_end_their_row_alone(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constraints_without_room_end_their_row_alone(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(warp_physics, "_MOST_CONSTRAINTS", 4)
     environment = on_warp("ant", 3, device)
     environment.qpos[1, 2] = 5.0
@@ -250,7 +275,9 @@ def test_room_for_all_contacts_and_constraints() -> None:
     assert needed("ant", elliptic) == (25, 25 * 3 + 2 * 8)
 
 
-def changed_model(monkeypatch: pytest.MonkeyPatch, change: Callable[[mujoco.MjModel], None]) -> None:
+def changed_model(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[mujoco.MjModel], None]
+) -> None:
     load = mujoco_task.load_model
 
     def changed(task: type[MujocoTask]) -> mujoco.MjModel:
@@ -266,7 +293,9 @@ def test_a_solver_that_warp_does_not_have_is_named(monkeypatch: pytest.MonkeyPat
         model.opt.solver = mujoco.mjtSolver.mjSOL_PGS
 
     changed_model(monkeypatch, projected)
-    with pytest.raises(EnvironmentLoadError, match=r"cannot simulate hopper\.xml: mjSOL_PGS") as raised:
+    with pytest.raises(
+        EnvironmentLoadError, match=r"cannot simulate hopper\.xml: mjSOL_PGS"
+    ) as raised:
         on_warp("hopper", 1)
     assert 'solver="Newton"' in raised.value.hint
 
@@ -281,9 +310,13 @@ def test_sleeping_bodies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("missing", ["warp", "mujoco_warp"])
-def test_a_missing_library_is_one_clear_error(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_one_clear_error(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(EnvironmentLoadError, match=r"hopper\.xml on 'cpu' is simulated by mujoco_warp") as raised:
+    with pytest.raises(
+        EnvironmentLoadError, match=r"hopper\.xml on 'cpu' is simulated by mujoco_warp"
+    ) as raised:
         on_warp("hopper", 1)
     assert raised.value.hint == f"install it: {INSTALL_GPU}; or use --device cpu"
     assert "--device cpu" in raised.value.hint

@@ -35,7 +35,13 @@ def point_task() -> Task:
 @pytest.fixture
 def small_settings() -> TrainingSettings:
     return TrainingSettings(
-        env_steps=4 * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2, checkpoints=2
+        env_steps=4 * 128,
+        num_envs=16,
+        horizon=8,
+        hidden_sizes=(16, 16),
+        epochs=2,
+        minibatches=2,
+        checkpoints=2,
     )
 
 

@@ -14,9 +14,16 @@ def test_every_member_steps_like_an_adam_of_its_own() -> None:
     rates = torch.tensor([[1e-3], [3e-2], [1e-2]])
     adam = StackedAdam(parameters, gradients)
     references = [torch.nn.Parameter(parameters[member].clone()) for member in range(3)]
-    optimizers = [torch.optim.Adam([reference], lr=float(rates[member])) for member, reference in enumerate(references)]
+    optimizers = [
+        torch.optim.Adam([reference], lr=float(rates[member]))
+        for member, reference in enumerate(references)
+    ]
     for step in range(12):
-        if step == 5:  # member 1 begins anew while the others go on: its bias correction is that of a first step
+        if (
+            step == 5
+            # member 1 begins anew while the others go on: its bias correction is that of a first
+            # step
+        ):
             adam.reset(1)
             optimizers[1] = torch.optim.Adam([references[1]], lr=float(rates[1]))
         gradients.copy_(torch.randn(3, 64, generator=generator))
@@ -28,4 +35,6 @@ def test_every_member_steps_like_an_adam_of_its_own() -> None:
         adam.step(0, 2, rates[:2], scale[:2])
         adam.step(2, 3, rates[2:], scale[2:])
     for member in range(3):
-        torch.testing.assert_close(parameters[member], references[member].data, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(
+            parameters[member], references[member].data, rtol=1e-5, atol=1e-7
+        )

@@ -8,7 +8,12 @@ from eureka_agent.training.advantages import generalized_advantages
 
 
 def plain(
-    rewards: list[float], values: list[float], next_values: list[float], ends: list[str], gamma: float, lam: float
+    rewards: list[float],
+    values: list[float],
+    next_values: list[float],
+    ends: list[str],
+    gamma: float,
+    lam: float,
 ) -> list[float]:
     """Sum of discounted TD errors up to the episode's end, written without recursion."""
     result = []
@@ -33,12 +38,22 @@ def test_terminations_truncations_and_the_horizon_are_told_apart() -> None:
     terminated[0, 2, 0] = terminated[1, 5, 1] = terminated[1, 6, 2] = True
     truncated[0, 4, 1] = truncated[0, 6, 0] = truncated[1, 0, 0] = True
     advantages = generalized_advantages(
-        rewards, values, next_values, terminated | truncated, terminated, discount=0.9, gae_lambda=0.8
+        rewards,
+        values,
+        next_values,
+        terminated | truncated,
+        terminated,
+        discount=0.9,
+        gae_lambda=0.8,
     )
     for member in range(members):
         for env in range(envs):
             ends = [
-                "terminated" if terminated[member, step, env] else "truncated" if truncated[member, step, env] else ""
+                "terminated"
+                if terminated[member, step, env]
+                else "truncated"
+                if truncated[member, step, env]
+                else ""
                 for step in range(steps)
             ]
             columns = (tensor[member, :, env].tolist() for tensor in (rewards, values, next_values))

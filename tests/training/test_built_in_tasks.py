@@ -32,21 +32,33 @@ def trained(
         source = loaded.reward_source(task, "human" if name.startswith("human") else "sparse")
         assert source is not None
         variables = loaded.environment_class.all_variables()
-        trainer.submit(name, RewardFunction.from_source(source, variables, allow_private=True), seed)
+        trainer.submit(
+            name, RewardFunction.from_source(source, variables, allow_private=True), seed
+        )
     results = {}
     for name, events in run(trainer).items():
         finished = events[-1]
         assert isinstance(finished, MemberFinished)
-        results[name] = ([event.point for event in events if isinstance(event, MemberProgress)], finished)
+        results[name] = (
+            [event.point for event in events if isinstance(event, MemberProgress)],
+            finished,
+        )
     return results
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "task", "num_envs"),
-    [("cartpole", "swingup", 10), ("hopper", "run", 16), ("ant", "run", 16), ("quadcopter", "hover", 16)],
+    [
+        ("cartpole", "swingup", 10),
+        ("hopper", "run", 16),
+        ("ant", "run", 16),
+        ("quadcopter", "hover", 16),
+    ],
 )
-def test_alone_among_fifteen_and_in_a_refilled_slot(environment: str, task: str, num_envs: int) -> None:
+def test_alone_among_fifteen_and_in_a_refilled_slot(
+    environment: str, task: str, num_envs: int
+) -> None:
     settings = {"env_steps": 3 * 32 * num_envs, "num_envs": num_envs, "checkpoints": 1}
     alone = trained(environment, task, {"human-reference": 7}, 1, **settings)["human-reference"]
     others = {f"sparse-{index}": index for index in range(10)} | {"human-reference": 7}
@@ -64,12 +76,19 @@ def test_the_human_reward_balances_the_pole_within_its_budget() -> None:
     _, task = loaded.task("balance")
     seeds = {f"human-{seed}": seed for seed in range(4)}
     results = trained(
-        "cartpole", "balance", seeds, 4, env_steps=task.training.env_steps, num_envs=task.training.num_envs
+        "cartpole",
+        "balance",
+        seeds,
+        4,
+        env_steps=task.training.env_steps,
+        num_envs=task.training.num_envs,
     )
     scores = []
     for _, finished in results.values():
         policy = Policy(finished.policy, "tanh", {})
-        evaluation, _ = evaluate_policy(loaded.make(task, 16), task, policy, 16, record=False, seed=99)
+        evaluation, _ = evaluate_policy(
+            loaded.make(task, 16), task, policy, 16, record=False, seed=99
+        )
         scores.append(evaluation.fitness_mean())
     # an episode lasts 10 s, and a pole left alone falls within about one
     assert sum(scores) / len(scores) > 8.0

@@ -55,7 +55,8 @@ def test_a_checkpoint_weighs_iterations_by_their_episodes_and_the_best_policy_is
     for index, (value, episodes) in enumerate(fitness):
         assert not keeper.finished
         keeper.add(
-            point(100 * (index + 1), value, episodes, reward=float(index)), lambda at=index: {"at": torch.tensor(at)}
+            point(100 * (index + 1), value, episodes, reward=float(index)),
+            lambda at=index: {"at": torch.tensor(at)},
         )
     assert keeper.finished
     # (10 · 3 + 2 · 1) / 4 = 8 in the middle
@@ -95,10 +96,15 @@ def test_the_policies_of_the_best_few_are_kept_and_no_other_is_copied() -> None:
     for index, fitness in enumerate((None, 3.0, 1.0, 2.0, 0.5, 2.0)):
         keeper.add(point(index, fitness, 1), lambda at=index: policy(at))
         kept.append(sorted(keeper.policies))
-    # the fifth is behind all three; the last is as good as the fourth, and takes the place of the third
+    # the fifth is behind all three; the last is as good as the fourth, and takes the place of the
+    # third
     assert kept == [[0], [0, 1], [0, 1, 2], [1, 2, 3], [1, 2, 3], [1, 3, 5]]
     assert copied == [0, 1, 2, 3, 5]
-    assert {index: tensors["at"].item() for index, tensors in keeper.policies.items()} == {1: 1, 3: 3, 5: 5}
+    assert {index: tensors["at"].item() for index, tensors in keeper.policies.items()} == {
+        1: 1,
+        3: 3,
+        5: 5,
+    }
     assert keeper.best == 1
     again = CheckpointKeeper(iterations=6, checkpoints=6, policies=3)
     again.resume(keeper.iterations, keeper.records, keeper.recent, keeper.policies)

@@ -1,4 +1,5 @@
-"""A training tells an environment's faults from a reward's, by its states and before any reward is called."""
+"""A training tells an environment's faults from a reward's, by its states and before any reward is
+called."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class Spy:
     def __init__(self) -> None:
         self.rows = 0
 
-    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+    def begin(
+        self, values: Mapping[str, Tensor], timeout_s: float
+    ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
         self.rows += len(values["height"])
         assert all(bool(value.isfinite().all()) for value in values.values())
         return lambda: (values["height"], {"height": values["height"]})
@@ -72,19 +75,30 @@ def test_a_whole_environment_trains(tmp_path: Path, small_settings: TrainingSett
             '"motion"',
             r"the variable 'motion', column 0 is nan in step \d+ of an episode",
         ),
-        ("self.height[3] = -torch.inf", '"height": self.height', r"the variable 'height' is -inf in step \d+"),
-        ("self.velocity[3] = 1e30", '"motion"', r"the variable 'motion', column 0 is 1e\+30 in step"),
+        (
+            "self.height[3] = -torch.inf",
+            '"height": self.height',
+            r"the variable 'height' is -inf in step \d+",
+        ),
+        (
+            "self.velocity[3] = 1e30",
+            '"motion"',
+            r"the variable 'motion', column 0 is 1e\+30 in step",
+        ),
     ],
 )
 def test_a_number_that_breaks_late_is_named_with_its_line_and_step(
     tmp_path: Path, small_settings: TrainingSettings, code: str, part: str, said: str
 ) -> None:
-    """128 steps of 16 environments an iteration of 8: in the 21st step, which is the fifth of the third iteration."""
+    """128 steps of 16 environments an iteration of 8: in the 21st step, which is the fifth of the
+    third iteration."""
     folder = write_lift(tmp_path / "lift", *after_steps(20, code))
     with pytest.raises(EnvironmentFaultError) as caught:
         train(folder, small_settings)
     line = line_of((folder / "env.py").read_text(), part)
-    line = line if part != '"motion"' else line_of((folder / "env.py").read_text(), '"motion": torch')
+    line = (
+        line if part != '"motion"' else line_of((folder / "env.py").read_text(), '"motion": torch')
+    )
     message = caught.value.message
     assert message.startswith(f"{folder / 'env.py'}, line {line}: the variable")
     assert re.search(said, message)
@@ -119,8 +133,14 @@ def test_a_start_state_that_is_no_number_is_said_to_be_a_reset_s(
     ("code", "said"),
     [
         ("raise ValueError('no cable')", "in simulate: ValueError: no cable"),
-        ("self.velocity = self.missing", "in simulate: AttributeError: 'Lift' object has no attribute 'missing'"),
-        ("while True: pass", "in simulate: an iteration of the environment did not end within 0.4 s"),
+        (
+            "self.velocity = self.missing",
+            "in simulate: AttributeError: 'Lift' object has no attribute 'missing'",
+        ),
+        (
+            "while True: pass",
+            "in simulate: an iteration of the environment did not end within 0.4 s",
+        ),
     ],
 )
 def test_code_that_raises_or_never_ends_is_named_with_its_line(
@@ -150,7 +170,9 @@ def test_a_fitness_that_is_no_number_on_sound_states_is_the_task_s(
 ) -> None:
     task = TASK.replace("return height", "return height / (height < 0.5)")
     folder = write_lift(tmp_path / "lift", task=task)
-    with pytest.raises(EnvironmentFaultError, match="the task's fitness became NaN or infinite") as caught:
+    with pytest.raises(
+        EnvironmentFaultError, match="the task's fitness became NaN or infinite"
+    ) as caught:
         train(folder, small_settings)
     assert caught.value.message.startswith(f"{folder / 'tasks' / 'up.py'}, line 4: ")
 
@@ -158,7 +180,8 @@ def test_a_fitness_that_is_no_number_on_sound_states_is_the_task_s(
 def test_actions_that_are_nan_are_no_fault_of_the_environment(
     small_settings: TrainingSettings, point_task: Task
 ) -> None:
-    """What a reward did to a policy is said of its training alone: the one beside it goes on to the same numbers as by itself."""
+    """What a reward did to a policy is said of its training alone: the one beside it goes on to the
+    same numbers as by itself."""
 
     def finished(broken: bool) -> MemberFinished:
         trainer = Trainer(PointMass, point_task, small_settings, 2)
@@ -170,16 +193,20 @@ def test_actions_that_are_nan_are_no_fault_of_the_environment(
             trainer._population.networks.parameters[0] = torch.nan
         events = [event for _ in range(3) for event in trainer.iterate()]
         failed = [event for event in events if isinstance(event, MemberFailed)]
-        assert [(each.job, each.code) for each in failed] == ([("first", "not-a-number")] if broken else [])
+        assert [(each.job, each.code) for each in failed] == (
+            [("first", "not-a-number")] if broken else []
+        )
         assert all("the policy's actions became NaN" in each.reason for each in failed)
-        (end,) = (event for event in events if isinstance(event, MemberFinished) and event.job == "second")
+        (end,) = (
+            event for event in events if isinstance(event, MemberFinished) and event.job == "second"
+        )
         return end
 
     alone, beside = finished(False), finished(True)
     assert all(torch.equal(alone.policy[name], beside.policy[name]) for name in alone.policy)
 
 
-# ── evaluations ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── evaluations ───────────────────────────────────────────────────────────────────────────────────
 
 
 def evaluate(folder: Path, *policies: Policy) -> list[float]:
@@ -188,14 +215,20 @@ def evaluate(folder: Path, *policies: Policy) -> list[float]:
     _, task = loaded.task(None)
     environment = loaded.make(task, 32 * len(policies))
     requests = [PolicyRequest(policy, 0, 4) for policy in policies]
-    return [evaluation.fitness_mean() for evaluation, _ in evaluate_policies(environment, task, requests)]
+    return [
+        evaluation.fitness_mean()
+        for evaluation, _ in evaluate_policies(environment, task, requests)
+    ]
 
 
 def test_an_evaluation_names_the_step_in_which_a_state_breaks(tmp_path: Path) -> None:
-    broken = PHYSICS + "        self.height = self.height.where(self.progress_buf != 41, torch.inf)\n"
+    broken = (
+        PHYSICS + "        self.height = self.height.where(self.progress_buf != 41, torch.inf)\n"
+    )
     folder = write_lift(tmp_path / "lift", (PHYSICS, broken))
     said = (
-        r"the variable 'height' is inf in step 42 of an episode \(of an evaluation, without noise\) under the action \["
+        r"the variable 'height' is inf in step 42 of an episode \(of an evaluation, without noise\)"
+        r" under the action \["
     )
     with pytest.raises(EnvironmentFaultError, match=said):
         evaluate(folder, random_policy(2, 1, seed=0))
@@ -205,7 +238,9 @@ def test_states_of_episodes_that_are_over_are_nobody_s_fault(tmp_path: Path) -> 
     """Rows whose episode is over may hold anything."""
     ended = PHYSICS + "        self.height = self.height.where(self.height < 0.5, 6.0)\n"
     reset = (
-        RESET + "        if self.skipped_rows is not None:\n            self.height[self.skipped_rows] = torch.nan\n"
+        RESET
+        + "        if self.skipped_rows is not None:\n            self.height[self.skipped_rows] ="
+        " torch.nan\n"
     )
     folder = write_lift(tmp_path / "lift", (PHYSICS, ended), (RESET, reset))
     (mean,) = evaluate(folder, random_policy(2, 1, seed=0))
@@ -222,7 +257,7 @@ def test_a_policy_that_acts_with_nan_is_to_blame_itself(tmp_path: Path) -> None:
     assert [beside] == evaluate(folder, sound)
 
 
-# ── limits ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_limit_within_another_gives_the_outer_one_back() -> None:
@@ -249,7 +284,8 @@ def test_what_this_program_raises_is_not_put_on_the_environment(
 
 
 def test_a_second_alarm_on_the_way_out_does_not_hide_the_line(tmp_path: Path) -> None:
-    """An alarm that repeats may come again while the first one's exception leaves the block, on a busy machine."""
+    """An alarm that repeats may come again while the first one's exception leaves the block, on a
+    busy machine."""
     file = tmp_path / "endless.py"
     file.write_text("def wait(error):\n    raise error\n")
     names: dict[str, Any] = {}
@@ -262,7 +298,10 @@ def test_a_second_alarm_on_the_way_out_does_not_hide_the_line(tmp_path: Path) ->
             raise TimeLimitError(1.0)
 
     with (
-        pytest.raises(EnvironmentFaultError, match=r"endless\.py, line 2, in wait: a step did not end within 1 s"),
+        pytest.raises(
+            EnvironmentFaultError,
+            match=r"endless\.py, line 2, in wait: a step did not end within 1 s",
+        ),
         environment_code(load_environment("cartpole").environment_class, doing="a step"),
     ):
         leave()

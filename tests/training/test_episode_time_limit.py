@@ -1,4 +1,5 @@
-"""The time limit around rewards: it interrupts, also what swallows exceptions, and leaves nothing behind."""
+"""The time limit around rewards: it interrupts, also what swallows exceptions, and leaves nothing
+behind."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def test_a_new_member_starts_with_a_shortened_episode_again() -> None:
     assert tracker.update(ones, ~ends).count.tolist() == [0.0, 0.0]
     tracker.reset(1)
     report = tracker.update(ones, ends)
-    # member 0 ends a full episode of two steps, member 1 its new first one, whose sum does not hold the step before
+    # member 0 ends a full episode of two steps, member 1 its new first one, whose sum does not hold
+    # the step before
     assert report.count.tolist() == [1.0, 0.0]
     assert report.fitness_sum.tolist() == [2.0, 0.0]
     report = tracker.update(ones, ends)

@@ -20,11 +20,15 @@ def stacked(activation: Activation, outputs: int = 2) -> StackedNetworks:
     for member in range(MEMBERS):
         networks.initialize(member, seed=member, action_std=0.5)
     # biases start at zero, where a mistake with them would not show
-    networks.parameters += 0.05 * torch.randn(networks.parameters.shape, generator=torch.Generator().manual_seed(0))
+    networks.parameters += 0.05 * torch.randn(
+        networks.parameters.shape, generator=torch.Generator().manual_seed(0)
+    )
     return networks
 
 
-def module(networks: StackedNetworks, member: int, network: str, activation: Activation) -> nn.Sequential:
+def module(
+    networks: StackedNetworks, member: int, network: str, activation: Activation
+) -> nn.Sequential:
     """The same perceptron out of torch's own parts."""
     tensors = networks.member_tensors(member)
     layers: list[nn.Module] = []
@@ -38,18 +42,26 @@ def module(networks: StackedNetworks, member: int, network: str, activation: Act
 
 @pytest.mark.parametrize("activation", ["elu", "tanh"])
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_outputs_and_gradients_equal_those_of_separate_modules(activation: Activation, outputs: int) -> None:
+def test_outputs_and_gradients_equal_those_of_separate_modules(
+    activation: Activation, outputs: int
+) -> None:
     networks = stacked(activation, outputs)
     views = networks.members(0, MEMBERS)
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(MEMBERS, 2, 6, SIZES[0], generator=generator)
     upstream = torch.randn(MEMBERS, 2, 6, 2, generator=generator)
-    upstream[:, 0, :, outputs:] = 0.0  # what is beyond the actions, or beyond the value, means nothing
+    upstream[:, 0, :, outputs:] = (
+        0.0  # what is beyond the actions, or beyond the value, means nothing
+    )
     upstream[:, 1, :, 1:] = 0.0
     result = views.both.forward(with_ones(inputs).flatten(0, 1))
     views.both.backward(result, upstream.flatten(0, 1))
-    torch.testing.assert_close(views.means(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs])
-    torch.testing.assert_close(views.values(with_ones(inputs[:, 1])), result[-1].view(upstream.shape)[:, 1, :, 0])
+    torch.testing.assert_close(
+        views.means(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs]
+    )
+    torch.testing.assert_close(
+        views.values(with_ones(inputs[:, 1])), result[-1].view(upstream.shape)[:, 1, :, 0]
+    )
     for index, (name, width) in enumerate((("policy", outputs), ("value", 1))):
         found = result[-1].view(upstream.shape)[:, index]
         for member in range(MEMBERS):
@@ -62,13 +74,16 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(activation: Activ
             for number, linear in enumerate(linears):
                 assert linear.weight.grad is not None
                 assert linear.bias.grad is not None
-                torch.testing.assert_close(gradients[f"{name}.{number}.weight"], linear.weight.grad.T)
+                torch.testing.assert_close(
+                    gradients[f"{name}.{number}.weight"], linear.weight.grad.T
+                )
                 torch.testing.assert_close(gradients[f"{name}.{number}.bias"][0], linear.bias.grad)
 
 
 def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None:
     networks = StackedNetworks(2, 5, 2, (8, 7), "elu", "cpu")
-    # policy 5·8+8 + 8·7+7 + 7·2+2 = 127 and log_std 2: 129, padded to a multiple of 64, and as much for the value network
+    # policy 5·8+8 + 8·7+7 + 7·2+2 = 127 and log_std 2: 129, padded to a multiple of 64, and as much
+    # for the value network
     assert networks.parameters.shape == (2, 384)
     networks.initialize(0, seed=7, action_std=0.5)
     networks.initialize(1, seed=7, action_std=0.5)
@@ -84,7 +99,9 @@ def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None
 
 def test_rescaled_value_networks_give_scaled_values() -> None:
     networks = stacked("elu")
-    inputs = with_ones(torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2)))
+    inputs = with_ones(
+        torch.randn(MEMBERS, 4, SIZES[0], generator=torch.Generator().manual_seed(2))
+    )
     before = networks.members(0, MEMBERS).values(inputs)
     scale, shift = torch.tensor([[2.0], [0.5], [1.0]]), torch.tensor([[1.0], [0.0], [-3.0]])
     networks.rescale_values(MEMBERS, scale, shift)

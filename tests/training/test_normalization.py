@@ -12,7 +12,8 @@ def test_observation_statistics_are_those_of_all_observations_so_far() -> None:
     statistics = ObservationStatistics(3, 4, "cpu")
     generator = torch.Generator().manual_seed(0)
     batches = [
-        torch.randn(2, rows, 4, generator=generator) * 3.0 + shift for rows, shift in ((10, 5.0), (30, -1.0), (7, 0.0))
+        torch.randn(2, rows, 4, generator=generator) * 3.0 + shift
+        for rows, shift in ((10, 5.0), (30, -1.0), (7, 0.0))
     ]
     for batch in batches:
         statistics.update(batch)
@@ -44,13 +45,20 @@ def test_the_value_head_is_corrected_so_that_values_stay_the_same() -> None:
     statistics = ReturnStatistics(1, "cpu")
     scale, shift = statistics.update(torch.tensor([[1.0, 3.0]]))
     # mean 2, deviation 1; nothing to correct after the first iteration
-    assert (statistics.mean.item(), statistics.deviation.item(), scale.item(), shift.item()) == (2.0, 1.0, 1.0, 0.0)
+    assert (statistics.mean.item(), statistics.deviation.item(), scale.item(), shift.item()) == (
+        2.0,
+        1.0,
+        1.0,
+        0.0,
+    )
     output = 0.7
     value = output * statistics.deviation.item() + statistics.mean.item()
     scale, shift = statistics.update(torch.tensor([[100.0, 300.0]]))
     corrected = output * scale.item() + shift.item()
     assert statistics.mean.item() == 101.0  # mean of 2 and 200, each with half the weight
-    np.testing.assert_allclose(corrected * statistics.deviation.item() + statistics.mean.item(), value, rtol=1e-5)
+    np.testing.assert_allclose(
+        corrected * statistics.deviation.item() + statistics.mean.item(), value, rtol=1e-5
+    )
 
 
 def test_returns_that_never_change_do_not_divide_by_zero() -> None:

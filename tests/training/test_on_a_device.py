@@ -1,4 +1,5 @@
-"""What a GPU needs, shown without one: no look at a value in the step loop, and the device's paths giving what the CPU's give."""
+"""What a GPU needs, shown without one: no look at a value in the step loop, and the device's paths
+giving what the CPU's give."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ LoadReward = Callable[..., RewardFunction]
 MEMBERS, NUM_ENVS, HORIZON = 3, 4, 5
 
 
-def collector_on(reference: str, device: str) -> tuple[RolloutCollector, StackedNetworks, ObservationStatistics]:
+def collector_on(
+    reference: str, device: str
+) -> tuple[RolloutCollector, StackedNetworks, ObservationStatistics]:
     name, _, task = reference.partition("/")
     loaded = load_environment(name)
     environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
@@ -39,10 +42,15 @@ def collector_on(reference: str, device: str) -> tuple[RolloutCollector, Stacked
 
 @pytest.mark.parametrize(
     ("reference", "variable"),
-    [("cartpole/balance", "pole_angle"), ("cartpole/swingup", "pole_angle"), ("quadcopter/hover", "position_w")],
+    [
+        ("cartpole/balance", "pole_angle"),
+        ("cartpole/swingup", "pole_angle"),
+        ("quadcopter/hover", "position_w"),
+    ],
 )
 def test_the_step_loop_waits_for_no_value(reference: str, variable: str) -> None:
-    """torch's `meta` device holds no values: `.item()`, `nonzero`, `bool(tensor)` and tensors of another device raise there."""
+    """torch's `meta` device holds no values: `.item()`, `nonzero`, `bool(tensor)` and tensors of
+    another device raise there."""
     collector, networks, statistics = collector_on(reference, "meta")
     collector.start_member(0, 7, torch.zeros(NUM_ENVS, dtype=torch.int64, device="meta"))
     for _ in range(2):
@@ -65,19 +73,28 @@ def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]
     return [event.point for event in events if isinstance(event, MemberProgress)], finished.policy
 
 
-def test_a_training_on_the_device_s_paths_is_the_cpu_s(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
-    """Resets by mask, and all slots taking part: on a CPU to the bit what resets by index and a slot of its own give."""
+def test_a_training_on_the_device_s_paths_is_the_cpu_s(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    """Resets by mask, and all slots taking part: on a CPU to the bit what resets by index and a
+    slot of its own give."""
     alone, among = make_trainer(1), make_trainer(4)
     among._environment.resets_by_mask = among._whole_width = True
     alone.submit("reference", point_reward(SLOW_REWARD), 7)
     among.submit("other", point_reward(CENTRE_REWARD), 1)
     among.submit("reference", point_reward(SLOW_REWARD), 7)
-    (points, policy), (other_points, other_policy) = result(run(alone)["reference"]), result(run(among)["reference"])
+    (points, policy), (other_points, other_policy) = (
+        result(run(alone)["reference"]),
+        result(run(among)["reference"]),
+    )
     assert points == other_points
     assert all(torch.equal(policy[name], other_policy[name]) for name in policy)
 
 
-VARIABLES = (Variable("height", (), "m", "world", "height"), Variable("axis", (3,), "1", "world", "axis"))
+VARIABLES = (
+    Variable("height", (), "m", "world", "height"),
+    Variable("axis", (3,), "1", "world", "axis"),
+)
 
 # torch makes new tensors on the CPU unless it is told otherwise
 DEVICELESS_REWARD = """

@@ -1,4 +1,5 @@
-"""A policy's score and trajectories are the same to the bit, whoever is scored with it and wherever its rows are."""
+"""A policy's score and trajectories are the same to the bit, whoever is scored with it and wherever
+its rows are."""
 
 from __future__ import annotations
 
@@ -30,12 +31,19 @@ TASKS = (
 
 
 class Roundabout(PointMass):
-    """Moves by functions that torch rounds differently in what a loop over SIMD registers leaves over."""
+    """Moves by functions that torch rounds differently in what a loop over SIMD registers leaves
+    over."""
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        turned = torch.atan2(self.position[:, 1], self.position[:, 0]) + torch.sigmoid(self.velocity).sum(dim=1)
-        pushes = torch.stack([torch.sinh(0.1 * (index + 1) * turned) for index in range(7)]).sum(dim=0)
-        self.velocity = 0.9 * self.velocity + 0.1 * actions + 0.02 * pushes.unsqueeze(-1).clamp(-1.0, 1.0)
+        turned = torch.atan2(self.position[:, 1], self.position[:, 0]) + torch.sigmoid(
+            self.velocity
+        ).sum(dim=1)
+        pushes = torch.stack([torch.sinh(0.1 * (index + 1) * turned) for index in range(7)]).sum(
+            dim=0
+        )
+        self.velocity = (
+            0.9 * self.velocity + 0.1 * actions + 0.02 * pushes.unsqueeze(-1).clamp(-1.0, 1.0)
+        )
 
 
 def by_angle(position: Tensor, previous_position: Tensor) -> Tensor:
@@ -70,7 +78,10 @@ def same(one: Score, other: Score) -> bool:
 
 
 def scores(
-    make: Callable[[int], VecTask], task: Task, environment: type[VecTask], requests: Sequence[PolicyRequest]
+    make: Callable[[int], VecTask],
+    task: Task,
+    environment: type[VecTask],
+    requests: Sequence[PolicyRequest],
 ) -> list[Score]:
     rows = sum(padded(request.episodes, environment.row_multiple) for request in requests)
     made = make(rows)
@@ -80,10 +91,18 @@ def scores(
         made.close()
 
 
-def assert_company_makes_no_difference(make: Callable[[int], VecTask], task: Task, environment: type[VecTask]) -> None:
+def assert_company_makes_no_difference(
+    make: Callable[[int], VecTask], task: Task, environment: type[VecTask]
+) -> None:
     requests = policies(environment)
     alone = [scores(make, task, environment, [request])[0] for request in requests]
-    assert len({score[0].episodes[0].length for score in alone} | {score[0].fitness_mean() for score in alone}) > 1
+    assert (
+        len(
+            {score[0].episodes[0].length for score in alone}
+            | {score[0].fitness_mean() for score in alone}
+        )
+        > 1
+    )
     draw = random.Random(0)
     for amount in (6, 3, 2):
         chosen = draw.sample(range(6), amount)
@@ -97,7 +116,9 @@ def test_company_makes_no_difference(name: str) -> None:
     environment, _, task_name = name.rpartition("/")
     loaded = load_environment(environment)
     _, task = loaded.task(task_name)
-    assert_company_makes_no_difference(lambda rows: loaded.make(task, rows), task, loaded.environment_class)
+    assert_company_makes_no_difference(
+        lambda rows: loaded.make(task, rows), task, loaded.environment_class
+    )
 
 
 def test_company_makes_no_difference_where_rounding_goes_by_place() -> None:
@@ -109,12 +130,19 @@ def test_scores_are_those_of_a_policy_with_an_environment_of_its_own() -> None:
     loaded = load_environment("hopper")
     _, task = loaded.task(None)
     requests = [
-        PolicyRequest(random_policy(12, 3, seed=seed, scale=0.05), seed, 16, record=seed == 0) for seed in range(3)
+        PolicyRequest(random_policy(12, 3, seed=seed, scale=0.05), seed, 16, record=seed == 0)
+        for seed in range(3)
     ]
-    together = scores(lambda rows: loaded.make(task, rows), task, loaded.environment_class, requests)
+    together = scores(
+        lambda rows: loaded.make(task, rows), task, loaded.environment_class, requests
+    )
     for request, score in zip(requests, together, strict=True):
-        single, _ = evaluate_policy(loaded.make(task, 16), task, request.policy, 16, False, request.seed)
-        assert [episode.length for episode in single.episodes] == [episode.length for episode in score[0].episodes]
+        single, _ = evaluate_policy(
+            loaded.make(task, 16), task, request.policy, 16, False, request.seed
+        )
+        assert [episode.length for episode in single.episodes] == [
+            episode.length for episode in score[0].episodes
+        ]
         assert single.fitness_mean() == pytest.approx(score[0].fitness_mean(), rel=1e-3)
 
 
@@ -153,11 +181,15 @@ def test_rows_are_simulated_until_their_episode_is_over_and_padding_is_not() -> 
 @pytest.mark.parametrize(
     ("reduction", "expected"), [("sum", 80 * 81 / 2), ("mean", 40.5), ("last", 80.0), ("max", 80.0)]
 )
-def test_fitness_over_more_steps_than_are_calculated_at_once(reduction: str, expected: float) -> None:
+def test_fitness_over_more_steps_than_are_calculated_at_once(
+    reduction: str, expected: float
+) -> None:
     environment = Countdown([80, 64, 65])
     environment.max_episode_length = 200
     task = Task(sentence="count", fitness=count, fitness_doc="counts", fitness_reduction=reduction)  # type: ignore[arg-type]
-    evaluation, trajectories = evaluate_policy(environment, task, random_policy(1, 1, seed=0), 3, record=True)
+    evaluation, trajectories = evaluate_policy(
+        environment, task, random_policy(1, 1, seed=0), 3, record=True
+    )
     assert evaluation.episodes[0].fitness == expected
     assert [episode.length for episode in evaluation.episodes] == [80, 64, 65]
     assert trajectories is not None

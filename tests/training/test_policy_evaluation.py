@@ -1,4 +1,5 @@
-"""Saved policies act as trained ones; evaluation counts every row's first episode and nothing else."""
+"""Saved policies act as trained ones; evaluation counts every row's first episode and nothing
+else."""
 
 from __future__ import annotations
 
@@ -40,13 +41,22 @@ def policy_tensors(observations: int, actions: int, scale: float = 1.0) -> dict[
 
 def test_a_policy_survives_its_file_and_acts_by_hand_computed_means(tmp_path: Path) -> None:
     path = tmp_path / "policy.safetensors"
-    save_policy(path, policy_tensors(1, 2), {"activation": "tanh", "env": "countdown", "env_steps": "300"})
+    save_policy(
+        path, policy_tensors(1, 2), {"activation": "tanh", "env": "countdown", "env_steps": "300"}
+    )
     policy = load_policy(path)
-    assert policy.metadata == {"activation": "tanh", "env": "countdown", "env_steps": "300", "layer_sizes": "1,3,2"}
+    assert policy.metadata == {
+        "activation": "tanh",
+        "env": "countdown",
+        "env_steps": "300",
+        "layer_sizes": "1,3,2",
+    }
     # (x − 1) / 2 through three tanh units, each weighed 1, plus 0.25; clipped to 1
     observations = torch.tensor([[1.0], [0.5], [9.0]])
     expected = [0.25, 3 * math.tanh(-0.25) + 0.25, 1.0]
-    torch.testing.assert_close(policy.act(observations), torch.tensor([[value, value] for value in expected]))
+    torch.testing.assert_close(
+        policy.act(observations), torch.tensor([[value, value] for value in expected])
+    )
 
 
 def test_actions_are_the_mean_of_what_training_applied() -> None:
@@ -68,11 +78,18 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
 def test_each_row_counts_for_its_first_episode_only() -> None:
     lengths = [2, 5, 99, 1]
     policy = Policy(policy_tensors(1, 1), "elu", {})
-    evaluation, trajectories = evaluate_policy(Countdown(lengths), COUNT_TASK, policy, 4, record=True, seed=3)
+    evaluation, trajectories = evaluate_policy(
+        Countdown(lengths), COUNT_TASK, policy, 4, record=True, seed=3
+    )
     # the row that would go on to 99 is cut off at 6; fitness is 1 + 2 + … + length
     assert [episode.length for episode in evaluation.episodes] == [2, 5, 6, 1]
     assert [episode.fitness for episode in evaluation.episodes] == [3.0, 15.0, 21.0, 1.0]
-    assert [episode.ended_by for episode in evaluation.episodes] == ["even", "odd", "time_out", "odd"]
+    assert [episode.ended_by for episode in evaluation.episodes] == [
+        "even",
+        "odd",
+        "time_out",
+        "odd",
+    ]
     assert evaluation.seed == 3
     assert evaluation.fitness_mean() == 10.0
     assert trajectories is not None
@@ -112,4 +129,6 @@ def test_equal_seeds_give_equal_episodes(point_task: Task) -> None:
 
 def test_a_policy_of_another_environment_is_refused(point_task: Task) -> None:
     with pytest.raises(EnvironmentLoadError, match="1 observations and gives 1 actions"):
-        evaluate_policy(PointMass(2), point_task, Policy(policy_tensors(1, 1), "elu", {}), 2, record=False)
+        evaluate_policy(
+            PointMass(2), point_task, Policy(policy_tensors(1, 1), "elu", {}), 2, record=False
+        )

@@ -1,4 +1,5 @@
-"""A training's result depends on its reward, seed and settings alone: bit for bit, whoever its neighbours are."""
+"""A training's result depends on its reward, seed and settings alone: bit for bit, whoever its
+neighbours are."""
 
 from __future__ import annotations
 
@@ -12,11 +13,20 @@ from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import (
+    MemberFailed,
+    MemberFinished,
+    MemberProgress,
+    Trainer,
+    TrainerEvent,
+)
 
 NAN_REWARD = "def compute_reward(position):\n    return torch.log(position[:, 0]), {}\n"
 RAISING_REWARD = "def compute_reward(position):\n    return position[:, 5], {}\n"
-LATE_NAN_REWARD = "CALLS = []\ndef compute_reward(speed):\n    CALLS.append(1)\n    return speed + (float('nan') if len(CALLS) == 3 else 0.0), {}\n"
+LATE_NAN_REWARD = (
+    "CALLS = []\ndef compute_reward(speed):\n    CALLS.append(1)\n    return speed + (float('nan')"
+    " if len(CALLS) == 3 else 0.0), {}\n"
+)
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
@@ -62,7 +72,11 @@ def test_alone_and_among_fifteen_others(
 @pytest.mark.parametrize("fault", [NAN_REWARD, RAISING_REWARD, LATE_NAN_REWARD])
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_a_failing_neighbour_changes_nothing(
-    alone: list[TrainerEvent], make_trainer: MakeTrainer, point_reward: LoadReward, fault: str, place: str
+    alone: list[TrainerEvent],
+    make_trainer: MakeTrainer,
+    point_reward: LoadReward,
+    fault: str,
+    place: str,
 ) -> None:
     trainer = make_trainer(3)
     jobs = [("faulty", fault, 1), ("reference", CENTRE_REWARD, 7)]
@@ -104,25 +118,32 @@ def test_a_cancelled_neighbour_changes_nothing(
     assert_equal([event for event in events if event.job == "reference"] + rest["reference"], alone)
 
 
-def test_a_reward_s_scale_does_not_matter_to_learning(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_a_reward_s_scale_does_not_matter_to_learning(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(2, env_steps=10 * 128)
-    scaled = CENTRE_REWARD.replace("return 1.0 - distance - effort", "return 1024.0 * (1.0 - distance - effort)")
+    scaled = CENTRE_REWARD.replace(
+        "return 1.0 - distance - effort", "return 1024.0 * (1.0 - distance - effort)"
+    )
     trainer.submit("plain", point_reward(), 1)
     trainer.submit("scaled", point_reward(scaled), 1)
     events = run(trainer)
-    # a power of two scales every number on the way without rounding, but for the tiny constants that keep divisions finite
+    # a power of two scales every number on the way without rounding, but for the tiny constants
+    # that keep divisions finite
     for name, tensor in result(events["plain"])[1].items():
         torch.testing.assert_close(tensor, result(events["scaled"])[1][name], rtol=1e-2, atol=1e-3)
 
 
 def by_angle(position: Tensor) -> Tensor:
-    """A fitness that torch rounds in one way in whole SIMD registers, in another in what is left over."""
+    """A fitness that torch rounds in one way in whole SIMD registers, in another in what is left
+    over."""
     x, y = position.T.contiguous()
     return torch.atan2(y, x)
 
 
 class Spiral(PointMass):
-    """A point mass that is seen in polar coordinates, by functions of which torch rounds the left-over rows in another way."""
+    """A point mass that is seen in polar coordinates, by functions of which torch rounds the
+    left-over rows in another way."""
 
     def compute_observations(self) -> None:
         super().compute_observations()
@@ -131,8 +152,11 @@ class Spiral(PointMass):
         self.obs_buf[:, 1] = torch.sigmoid(x)
 
 
-def reference_curve(trainer: Trainer, slot: int, slots: int, point_reward: LoadReward) -> list[object]:
-    """The curve of a training with seed 7 in this slot, the others taken by trainings with other seeds."""
+def reference_curve(
+    trainer: Trainer, slot: int, slots: int, point_reward: LoadReward
+) -> list[object]:
+    """The curve of a training with seed 7 in this slot, the others taken by trainings with other
+    seeds."""
     for other in range(slots):
         name, seed = ("reference", 7) if other == slot else (f"other-{other}", other)
         trainer.submit(name, point_reward(), seed)
@@ -144,18 +168,33 @@ def test_a_fitness_is_rounded_alike_in_every_slot(
     small_settings: TrainingSettings, point_reward: LoadReward, slot: int, slots: int
 ) -> None:
     # 56 steps an iteration: no multiple of 32
-    settings = small_settings.model_copy(update={"num_envs": 7, "env_steps": 40 * 56, "minibatches": 1})
-    task = Task(sentence="turn", fitness=by_angle, fitness_doc="mean angle", fitness_reduction="mean")
+    settings = small_settings.model_copy(
+        update={"num_envs": 7, "env_steps": 40 * 56, "minibatches": 1}
+    )
+    task = Task(
+        sentence="turn", fitness=by_angle, fitness_doc="mean angle", fitness_reduction="mean"
+    )
     alone = reference_curve(Trainer(PointMass, task, settings, 1), 0, 1, point_reward)
-    assert alone == reference_curve(Trainer(PointMass, task, settings, slots), slot, slots, point_reward)
+    assert alone == reference_curve(
+        Trainer(PointMass, task, settings, slots), slot, slots, point_reward
+    )
 
 
 @pytest.mark.parametrize("num_envs", [7, 16])
 @pytest.mark.parametrize(("slot", "slots"), [(1, 2), (3, 4), (2, 5)])
 def test_an_environment_is_rounded_alike_in_every_slot(
-    small_settings: TrainingSettings, point_task: Task, point_reward: LoadReward, num_envs: int, slot: int, slots: int
+    small_settings: TrainingSettings,
+    point_task: Task,
+    point_reward: LoadReward,
+    num_envs: int,
+    slot: int,
+    slots: int,
 ) -> None:
     steps = 40 * num_envs * small_settings.horizon
-    settings = small_settings.model_copy(update={"num_envs": num_envs, "env_steps": steps, "minibatches": 1})
+    settings = small_settings.model_copy(
+        update={"num_envs": num_envs, "env_steps": steps, "minibatches": 1}
+    )
     alone = reference_curve(Trainer(Spiral, point_task, settings, 1), 0, 1, point_reward)
-    assert alone == reference_curve(Trainer(Spiral, point_task, settings, slots), slot, slots, point_reward)
+    assert alone == reference_curve(
+        Trainer(Spiral, point_task, settings, slots), slot, slots, point_reward
+    )

@@ -1,4 +1,5 @@
-"""What a reward is called with beside variables, what it finds in its namespace, and that no call knows of another."""
+"""What a reward is called with beside variables, what it finds in its namespace, and that no call
+knows of another."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.time_limit import TimeLimitError
-from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import (
+    MemberFailed,
+    MemberFinished,
+    MemberProgress,
+    Trainer,
+    TrainerEvent,
+)
 
 VARIABLES = (
     Variable("height", (), "m", "world", "height"),
@@ -28,7 +35,9 @@ CONSTANTS = (Constant("dt", 0.02, "s", "time step"), Constant("gain", 3))
 
 
 def load(source: str, order: QuaternionOrder = "wxyz") -> RewardFunction:
-    return RewardFunction.from_source(source, VARIABLES, constants=CONSTANTS, quaternion_order=order)
+    return RewardFunction.from_source(
+        source, VARIABLES, constants=CONSTANTS, quaternion_order=order
+    )
 
 
 def values(batch: int = 2) -> dict[str, Tensor]:
@@ -40,14 +49,14 @@ def values(batch: int = 2) -> dict[str, Tensor]:
     }
 
 
-# ── arguments ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── arguments ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_constants_arrive_as_floats_and_numbers_keep_their_defaults() -> None:
     reward = load(
-        "def compute_reward(height, dt: float, gain, previous_height=None, weight: float = 0.5, flip: bool = True, *, power=2):\n"
-        "    assert type(dt) is float and type(gain) is float and flip is True\n"
-        "    return (height - previous_height) / dt + gain + weight * power, {}\n"
+        "def compute_reward(height, dt: float, gain, previous_height=None, weight: float = 0.5,"
+        " flip: bool = True, *, power=2):\n    assert type(dt) is float and type(gain) is float and"
+        " flip is True\n    return (height - previous_height) / dt + gain + weight * power, {}\n"
     )
     assert reward.arguments == ("height", "previous_height")
     # a rise of 1 in 0.02 s, the gain of 3, half of the power of 2
@@ -62,15 +71,33 @@ def test_what_the_environment_has_goes_before_a_default() -> None:
 @pytest.mark.parametrize(
     ("source", "message", "hint"),
     [
-        ("def compute_reward(dt): return dt, {}", "takes no argument that is a variable", "variables"),
-        ("def compute_reward(height, weight): return height, {}", "reads 'weight', which is no variable", ""),
-        ("def compute_reward(height, weight=None): return height, {}", "reads 'weight', which is no variable", ""),
+        (
+            "def compute_reward(dt): return dt, {}",
+            "takes no argument that is a variable",
+            "variables",
+        ),
+        (
+            "def compute_reward(height, weight): return height, {}",
+            "reads 'weight', which is no variable",
+            "",
+        ),
+        (
+            "def compute_reward(height, weight=None): return height, {}",
+            "reads 'weight', which is no variable",
+            "",
+        ),
         ("def compute_reward(height, gian): return height, {}", "'gian'", "did you mean 'gain'?"),
         ("def compute_reward(height, previous_dt): return height, {}", "'previous_dt'", ""),
-        ("def compute_reward(height, goal_gap=1.0): return height, {}", "private", "public variables"),
+        (
+            "def compute_reward(height, goal_gap=1.0): return height, {}",
+            "private",
+            "public variables",
+        ),
     ],
 )
-def test_an_argument_that_is_nothing_of_this_is_refused(source: str, message: str, hint: str) -> None:
+def test_an_argument_that_is_nothing_of_this_is_refused(
+    source: str, message: str, hint: str
+) -> None:
     with pytest.raises(RewardLoadError) as caught:
         load(source)
     assert message in caught.value.message
@@ -82,7 +109,9 @@ def test_a_fitness_may_name_constants() -> None:
         return weight * height * dt
 
     task = Task(sentence="rise", fitness=fitness, fitness_doc="how high")
-    assert FitnessFunction(task, VARIABLES, CONSTANTS)(values()).tolist() == pytest.approx([0.0, 0.04])
+    assert FitnessFunction(task, VARIABLES, CONSTANTS)(values()).tolist() == pytest.approx(
+        [0.0, 0.04]
+    )
     with pytest.raises(EnvironmentLoadError, match="reads 'dt', which is no variable"):
         FitnessFunction(task, VARIABLES)
 
@@ -99,7 +128,7 @@ def test_a_constant_has_the_name_of_an_argument(name: str) -> None:
         Constant(name, 1.0)
 
 
-# ── helper functions ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── helper functions ──────────────────────────────────────────────────────────────────────────────
 
 PUBLISHED = """
 import torch
@@ -131,7 +160,8 @@ def test_a_published_reward_runs_with_the_environments_order_of_quaternions(
 def test_a_sources_own_function_goes_before_a_helper_of_its_name() -> None:
     own = "def scale(x, lower, upper):\n    return x * 0.0 + 7.0\n"
     reward = load(
-        f"from isaacgym.torch_utils import *\n{own}def compute_reward(height):\n    return scale(height, 0.0, 1.0), {{}}\n"
+        f"from isaacgym.torch_utils import *\n{own}def compute_reward(height):\n    return"
+        " scale(height, 0.0, 1.0), {}\n"
     )
     assert reward(values())[0].tolist() == [7.0, 7.0]
 
@@ -143,27 +173,41 @@ def test_an_error_in_a_helper_is_told_with_the_line_that_calls_it() -> None:
     assert caught.value.code == "raised"
 
 
-# ── no state ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── no state ──────────────────────────────────────────────────────────────────────────────────────
 
 STATEFUL = {
     "a list of the module": ("calls = []", "calls.append(1)\n    count = len(calls)"),
     "a global name": ("calls = 0", "global calls\n    calls += 1\n    count = calls"),
-    "a default argument": ("def counted(n=[]):\n    n.append(1)\n    return len(n)", "count = counted()"),
+    "a default argument": (
+        "def counted(n=[]):\n    n.append(1)\n    return len(n)",
+        "count = counted()",
+    ),
     "its own attribute": (
         "",
-        "compute_reward.calls = getattr(compute_reward, 'calls', 0) + 1\n    count = compute_reward.calls",
+        (
+            "compute_reward.calls = getattr(compute_reward, 'calls', 0) + 1\n    count ="
+            " compute_reward.calls"
+        ),
     ),
     "a helper's attribute": (
         "",
         "quat_mul.calls = getattr(quat_mul, 'calls', 0) + 1\n    count = quat_mul.calls",
     ),
-    "a tensor changed in place": ("calls = torch.zeros(1)", "calls.add_(1.0)\n    count = calls.item()"),
+    "a tensor changed in place": (
+        "calls = torch.zeros(1)",
+        "calls.add_(1.0)\n    count = calls.item()",
+    ),
     "a closure": (
-        "def make():\n    calls = 0\n    def counted():\n        nonlocal calls\n        calls += 1\n        return calls\n"
-        "    return counted\ncounted = make()",
+        (
+            "def make():\n    calls = 0\n    def counted():\n        nonlocal calls\n        calls"
+            " += 1\n        return calls\n    return counted\ncounted = make()"
+        ),
         "count = counted()",
     ),
-    "an attribute of a class": ("class Calls:\n    number = 0", "Calls.number += 1\n    count = Calls.number"),
+    "an attribute of a class": (
+        "class Calls:\n    number = 0",
+        "Calls.number += 1\n    count = Calls.number",
+    ),
 }
 
 
@@ -171,7 +215,10 @@ def stateful(kind: str, argument: str = "height") -> str:
     """Its total is the argument times the number of its calls so far."""
     top, body = STATEFUL[kind]
     term = f"{argument}.reshape(len({argument}), -1).sum(dim=1) * count"
-    return f"{top}\ndef compute_reward({argument}):\n    {body}\n    total = {term}\n    return total, {{'counted': total}}\n"
+    return (
+        f"{top}\ndef compute_reward({argument}):\n    {body}\n    total = {term}\n    return total,"
+        " {'counted': total}\n"
+    )
 
 
 @pytest.mark.parametrize("kind", STATEFUL)
@@ -185,14 +232,19 @@ def test_who_would_keep_a_state_can_be_found_out(kind: str) -> None:
     reward = load(stateful(kind))
     remembering = reward.remembering()
     assert remembering.arguments == reward.arguments
-    assert [remembering(values())[0].tolist() for _ in range(3)] == [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]
+    assert [remembering(values())[0].tolist() for _ in range(3)] == [
+        [0.0, 1.0],
+        [0.0, 2.0],
+        [0.0, 3.0],
+    ]
     assert reward(values())[0].tolist() == [0.0, 1.0]
     assert reward.remembering()(values())[0].tolist() == [0.0, 1.0]
 
 
 def test_the_top_level_counts_under_the_time_limit_of_a_call() -> None:
     reward = load(
-        "import os, time\nif os.environ.get('SLOW_TOP_LEVEL'):\n    time.sleep(30)\ndef compute_reward(height):\n    return height, {}\n"
+        "import os, time\nif os.environ.get('SLOW_TOP_LEVEL'):\n    time.sleep(30)\ndef"
+        " compute_reward(height):\n    return height, {}\n"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLOW_TOP_LEVEL", "1")
@@ -202,7 +254,8 @@ def test_the_top_level_counts_under_the_time_limit_of_a_call() -> None:
 
 def test_a_top_level_that_fails_in_a_call_is_the_rewards_fault() -> None:
     reward = load(
-        "import os\nif os.environ.get('BROKEN_TOP_LEVEL'):\n    1 / 0\ndef compute_reward(height):\n    return height, {}\n"
+        "import os\nif os.environ.get('BROKEN_TOP_LEVEL'):\n    1 / 0\ndef"
+        " compute_reward(height):\n    return height, {}\n"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BROKEN_TOP_LEVEL", "1")
@@ -210,7 +263,7 @@ def test_a_top_level_that_fails_in_a_call_is_the_rewards_fault() -> None:
             reward(values())
 
 
-# ── names of components ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── names of components ───────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -229,19 +282,24 @@ def test_the_names_of_the_first_call_are_kept_to(names: str, message: str) -> No
     with pytest.raises(RewardContractError) as caught:
         reward({"height": torch.tensor([5.0, 6.0])})
     assert caught.value.code == "contract"
-    assert caught.value.message == f"line 2: the components are not those of the first call: {message}"
+    assert (
+        caught.value.message == f"line 2: the components are not those of the first call: {message}"
+    )
     assert "zeros" in caught.value.hint
 
 
 def test_their_order_is_that_of_the_first_call() -> None:
-    source = "def compute_reward(height):\n    pair = [('a', height), ('b', height)]\n    return height, dict(pair if height[0] < 1.0 else pair[::-1])\n"
+    source = (
+        "def compute_reward(height):\n    pair = [('a', height), ('b', height)]\n    return height,"
+        " dict(pair if height[0] < 1.0 else pair[::-1])\n"
+    )
     reward = load(source)
     reward(values())
     assert list(reward({"height": torch.tensor([5.0])})[1]) == ["a", "b"]
     assert reward.component_names == ("a", "b")
 
 
-# ── in a training ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in a training ─────────────────────────────────────────────────────────────────────────────────
 
 LoadReward = Callable[..., RewardFunction]
 
@@ -276,13 +334,17 @@ class Scripted:
     def __init__(self, *names: str) -> None:
         self._names = iter(names)
 
-    def begin(self, values: dict[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+    def begin(
+        self, values: dict[str, Tensor], timeout_s: float
+    ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
         total = -values["position"].square().sum(dim=1)
         names = next(self._names)
         return lambda: (total, dict.fromkeys(names, total))
 
 
-def test_a_process_that_answers_with_other_names_fails_its_training_alone(make_trainer: Callable[..., Trainer]) -> None:
+def test_a_process_that_answers_with_other_names_fails_its_training_alone(
+    make_trainer: Callable[..., Trainer],
+) -> None:
     """The trainer does not leave it to the reward's process to keep to its names."""
     trainer = make_trainer(2)
     trainer.submit("new names", Scripted("ab", "ba", "ac", "ab"), 7)

@@ -1,4 +1,5 @@
-"""Rewards from source: what is accepted, what is refused and how it is said, and what the contract guarantees."""
+"""Rewards from source: what is accepted, what is refused and how it is said, and what the contract
+guarantees."""
 
 from __future__ import annotations
 
@@ -35,8 +36,7 @@ def returning(expression: str) -> RewardFunction:
 
 
 def test_a_reward_in_the_published_form_runs() -> None:
-    reward = load(
-        """
+    reward = load("""
 import torch
 from typing import Dict, Tuple
 from torch import Tensor
@@ -52,8 +52,7 @@ def compute_reward(height: torch.Tensor, previous_height: Tensor, velocity: np.n
     rise = SCALE * (height - previous_height)
     speed = squash(0.0 * velocity[:, 0]) + math.cos(0.0)
     return rise + speed, {"rise": rise, "speed": speed, "alive": 1}
-"""
-    )
+""")
     total, components = reward(values())
     # rise = 2 · 1 = 2 and speed = tanh(0) + cos(0) = 1, everywhere
     assert reward.arguments == ("height", "previous_height", "velocity")
@@ -75,7 +74,11 @@ def compute_reward(height: torch.Tensor, previous_height: Tensor, velocity: np.n
         ("def compute_reward(): return 1", "takes no argument", "variables"),
         ("def compute_reward(*height): return 1", "'*height'", "name every argument"),
         ("def compute_reward(heigth): return 1", "'heigth'", "did you mean 'height'?"),
-        ("def compute_reward(previous_heigth): return 1", "'previous_heigth'", "did you mean 'previous_height'?"),
+        (
+            "def compute_reward(previous_heigth): return 1",
+            "'previous_heigth'",
+            "did you mean 'previous_height'?",
+        ),
         ("def compute_reward(goal_gap): return 1", "private", "public variables"),
         ("def compute_reward(previous_goal_gap): return 1", "private", "public variables"),
         ("def compute_reward(height): return 1\n1 / 0\n", "line 2: ZeroDivisionError", "top level"),
@@ -113,7 +116,9 @@ def test_a_private_variable_is_offered_to_no_proposal_but_read_by_a_baseline() -
         ("(height, {3: height})", "name is 3, expected a string", "'forward'"),
     ],
 )
-def test_a_breach_of_the_contract_names_line_shape_and_remedy(expression: str, message: str, hint: str) -> None:
+def test_a_breach_of_the_contract_names_line_shape_and_remedy(
+    expression: str, message: str, hint: str
+) -> None:
     with pytest.raises(RewardContractError) as caught:
         returning(expression)(values())
     assert caught.value.code == "contract"
@@ -122,10 +127,13 @@ def test_a_breach_of_the_contract_names_line_shape_and_remedy(expression: str, m
     assert hint in caught.value.hint
 
 
-@pytest.mark.parametrize("statement", ["velocity[:, 7]", "1 / 0", "raise SystemExit(3)", "raise BaseException('x')"])
+@pytest.mark.parametrize(
+    "statement", ["velocity[:, 7]", "1 / 0", "raise SystemExit(3)", "raise BaseException('x')"]
+)
 def test_whatever_a_reward_raises_is_reported_with_its_own_line(statement: str) -> None:
     reward = load(
-        f"def helper(velocity):\n    {statement}\n\ndef compute_reward(velocity):\n    return helper(velocity), {{}}\n"
+        f"def helper(velocity):\n    {statement}\n\ndef compute_reward(velocity):\n    return"
+        " helper(velocity), {}\n"
     )
     with pytest.raises(RewardContractError) as caught:
         reward(values())
@@ -140,9 +148,9 @@ def test_a_keyboard_interrupt_is_not_swallowed() -> None:
 
 
 def test_components_are_broadcast_and_made_float() -> None:
-    _, components = returning("(height, {'a': 2, 'b': height.mean(), 'c': height > 1.0, 'd': height.double()})")(
-        values()
-    )
+    _, components = returning(
+        "(height, {'a': 2, 'b': height.mean(), 'c': height > 1.0, 'd': height.double()})"
+    )(values())
     # heights are 0, 1, 2, 3: their mean is 1.5
     assert {name: value.tolist() for name, value in components.items()} == {
         "a": [2.0] * 4,
@@ -153,7 +161,9 @@ def test_components_are_broadcast_and_made_float() -> None:
     assert {value.dtype for value in components.values()} == {torch.float32}
 
 
-@pytest.mark.parametrize("tampering", ["height.zero_()", "height.data.zero_()", "height.numpy()[:] = 0", "height *= 0"])
+@pytest.mark.parametrize(
+    "tampering", ["height.zero_()", "height.data.zero_()", "height.numpy()[:] = 0", "height *= 0"]
+)
 def test_a_reward_cannot_change_what_it_is_given(tampering: str) -> None:
     given = values()
     load(f"def compute_reward(height):\n    {tampering}\n    return height, {{}}\n")(given)
@@ -167,8 +177,8 @@ def test_what_a_reward_returns_is_detached_and_aliases_nothing() -> None:
     assert given["height"].tolist() == [0.0, 1.0, 2.0, 3.0]
     assert components["itself"].data_ptr() != given["height"].data_ptr()
     total, _ = load(
-        "weight = torch.ones(1, requires_grad=True)\ndef compute_reward(height):\n    with torch.enable_grad():\n"
-        "        return height * weight, {}\n"
+        "weight = torch.ones(1, requires_grad=True)\ndef compute_reward(height):\n    with"
+        " torch.enable_grad():\n        return height * weight, {}\n"
     )(given)
     assert not total.requires_grad
 
@@ -180,7 +190,17 @@ def test_two_rewards_do_not_share_a_namespace() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["\x1b[31mred", "a\nb", "# What to do\nstop", "\u202eevil", "\ud800", "x" * 81, "a\tb", "\x9b31m"]
+    "name",
+    [
+        "\x1b[31mred",
+        "a\nb",
+        "# What to do\nstop",
+        "\u202eevil",
+        "\ud800",
+        "x" * 81,
+        "a\tb",
+        "\x9b31m",
+    ],
 )
 def test_a_components_name_is_one_line_that_can_be_seen(name: str) -> None:
     """Names stand in tables of the terminal, in reports and in the next designer's prompt."""

@@ -1,4 +1,5 @@
-"""Isaac Gym's helper functions, against rotation matrices that numpy calculates from their definitions, for both orders of a quaternion."""
+"""Isaac Gym's helper functions, against rotation matrices that numpy calculates from their
+definitions, for both orders of a quaternion."""
 
 from __future__ import annotations
 
@@ -28,13 +29,16 @@ def of_axis(axis: Array, angle: float) -> Array:
 
 
 class Rotations:
-    """Random rotations as axis and angle, as matrices, and as quaternions in one of the two orders."""
+    """Random rotations as axis and angle, as matrices, and as quaternions in one of the two
+    orders."""
 
     def __init__(self, order: QuaternionOrder, seed: int) -> None:
         random = np.random.default_rng(seed)
         self.axes = random.normal(size=(ROWS, 3))
         self.angles = random.uniform(0.1, 3.0, size=ROWS)
-        self.matrices = np.stack([of_axis(*pair) for pair in zip(self.axes, self.angles, strict=True)])
+        self.matrices = np.stack(
+            [of_axis(*pair) for pair in zip(self.axes, self.angles, strict=True)]
+        )
         unit = self.axes / np.linalg.norm(self.axes, axis=1, keepdims=True)
         w, v = np.cos(self.angles / 2)[:, None], np.sin(self.angles / 2)[:, None] * unit
         self.q = tensor(np.concatenate([w, v] if order == "wxyz" else [v, w], axis=1))
@@ -69,12 +73,17 @@ def function(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
 
 def matrix_of(function: dict[str, Callable[..., Any]], q: Tensor) -> Array:
     """The matrix that `quat_rotate`, itself compared with numpy below, makes of a quaternion."""
-    columns = [function["quat_rotate"](q, torch.eye(3, dtype=q.dtype)[axis].expand(len(q), 3)) for axis in range(3)]
+    columns = [
+        function["quat_rotate"](q, torch.eye(3, dtype=q.dtype)[axis].expand(len(q), 3))
+        for axis in range(3)
+    ]
     matrix: Array = torch.stack(columns, dim=-1).numpy()
     return matrix
 
 
-def test_vectors_are_rotated_as_by_the_matrix(function: dict[str, Callable[..., Any]], order: QuaternionOrder) -> None:
+def test_vectors_are_rotated_as_by_the_matrix(
+    function: dict[str, Callable[..., Any]], order: QuaternionOrder
+) -> None:
     a, v = Rotations(order, 1), vectors(1)
     forth, back = rotated(a.matrices, v), rotated(a.matrices.transpose(0, 2, 1), v)
     for name in ("quat_apply", "quat_rotate", "my_quat_rotate", "get_basis_vector", "tf_vector"):
@@ -85,10 +94,16 @@ def test_vectors_are_rotated_as_by_the_matrix(function: dict[str, Callable[..., 
         assert_close(function["quat_axis"](a.q, axis), a.matrices[:, :, axis])
 
 
-def test_a_product_is_the_matrices_product(function: dict[str, Callable[..., Any]], order: QuaternionOrder) -> None:
+def test_a_product_is_the_matrices_product(
+    function: dict[str, Callable[..., Any]], order: QuaternionOrder
+) -> None:
     a, b = Rotations(order, 1), Rotations(order, 2)
-    assert_close(tensor(matrix_of(function, function["quat_mul"](a.q, b.q))), a.matrices @ b.matrices)
-    angles = np.arccos((np.trace(a.matrices @ b.matrices.transpose(0, 2, 1), axis1=1, axis2=2) - 1.0) / 2.0)
+    assert_close(
+        tensor(matrix_of(function, function["quat_mul"](a.q, b.q))), a.matrices @ b.matrices
+    )
+    angles = np.arccos(
+        (np.trace(a.matrices @ b.matrices.transpose(0, 2, 1), axis1=1, axis2=2) - 1.0) / 2.0
+    )
     assert_close(function["quat_diff_rad"](a.q, b.q), angles)
     assert_close(function["quat_unit"](3.0 * a.q), a.q.numpy())
 
@@ -111,7 +126,10 @@ def test_euler_angles(function: dict[str, Callable[..., Any]], order: Quaternion
     pitch = random.uniform(-1.5, 1.5, size=ROWS)
     x, y, z = np.eye(3)
     expected = np.stack(
-        [of_axis(z, c) @ of_axis(y, b) @ of_axis(x, a) for a, b, c in zip(roll, pitch, yaw, strict=True)]
+        [
+            of_axis(z, c) @ of_axis(y, b) @ of_axis(x, a)
+            for a, b, c in zip(roll, pitch, yaw, strict=True)
+        ]
     )
     q = function["quat_from_euler_xyz"](tensor(roll), tensor(pitch), tensor(yaw))
     assert_close(tensor(matrix_of(function, q)), expected)
@@ -125,7 +143,10 @@ def test_headings(function: dict[str, Callable[..., Any]], order: QuaternionOrde
     about_z = np.stack([of_axis(np.eye(3)[2], heading) for heading in headings])
     assert_close(function["calc_heading"](a.q), headings)
     assert_close(tensor(matrix_of(function, function["calc_heading_quat"](a.q))), about_z)
-    assert_close(tensor(matrix_of(function, function["calc_heading_quat_inv"](a.q))), about_z.transpose(0, 2, 1))
+    assert_close(
+        tensor(matrix_of(function, function["calc_heading_quat_inv"](a.q))),
+        about_z.transpose(0, 2, 1),
+    )
 
 
 def test_transforms(function: dict[str, Callable[..., Any]], order: QuaternionOrder) -> None:
@@ -140,12 +161,16 @@ def test_transforms(function: dict[str, Callable[..., Any]], order: QuaternionOr
     assert_close(function["local_to_world_space"](tensor(v), pose), in_b)
 
 
-def test_what_locomotion_tasks_ask_of_a_torso(function: dict[str, Callable[..., Any]], order: QuaternionOrder) -> None:
+def test_what_locomotion_tasks_ask_of_a_torso(
+    function: dict[str, Callable[..., Any]], order: QuaternionOrder
+) -> None:
     a, start = Rotations(order, 1), Rotations(order, 2)
     way, velocity, spin = vectors(2), vectors(3), vectors(4)
     ahead, upwards = (np.tile(np.eye(3)[axis], (ROWS, 1)) for axis in (0, 2))
     turned = a.matrices @ start.matrices
-    found = function["compute_heading_and_up"](a.q, start.q, tensor(way), tensor(ahead), tensor(upwards), 2)
+    found = function["compute_heading_and_up"](
+        a.q, start.q, tensor(way), tensor(ahead), tensor(upwards), 2
+    )
     assert_close(tensor(matrix_of(function, found[0])), turned)
     assert_close(found[1], turned[:, 2, 2])
     assert_close(found[2], (turned[:, :, 0] * way).sum(axis=1) / np.linalg.norm(way, axis=1))
@@ -168,22 +193,45 @@ def test_ranges_and_signs() -> None:
     function = helpers("wxyz")
     x = torch.tensor([[-1.0, 0.0], [0.5, 2.0]])
     lower, upper = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 10.0])
-    for to_range in ("scale", "unscale_transform"):  # -1 is the lower end, 0 the middle, 1 the upper end
+    for to_range in (
+        "scale",
+        "unscale_transform",
+    ):  # -1 is the lower end, 0 the middle, 1 the upper end
         assert function[to_range](x, lower, upper).tolist() == [[-2.0, 5.0], [1.0, 15.0]]
         assert function[to_range](x, -4.0, 4.0).tolist() == [[-4.0, 0.0], [2.0, 8.0]]
     for from_range in ("unscale", "scale_transform"):
-        assert function[from_range](x, lower, upper).tolist() == [[-0.5, -1.0], [0.25, -0.6000000238418579]]
+        assert function[from_range](x, lower, upper).tolist() == [
+            [-0.5, -1.0],
+            [0.25, -0.6000000238418579],
+        ]
     for limited in ("saturate", "tensor_clamp"):
         assert function[limited](x, lower, upper).tolist() == [[-1.0, 0.0], [0.5, 2.0]]
-        assert function[limited](x, torch.tensor([-0.5, 1.0]), upper).tolist() == [[-0.5, 1.0], [0.5, 2.0]]
+        assert function[limited](x, torch.tensor([-0.5, 1.0]), upper).tolist() == [
+            [-0.5, 1.0],
+            [0.5, 2.0],
+        ]
         assert function[limited](x, -0.5, 1.0).tolist() == [[-0.5, 0.0], [0.5, 1.0]]
     assert function["copysign"](-2.0, torch.tensor([3.0, -0.1, 0.0])).tolist() == [2.0, -2.0, 0.0]
-    assert function["normalize"](torch.tensor([[3.0, 4.0]])).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+    assert function["normalize"](torch.tensor([[3.0, 4.0]])).tolist() == [
+        [pytest.approx(0.6), pytest.approx(0.8)]
+    ]
     angles = function["normalize_angle"](torch.tensor([0.5, 0.5 + 4 * np.pi, 3.5]))
     assert angles.tolist() == pytest.approx([0.5, 0.5, 3.5 - 2 * np.pi], abs=1e-5)
 
 
-VECTOR_ARGUMENTS = {"v", "b", "t", "t1", "t2", "axis", "vec", "vec0", "vec1", "to_target", "pos_offset_local"} | {
+VECTOR_ARGUMENTS = {
+    "v",
+    "b",
+    "t",
+    "t1",
+    "t2",
+    "axis",
+    "vec",
+    "vec0",
+    "vec1",
+    "to_target",
+    "pos_offset_local",
+} | {
     "velocity",
     "ang_velocity",
     "targets",
@@ -206,14 +254,18 @@ def special(name: str, helper: str, lead: tuple[int, ...]) -> list[Any]:
         return [torch.zeros(lead), torch.full(lead, torch.pi)]
     if name == "pose_global":
         return [torch.zeros(*lead, 7)]
-    if (name in ("x", "a") and not helper.startswith("quat_")) or (name == "t" and helper == "tensor_clamp"):
+    if (name in ("x", "a") and not helper.startswith("quat_")) or (
+        name == "t" and helper == "tensor_clamp"
+    ):
         return [torch.zeros(*lead, 3), 1e3 * torch.ones(*lead, 3)]
     if name in VECTOR_ARGUMENTS and not quaternion:
         return [torch.zeros(*lead, 3), 1e3 * torch.ones(*lead, 3)]
-    # the zero, the unit ones along each axis, a longer one, and one that rounding has made longer than 1
-    return [torch.zeros(*lead, 4), *(row.expand(*lead, 4) for row in [*torch.eye(4), *(-torch.eye(4))])] + [
-        scale * torch.ones(*lead, 4) for scale in (0.5, 0.50001, 2.0)
-    ]
+    # the zero, the unit ones along each axis, a longer one, and one that rounding has made longer
+    # than 1
+    return [
+        torch.zeros(*lead, 4),
+        *(row.expand(*lead, 4) for row in [*torch.eye(4), *(-torch.eye(4))]),
+    ] + [scale * torch.ones(*lead, 4) for scale in (0.5, 0.50001, 2.0)]
 
 
 @pytest.mark.parametrize("helper", HELPER_NAMES)
@@ -233,7 +285,11 @@ def test_all_of_them_are_finite_for_any_leading_dimensions(
 
 def test_the_names_are_the_functions_and_the_modules_those_of_published_rewards() -> None:
     assert tuple(helpers("wxyz")) == HELPER_NAMES == tuple(sorted(HELPER_NAMES))
-    for module in ("isaacgym.torch_utils", "utils.torch_jit_utils", "isaacgymenvs.utils.torch_jit_utils"):
+    for module in (
+        "isaacgym.torch_utils",
+        "utils.torch_jit_utils",
+        "isaacgymenvs.utils.torch_jit_utils",
+    ):
         assert is_helper_module(module)
     assert not is_helper_module("torch.utils")
     assert not is_helper_module(None)

@@ -1,4 +1,5 @@
-"""What a rollout records: steps before resets, the states that were cut off, `previous_…` across resets."""
+"""What a rollout records: steps before resets, the states that were cut off, `previous_…` across
+resets."""
 
 from __future__ import annotations
 
@@ -19,13 +20,17 @@ def collect(lengths: list[int], horizon: int, start: int = 0) -> tuple[RolloutCo
 def iteration(collector: RolloutCollector) -> Rollout:
     networks = StackedNetworks(1, 1, 1, (4,), "elu", "cpu").members(0, 1)
     return collector.collect(
-        networks, ObservationStatistics(1, 1, "cpu"), 1, {"count", "previous_count", "previous_actions"}
+        networks,
+        ObservationStatistics(1, 1, "cpu"),
+        1,
+        {"count", "previous_count", "previous_actions"},
     )
 
 
 def test_values_are_of_the_state_reached_and_previous_ones_of_the_state_before() -> None:
     _, rollout = collect([3], horizon=7)
-    # ends at 3, is reset, ends at 3 again; right after a reset the count is 0, and that is what the first step has before it
+    # ends at 3, is reset, ends at 3 again; right after a reset the count is 0, and that is what the
+    # first step has before it
     assert rollout.arguments["count"].flatten().tolist() == [1, 2, 3, 1, 2, 3, 1]
     assert rollout.arguments["previous_count"].flatten().tolist() == [0, 1, 2, 0, 1, 2, 0]
     assert rollout.observations.flatten().tolist() == [0, 1, 2, 0, 1, 2, 0]
@@ -51,11 +56,16 @@ def test_an_episode_goes_on_from_one_iteration_to_the_next() -> None:
 
 
 def test_terminations_and_truncations_are_told_apart_and_counted_by_cause() -> None:
-    # rows that end by themselves at 2 and 3, and one that is cut off at 6, the longest an episode lasts
+    # rows that end by themselves at 2 and 3, and one that is cut off at 6, the longest an episode
+    # lasts
     _, rollout = collect([2, 3, 99], horizon=6)
     assert rollout.terminated[0].sum(dim=0).tolist() == [3, 2, 0]
     assert rollout.truncated[0].sum(dim=0).tolist() == [0, 0, 1]
-    assert {name: int(flags.sum()) for name, flags in rollout.causes.items()} == {"even": 3, "odd": 2, "time_out": 1}
+    assert {name: int(flags.sum()) for name, flags in rollout.causes.items()} == {
+        "even": 3,
+        "odd": 2,
+        "time_out": 1,
+    }
 
 
 def test_a_started_member_is_at_the_given_point_of_its_episode() -> None:

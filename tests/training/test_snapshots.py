@@ -1,4 +1,5 @@
-"""A training that is interrupted between two iterations and goes on elsewhere ends as the one that was not, bit for bit."""
+"""A training that is interrupted between two iterations and goes on elsewhere ends as the one that
+was not, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from eureka_agent.simulation.loading import load_environment
 from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
-from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import (
+    MemberFinished,
+    MemberPaused,
+    MemberProgress,
+    Trainer,
+    TrainerEvent,
+)
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
@@ -26,7 +33,9 @@ def assert_same_end(events: list[TrainerEvent], reference: list[TrainerEvent]) -
     assert isinstance(finished, MemberFinished)
     assert isinstance(expected, MemberFinished)
     seconds = {"seconds": 0.0}
-    assert finished.outcome.model_copy(update=seconds) == expected.outcome.model_copy(update=seconds)
+    assert finished.outcome.model_copy(update=seconds) == expected.outcome.model_copy(
+        update=seconds
+    )
     for name, tensor in expected.policy.items():
         assert torch.equal(tensor, finished.policy[name]), name
 
@@ -40,14 +49,18 @@ def paused_at(event: TrainerEvent) -> int:
     return event.env_steps
 
 
-def interrupted(trainer: Trainer, job: str, iterations: int, path: Path) -> tuple[list[TrainerEvent], Snapshot]:
-    """The job's events of the first iterations, and its state after them as a file brings it back."""
+def interrupted(
+    trainer: Trainer, job: str, iterations: int, path: Path
+) -> tuple[list[TrainerEvent], Snapshot]:
+    """The job's events of the first iterations, and its state after them as a file brings it
+    back."""
     events = [event for _ in range(iterations) for event in trainer.iterate() if event.job == job]
     path.write_bytes(snapshot_bytes(trainer.snapshot(job)))
     return events, load_snapshot(path)
 
 
-# 8 iterations with checkpoints after the 3rd, 6th and 8th: before the first one, on one, between two, and before the last
+# 8 iterations with checkpoints after the 3rd, 6th and 8th: before the first one, on one, between
+# two, and before the last
 @pytest.mark.parametrize("iterations", [1, 3, 5, 7])
 def test_it_goes_on_in_another_slot_among_others(
     make_trainer: MakeTrainer, point_reward: LoadReward, tmp_path: Path, iterations: int
@@ -74,7 +87,9 @@ def test_it_goes_on_in_another_slot_among_others(
     assert_same_end(after, reference)
 
 
-def test_taking_a_snapshot_changes_nothing(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_taking_a_snapshot_changes_nothing(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     plain, looked_at = make_trainer(1), make_trainer(1)
     for trainer in (plain, looked_at):
         trainer.submit("job", point_reward(), 3)
@@ -87,7 +102,9 @@ def test_taking_a_snapshot_changes_nothing(make_trainer: MakeTrainer, point_rewa
     assert_same_end(events, reference)
 
 
-def test_only_a_running_training_has_a_state(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_only_a_running_training_has_a_state(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(1)
     trainer.submit("first", point_reward(), 1)
     trainer.submit("queued", point_reward(), 2)
@@ -105,7 +122,9 @@ def test_another_file_is_no_snapshot(tmp_path: Path) -> None:
         load_snapshot(tmp_path / "missing")
 
 
-def trainer_of(environment: str, task_name: str, slots: int) -> tuple[Trainer, Callable[[], RewardFunction]]:
+def trainer_of(
+    environment: str, task_name: str, slots: int
+) -> tuple[Trainer, Callable[[], RewardFunction]]:
     loaded = load_environment(environment)
     _, task = loaded.task(task_name)
     source = loaded.reward_source(task, "human")
@@ -116,7 +135,9 @@ def trainer_of(environment: str, task_name: str, slots: int) -> tuple[Trainer, C
         variables = loaded.environment_class.all_variables()
         return RewardFunction.from_source(source, variables, allow_private=True)
 
-    return Trainer(lambda rows: loaded.make(task, rows), task, _settings(task, settings), slots), reward
+    return Trainer(
+        lambda rows: loaded.make(task, rows), task, _settings(task, settings), slots
+    ), reward
 
 
 def _settings(task: Task, changes: dict[str, int]) -> TrainingSettings:
@@ -125,9 +146,12 @@ def _settings(task: Task, changes: dict[str, int]) -> TrainingSettings:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("environment", "task"), [("cartpole", "swingup"), ("quadcopter", "hover"), ("hopper", "run"), ("ant", "run")]
+    ("environment", "task"),
+    [("cartpole", "swingup"), ("quadcopter", "hover"), ("hopper", "run"), ("ant", "run")],
 )
-def test_built_in_environments_go_on_where_they_were(environment: str, task: str, tmp_path: Path) -> None:
+def test_built_in_environments_go_on_where_they_were(
+    environment: str, task: str, tmp_path: Path
+) -> None:
     alone, reward = trainer_of(environment, task, 1)
     alone.submit("reference", reward(), 7)
     reference = run(alone)["reference"]
@@ -179,7 +203,9 @@ def test_at_a_pause_there_is_the_policy_of_a_training_that_ends_there(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
     for updates in (1, 4):  # before the first checkpoint, and on one
-        ending = make_trainer(1, env_steps=updates * 128, checkpoints=1)  # its only policy is the last one
+        ending = make_trainer(
+            1, env_steps=updates * 128, checkpoints=1
+        )  # its only policy is the last one
         ending.submit("reference", point_reward(SLOW_REWARD), 7)
         finished = run(ending)["reference"][-1]
         pausing = make_trainer(1, env_steps=8 * 128, checkpoints=4)

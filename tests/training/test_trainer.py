@@ -44,15 +44,18 @@ def test_a_training_ends_with_its_checkpoints_and_the_best_policy(
     assert finished.policy["policy.0.weight"].shape == (4, 16)
 
 
-def test_a_curve_point_sums_up_one_member_s_iteration(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_a_curve_point_sums_up_one_member_s_iteration(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(2)
     source = (
-        "def compute_reward(actions, speed):\n    sign = torch.where(speed >= 0.0, 3.0, 0.0)\n"
-        "    flip = torch.ones_like(speed)\n    flip[::2] = -1.0\n    return sign + flip, {'constant': sign, 'flip': flip}\n"
+        "def compute_reward(actions, speed):\n    sign = torch.where(speed >= 0.0, 3.0, 0.0)\n   "
+        " flip = torch.ones_like(speed)\n    flip[::2] = -1.0\n    return sign + flip, {'constant':"
+        " sign, 'flip': flip}\n"
     )
     trainer.submit("plain", point_reward(), 0)
     trainer.submit("job", point_reward(source), 0)
-    (_, event) = trainer.iterate()
+    _, event = trainer.iterate()
     assert isinstance(event, MemberProgress)
     point = event.point
     # 'flip' is −1 and 1 in turn: mean 0, magnitude 1, deviation 1; 'constant' is 3
@@ -74,7 +77,10 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
     for point in points:
         assert sum(point.terminations.values()) == point.episodes
         assert (point.fitness is None) == (point.episodes == 0)
-        assert point.episode_length is None or 1 <= point.episode_length <= PointMass.max_episode_length
+        assert (
+            point.episode_length is None
+            or 1 <= point.episode_length <= PointMass.max_episode_length
+        )
     assert {cause for point in points for cause in point.terminations} == {"fell_off", "time_out"}
     # 96 steps of 16 environments, episodes of at most 24 steps: at least 3 full ones in each
     assert sum(point.episodes for point in points) >= 3 * 16
@@ -96,10 +102,17 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
             "components.gap",
         ),
         ("def compute_reward(speed):\n    return speed[:, 0], {}", "raised", "line 2: IndexError"),
-        ("def compute_reward(speed):\n    return speed.mean(), {}", "contract", "line 2: the total has shape ()"),
+        (
+            "def compute_reward(speed):\n    return speed.mean(), {}",
+            "contract",
+            "line 2: the total has shape ()",
+        ),
         ("def compute_reward(speed):\n    while True: pass", "timeout", "took longer than 0.5 s"),
         (
-            "def compute_reward(speed):\n    while True:\n        try:\n            while True: pass\n        except Exception: pass",
+            (
+                "def compute_reward(speed):\n    while True:\n        try:\n            while True:"
+                " pass\n        except Exception: pass"
+            ),
             "timeout",
             "took longer than 0.5 s",
         ),
@@ -128,7 +141,9 @@ class Slow:
         self._reward = reward
         self._seconds = seconds
 
-    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
+    def begin(
+        self, values: Mapping[str, Tensor], timeout_s: float
+    ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
         def wait() -> tuple[Tensor, dict[str, Tensor]]:
             end = time.perf_counter() + self._seconds
             while time.perf_counter() < end:
@@ -166,7 +181,9 @@ def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
     assert isinstance(run(trainer)["slow"][-1], MemberFinished)
 
 
-def test_more_jobs_than_slots_take_turns(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_more_jobs_than_slots_take_turns(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(2)
     for index in range(5):
         trainer.submit(f"job-{index}", point_reward(), index)
@@ -176,7 +193,9 @@ def test_more_jobs_than_slots_take_turns(make_trainer: MakeTrainer, point_reward
     assert all(isinstance(events[f"job-{index}"][-1], MemberFinished) for index in range(5))
 
 
-def test_a_job_s_name_is_taken_while_it_is_there(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_a_job_s_name_is_taken_while_it_is_there(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(1)
     trainer.submit("job", point_reward(), 0)
     with pytest.raises(ValueError, match="already"):
@@ -188,19 +207,24 @@ def test_a_job_s_name_is_taken_while_it_is_there(make_trainer: MakeTrainer, poin
 def test_more_minibatches_than_samples_are_refused(point_task: Task) -> None:
     settings = TrainingSettings(horizon=1, minibatches=17)  # with the default of 16 environments
     with pytest.raises(
-        SettingsError, match="minibatches is 17, but an update has only horizon x num_envs = 16 samples"
+        SettingsError,
+        match="minibatches is 17, but an update has only horizon x num_envs = 16 samples",
     ):
         Trainer(PointMass, point_task, settings, 1)
 
 
-def test_a_fitness_that_reads_what_is_not_there_is_the_task_s_fault(small_settings: TrainingSettings) -> None:
+def test_a_fitness_that_reads_what_is_not_there_is_the_task_s_fault(
+    small_settings: TrainingSettings,
+) -> None:
     task = Task(sentence="go", fitness=lambda positoin: positoin[:, 0], fitness_doc="x")
     with pytest.raises(EnvironmentLoadError) as caught:
         Trainer(PointMass, task, small_settings, 1)
     assert "did you mean 'position'?" in caught.value.hint
 
 
-def test_the_timers_cover_the_iterations(make_trainer: MakeTrainer, point_reward: LoadReward) -> None:
+def test_the_timers_cover_the_iterations(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
     trainer = make_trainer(1)
     trainer.submit("job", point_reward(), 0)
     run(trainer)

@@ -1,7 +1,9 @@
-"""Whole trainings on a GPU: cartpole in torch, hopper by mujoco_warp. A CPU stands in for the GPU where there is none.
+"""Whole trainings on a GPU: cartpole in torch, hopper by mujoco_warp. A CPU stands in for the GPU
+where there is none.
 
-The stand-in takes every path of a GPU: MuJoCo by mujoco_warp, resets by mask, all slots in every iteration. What only a GPU can show,
-that its kernels do not round a member's numbers otherwise when its neighbours change, the tests marked `gpu` show. In `mujoco_warp` they do.
+The stand-in takes every path of a GPU: MuJoCo by mujoco_warp, resets by mask, all slots in every
+iteration. What only a GPU can show, that its kernels do not round a member's numbers otherwise when
+its neighbours change, the tests marked `gpu` show. In `mujoco_warp` they do.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Subject:
         self.device = device
         self._class = self.loaded.environment_class
         self.is_exact = device == "cpu" or not issubclass(self._class, MujocoTask)
-        """Whether equal trainings are equal to the bit: the threads of `mujoco_warp` on a GPU add up in any order."""
+        """Whether equal trainings are equal to the bit: the threads of `mujoco_warp` on a GPU add
+        up in any order."""
         if issubclass(self._class, MujocoTask):
             pytest.importorskip("mujoco_warp")
             # a class of its own, in the same file: that is where its MJCF is looked for
@@ -55,7 +58,9 @@ class Subject:
 
     def trainer(self, slots: int, **settings: object) -> Trainer:
         values = {**self.task.training.overrides, "num_envs": 16, "checkpoints": 2, **settings}
-        trainer = Trainer(self.make, self.task, TrainingSettings.model_validate(values), slots, self.device)
+        trainer = Trainer(
+            self.make, self.task, TrainingSettings.model_validate(values), slots, self.device
+        )
         trainer._whole_width = True
         return trainer
 
@@ -87,7 +92,9 @@ def policy_of(events: list[TrainerEvent]) -> dict[str, Tensor]:
 
 def assert_same(subject: Subject, events: list[TrainerEvent], expected: list[TrainerEvent]) -> None:
     found, wanted = points(events), points(expected)[-len(points(events)) :]
-    if not subject.is_exact:  # two equal iterations differ by rounding, and contacts and updates magnify that
+    if (
+        not subject.is_exact
+    ):  # two equal iterations differ by rounding, and contacts and updates magnify that
         assert found[0].env_steps == wanted[0].env_steps
         assert found[0].reward == pytest.approx(wanted[0].reward, rel=0.02, abs=0.01)
         assert found[0].entropy == pytest.approx(wanted[0].entropy, rel=0.02)
@@ -112,8 +119,18 @@ def test_it_learns(reference: str, device: str, steps: int, factor: float) -> No
     for seed in range(4):
         trainer.submit(str(seed), subject.reward(), seed)
     events = run(trainer)
-    early = [point.fitness for event in events.values() for point in points(event)[5:15] if point.fitness is not None]
-    late = [point.fitness for event in events.values() for point in points(event)[-10:] if point.fitness is not None]
+    early = [
+        point.fitness
+        for event in events.values()
+        for point in points(event)[5:15]
+        if point.fitness is not None
+    ]
+    late = [
+        point.fitness
+        for event in events.values()
+        for point in points(event)[-10:]
+        if point.fitness is not None
+    ]
     # seconds upright, or metres, in an episode: of all four, after a few iterations and at the end
     assert sum(late) / len(late) > factor * max(sum(early) / len(early), 0.1)
 
@@ -122,13 +139,18 @@ def test_neighbours_and_place_change_nothing(subject: Subject) -> None:
     settings = {"env_steps": 4 * 32 * 16}
     alone, among = subject.trainer(3, **settings), subject.trainer(3, **settings)
     alone.submit("reference", subject.reward(), 7)
-    for name, kind, seed in (("first", "sparse", 1), ("second", "human", 2), ("reference", "human", 7)):
+    for name, kind, seed in (
+        ("first", "sparse", 1),
+        ("second", "human", 2),
+        ("reference", "human", 7),
+    ):
         among.submit(name, subject.reward(kind), seed)
     assert_same(subject, run(among)["reference"], run(alone)["reference"])
 
 
 def test_one_slot_begins_as_three_do(subject: Subject) -> None:
-    """Not to the bit on a GPU: kernels for one matrix and for three may round differently, and a training magnifies that."""
+    """Not to the bit on a GPU: kernels for one matrix and for three may round differently, and a
+    training magnifies that."""
     first = []
     for slots in (1, 3):
         trainer = subject.trainer(slots, env_steps=2 * 32 * 16)
@@ -174,7 +196,9 @@ def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
     for make, device in ((on_cpu, "cpu"), (subject.make, subject.device)):
         environment = make(8)
         policy = zero_policy(environment).to(device)
-        evaluation, trajectories = evaluate_policy(environment, subject.task, policy, 8, record=True, seed=5)
+        evaluation, trajectories = evaluate_policy(
+            environment, subject.task, policy, 8, record=True, seed=5
+        )
         assert trajectories is not None
         results.append((evaluation, trajectories["best"]["fitness"]))
     (expected, best), (found, other_best) = results

@@ -94,5 +94,7 @@ def test_an_environment_that_fails_when_it_is_reset_says_where(tmp_path: Path) -
 
     loaded, task = of(moved)
     broken = LoadedEnvironment("broken", "broken", tmp_path, Broken, loaded.tasks, "")
-    with pytest.raises(EnvironmentLoadError, match=r"ValueError: no level \(while resetting Broken\)"):
+    with pytest.raises(
+        EnvironmentLoadError, match=r"ValueError: no level \(while resetting Broken\)"
+    ):
         measure_starts(broken, task)

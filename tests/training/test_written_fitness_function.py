@@ -1,4 +1,5 @@
-"""A fitness from a model's source, in the place of a task's own: called like one, frozen, and kept from hurting its neighbours."""
+"""A fitness from a model's source, in the place of a task's own: called like one, frozen, and kept
+from hurting its neighbours."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
-from eureka_agent.training.written_fitness import WrittenFitnessError, WrittenFitnessFunction, with_written_fitness
+from eureka_agent.training.written_fitness import (
+    WrittenFitnessError,
+    WrittenFitnessFunction,
+    with_written_fitness,
+)
 
 VARIABLES = PointMass.all_variables()
 PROGRESS = (
@@ -33,7 +38,10 @@ RAISES_FAR_OUT = (
 )
 FITNESS = WrittenFitness(
     sentence="be quick",
-    source="def compute_reward(cart_position):\n    away = cart_position.abs()\n    return away, {'away': away}\n",
+    source=(
+        "def compute_reward(cart_position):\n    away = cart_position.abs()\n    return away,"
+        " {'away': away}\n"
+    ),
     doc="metres from the middle",
     unit="m",
     reduction="max",
@@ -43,13 +51,21 @@ FITNESS = WrittenFitness(
 
 
 def task_of(source: str) -> Task:
-    return Task(sentence="be quick", fitness=WrittenFitnessFunction(source, VARIABLES), fitness_doc="how quick it is")
+    return Task(
+        sentence="be quick",
+        fitness=WrittenFitnessFunction(source, VARIABLES),
+        fitness_doc="how quick it is",
+    )
 
 
 def test_it_is_called_like_a_fitness_of_a_task_previous_values_included() -> None:
     function = FitnessFunction(task_of(PROGRESS), VARIABLES)
     assert function.arguments == ("speed", "previous_speed")
-    values = {"speed": torch.tensor([3.0, 1.0]), "previous_speed": torch.tensor([1.0, 1.5]), "other": torch.zeros(2)}
+    values = {
+        "speed": torch.tensor([3.0, 1.0]),
+        "previous_speed": torch.tensor([1.0, 1.5]),
+        "other": torch.zeros(2),
+    }
     # 2 · (3 − 1) + 1 = 5 and 2 · (1 − 1.5) + 1 = 0
     with torch.inference_mode():
         assert function(values).tolist() == [5.0, 0.0]
@@ -66,8 +82,14 @@ def test_its_signature_names_the_variables() -> None:
     ("source", "part"),
     [
         ("def compute_reward(speed):\n    return speed[:1], {}\n", "shape (1,), expected (3,)"),
-        ("def compute_reward(speed):\n    return speed, 4\n", "line 2: the second value returned is int"),
-        ("def compute_reward(speed):\n    return speed / speed.undefined, {}\n", "line 2: AttributeError"),
+        (
+            "def compute_reward(speed):\n    return speed, 4\n",
+            "line 2: the second value returned is int",
+        ),
+        (
+            "def compute_reward(speed):\n    return speed / speed.undefined, {}\n",
+            "line 2: AttributeError",
+        ),
     ],
 )
 def test_what_the_contract_forbids_is_an_error_of_the_fitness(source: str, part: str) -> None:
@@ -94,12 +116,18 @@ def test_a_source_that_cannot_be_loaded_is_told(source: str, part: str) -> None:
     assert part in caught.value.message
 
 
-# ── in the trainer ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in the trainer ────────────────────────────────────────────────────────────────────────────────
 
 
 def trainer_of(source: str, num_envs: int) -> Trainer:
     settings = TrainingSettings(
-        env_steps=8 * num_envs, num_envs=num_envs, horizon=8, hidden_sizes=(8,), epochs=1, minibatches=1, checkpoints=1
+        env_steps=8 * num_envs,
+        num_envs=num_envs,
+        horizon=8,
+        hidden_sizes=(8,),
+        epochs=1,
+        minibatches=1,
+        checkpoints=1,
     )
     return Trainer(lambda rows: PointMass(rows), task_of(source), settings, 2)
 
@@ -127,8 +155,13 @@ def test_it_fails_the_member_on_whose_states_it_raises_and_no_other(
     assert isinstance(events["near"][-1], MemberFinished)
 
 
-def test_one_that_is_not_finite_fails_the_member(point_reward: Callable[..., RewardFunction]) -> None:
-    source = "def compute_reward(speed):\n    value = torch.log(speed - 1e6)\n    return value, {'value': value}\n"
+def test_one_that_is_not_finite_fails_the_member(
+    point_reward: Callable[..., RewardFunction],
+) -> None:
+    source = (
+        "def compute_reward(speed):\n    value = torch.log(speed - 1e6)\n    return value,"
+        " {'value': value}\n"
+    )
     trainer = trainer_of(source, 4)
     trainer.submit("job", point_reward(), 1)
     (failed,) = run(trainer)["job"]
@@ -137,7 +170,7 @@ def test_one_that_is_not_finite_fails_the_member(point_reward: Callable[..., Rew
     assert "fitness became NaN" in failed.reason
 
 
-# ── in an environment ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── in an environment ─────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
@@ -146,18 +179,34 @@ def cartpole() -> LoadedEnvironment:
 
 
 def described(loaded: LoadedEnvironment, **changed: object) -> str:
-    return describe(with_written_fitness(loaded, "balance", FITNESS.model_copy(update=changed)), None).fingerprint
+    return describe(
+        with_written_fitness(loaded, "balance", FITNESS.model_copy(update=changed)), None
+    ).fingerprint
 
 
-def test_everything_that_is_told_of_the_task_is_the_written_one_s(cartpole: LoadedEnvironment) -> None:
+def test_everything_that_is_told_of_the_task_is_the_written_one_s(
+    cartpole: LoadedEnvironment,
+) -> None:
     own = describe(cartpole, "balance")
     written = describe(with_written_fitness(cartpole, "balance", FITNESS), "balance")
-    assert (written.sentence, written.fitness_doc, written.fitness_unit) == ("be quick", "metres from the middle", "m")
+    assert (written.sentence, written.fitness_doc, written.fitness_unit) == (
+        "be quick",
+        "metres from the middle",
+        "m",
+    )
     assert (written.fitness_reduction, written.success_fitness) == ("max", 1.0)
     assert written.fitness_author == "openai/tiny"
     # the expert's reward is for another task; the sparse one is the fitness itself
     assert (written.human_reward, written.sparse_reward) == (None, FITNESS.source)
-    unchanged = {"environment", "task", "doc", "variables", "env_steps", "num_envs", "max_episode_length"}
+    unchanged = {
+        "environment",
+        "task",
+        "doc",
+        "variables",
+        "env_steps",
+        "num_envs",
+        "max_episode_length",
+    }
     assert own.model_dump(include=unchanged) == written.model_dump(include=unchanged)
     assert own.fitness_author == ""
 
@@ -174,7 +223,9 @@ def test_the_fingerprint_is_of_all_that_a_score_depends_on(cartpole: LoadedEnvir
     assert len({own.fingerprint, first, *changed}) == 5
     # words are no part of it, and what depends on the environment alone knows it again
     assert first == described(cartpole, doc="other words", reasoning="more of them")
-    assert {fingerprint.partition("+")[0] for fingerprint in (first, *changed)} == {own.environment_fingerprint}
+    assert {fingerprint.partition("+")[0] for fingerprint in (first, *changed)} == {
+        own.environment_fingerprint
+    }
 
 
 def test_the_other_tasks_of_the_environment_are_gone(cartpole: LoadedEnvironment) -> None:

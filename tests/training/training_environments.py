@@ -56,7 +56,8 @@ class PointMass(VecTask):
 
 
 class Countdown(VecTask):
-    """Row i counts 1, 2, 3, … and terminates at `lengths[i]`; every second cause is the other one. Needs no physics."""
+    """Row i counts 1, 2, 3, … and terminates at `lengths[i]`; every second cause is the other one.
+    Needs no physics."""
 
     variables = (Variable("count", (), "1", "-", "steps since the reset"),)
     num_observations = 1

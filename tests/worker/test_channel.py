@@ -11,7 +11,15 @@ from pydantic import ValidationError
 
 from eureka_agent.records import TaskDescription
 from eureka_agent.worker.channel import Channel, File, ProtocolError
-from eureka_agent.worker.messages import EVENT, MAX_LINE_BYTES, Cancel, Fault, FileHeader, Opened, Shutdown
+from eureka_agent.worker.messages import (
+    EVENT,
+    MAX_LINE_BYTES,
+    Cancel,
+    Fault,
+    FileHeader,
+    Opened,
+    Shutdown,
+)
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 
@@ -66,7 +74,9 @@ def test_lines_that_come_in_pieces_or_together_are_commands(pipes: Pipes) -> Non
     ],
 )
 @pytest.mark.usefixtures("no_collection")
-def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(pipes: Pipes, line: bytes, said: str) -> None:
+def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(
+    pipes: Pipes, line: bytes, said: str
+) -> None:
     pipes.write(line + CANCEL)
     with pytest.raises(ProtocolError) as caught:
         pipes.channel.receive(0.0)
@@ -115,7 +125,11 @@ def test_a_number_of_a_workers_is_finite(description: TaskDescription, number: s
         (opened, '"control_dt":', "0.02"),
         (opened, '"success_fitness":', "8.0"),
         (opened, '"range":[-1.0,', "1.0"),
-        (opened.replace('"training_overrides":{', '"training_overrides":{"clip":0.5'), '"clip":', "0.5"),
+        (
+            opened.replace('"training_overrides":{', '"training_overrides":{"clip":0.5'),
+            '"clip":',
+            "0.5",
+        ),
         (dry_run, '"seconds":', "0.5"),
         (progress, '"physics":', "0.5"),
     ]

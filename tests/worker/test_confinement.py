@@ -1,4 +1,5 @@
-"""A confined process: it computes what any other does, and everything else fails. Each test is a real fork under the filter."""
+"""A confined process: it computes what any other does, and everything else fails. Each test is a
+real fork under the filter."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def warm() -> None:
 
 
 def in_fork(work: Callable[[], object], confined: bool = True) -> str:
-    """What `work` returns, as text; else its traceback, or how the process ended, which it is made to after `SECONDS`."""
+    """What `work` returns, as text; else its traceback, or how the process ended, which it is made
+    to after `SECONDS`."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -78,19 +80,23 @@ def in_fork(work: Callable[[], object], confined: bool = True) -> str:
 
 
 def error_of(name: str, *arguments: object) -> int:
-    """The error number of a system call by its number; 0 when it worked; -1 where there is none of this name."""
+    """The error number of a system call by its number; 0 when it worked; -1 where there is none of
+    this name."""
     architecture = current_architecture()
     assert architecture is not None
     if name not in architecture.numbers:
         return -1
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    converted = [ctypes.c_char_p(each) if isinstance(each, bytes) else ctypes.c_ulong(each) for each in arguments]  # type: ignore[arg-type]
+    converted = [
+        ctypes.c_char_p(each) if isinstance(each, bytes) else ctypes.c_ulong(each)
+        for each in arguments
+    ]  # type: ignore[arg-type]
     result = libc.syscall(ctypes.c_long(architecture.numbers[name]), *converted)
     return ctypes.get_errno() if result == -1 else 0
 
 
-# ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -181,12 +187,17 @@ REFUSED: dict[str, tuple[object, ...]] = {
 
 
 def test_raw_system_calls_are_refused() -> None:
-    found = json.loads(in_fork(lambda: json.dumps({name: error_of(name, *given) for name, given in REFUSED.items()})))
+    found = json.loads(
+        in_fork(
+            lambda: json.dumps({name: error_of(name, *given) for name, given in REFUSED.items()})
+        )
+    )
     assert {name: code for name, code in found.items() if code not in (errno.EPERM, -1)} == {}
 
 
 def test_every_number_that_is_not_listed_is_refused() -> None:
-    """The kernel is asked for each number with arguments that none of the allowed ones would take."""
+    """The kernel is asked for each number with arguments that none of the allowed ones would
+    take."""
     architecture = current_architecture()
     assert architecture is not None
     special = {"mmap", "mprotect", "getrlimit", "clone3"}
@@ -195,7 +206,9 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
         skipped |= {
             335,
             336,
-        }  # the kernel's own way back from its probes: no filter is asked, and SIGILL for whoever calls it
+            # the kernel's own way back from its probes: no filter is asked, and SIGILL for whoever
+            # calls it
+        }
     numbers = [number for number in range(600) if number not in skipped]
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -204,7 +217,8 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
             [
                 number
                 for number in numbers
-                if libc.syscall(number, *[ctypes.c_long(-1)] * 6) != -1 or ctypes.get_errno() != errno.EPERM
+                if libc.syscall(number, *[ctypes.c_long(-1)] * 6) != -1
+                or ctypes.get_errno() != errno.EPERM
             ]
         )
 
@@ -212,18 +226,27 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
     assert len(numbers) > 500
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda architecture: architecture.machine)
+@pytest.mark.parametrize(
+    "architecture", ARCHITECTURES, ids=lambda architecture: architecture.machine
+)
 @pytest.mark.parametrize("process", [1, 4242, 4_194_304])
-def test_its_own_number_is_in_the_filter_wherever_a_process_is_meant(architecture: Architecture, process: int) -> None:
+def test_its_own_number_is_in_the_filter_wherever_a_process_is_meant(
+    architecture: Architecture, process: int
+) -> None:
     program = computation_filter(architecture, process)
     for name in ("kill", "tkill", "tgkill"):
         number = architecture.numbers[name]
         assert bpf_machine.run(program, architecture.audit_number, number, (process, 0, 0)) == ALLOW
         for other in (process + 1, 0, (1 << 64) - process, process | HIGH, 0x7EADBEEF):
-            assert bpf_machine.run(program, architecture.audit_number, number, (other, 0, 0)) == refuse(errno.EPERM)
+            assert bpf_machine.run(
+                program, architecture.audit_number, number, (other, 0, 0)
+            ) == refuse(errno.EPERM)
     number = architecture.numbers["prlimit64"]
     for asked, expected in ((process, ALLOW), (0, ALLOW), (process + 1, refuse(errno.EPERM))):
-        assert bpf_machine.run(program, architecture.audit_number, number, (asked, 7, 0, 1)) == expected
+        assert (
+            bpf_machine.run(program, architecture.audit_number, number, (asked, 7, 0, 1))
+            == expected
+        )
 
 
 def test_clone3_is_said_to_be_missing_so_that_libraries_fall_back() -> None:
@@ -260,8 +283,12 @@ def test_what_passes_over_a_socket_has_no_flags(flag: int) -> None:
     program = computation_filter(architecture, 4242)
     for name in ("sendto", "recvfrom"):
         number = architecture.numbers[name]
-        assert bpf_machine.run(program, architecture.audit_number, number, (3, 1, 2, 0, 0, 0)) == ALLOW
-        assert bpf_machine.run(program, architecture.audit_number, number, (3, 1, 2, flag, 0, 0)) == refuse(errno.EPERM)
+        assert (
+            bpf_machine.run(program, architecture.audit_number, number, (3, 1, 2, 0, 0, 0)) == ALLOW
+        )
+        assert bpf_machine.run(
+            program, architecture.audit_number, number, (3, 1, 2, flag, 0, 0)
+        ) == refuse(errno.EPERM)
 
 
 def test_no_byte_out_of_band_reaches_the_other_end() -> None:
@@ -282,7 +309,9 @@ def test_no_byte_out_of_band_reaches_the_other_end() -> None:
         lambda: mmap.mmap(-1, 4096, prot=7),
     ],
 )  # fmt: skip
-def test_memory_for_code_ends_the_process_by_a_signal_of_its_own(attempt: Callable[[], object]) -> None:
+def test_memory_for_code_ends_the_process_by_a_signal_of_its_own(
+    attempt: Callable[[], object],
+) -> None:
     assert in_fork(attempt) == f"ended with {-signal.SIGSYS}"
     message, hint = how_it_ended(-signal.SIGSYS)
     assert "cannot be computed behind the wall" in message
@@ -295,7 +324,9 @@ def test_no_memory_can_be_both_written_and_executed() -> None:
         memory[:1] = b"x"
 
         def rights() -> str:
-            with open("/proc/self/maps") as maps:  # whose rights to be read are looked at when it is opened
+            with open(
+                "/proc/self/maps"
+            ) as maps:  # whose rights to be read are looked at when it is opened
                 assert confine_computation() is None
                 return json.dumps([line for line in maps if "wx" in line.split()[1]])
 
@@ -316,8 +347,8 @@ print("threads", flush=True)
 
 def test_threads_do_not_begin() -> None:
     assert "can't start new thread" in in_fork(lambda: threading.Thread(target=print).start())
-    # In a process of its own: libgomp of this one may have had threads before, for which a fork of it waits for ever. It ends the process when it
-    # gets none.
+    # In a process of its own: libgomp of this one may have had threads before, for which a fork of
+    # it waits for ever. It ends the process when it gets none.
     ended = subprocess.run(
         [sys.executable, "-c", THREADS],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -363,22 +394,19 @@ def test_the_parent_is_untouched(tmp_path: Path) -> None:
 
 
 def test_warming_up_begins_no_thread() -> None:
-    program = textwrap.dedent(
-        """
+    program = textwrap.dedent("""
         import os, torch
         torch.set_num_threads(1)
         before = len(os.listdir("/proc/self/task"))
         from eureka_agent.worker.confinement import warm_up
         warm_up()
         assert len(os.listdir("/proc/self/task")) == before
-        """
-    )
+        """)
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_a_fork_of_a_process_with_threads_warms_up_and_confines_its_own() -> None:
-    program = textwrap.dedent(
-        """
+    program = textwrap.dedent("""
         import os, signal, torch
         torch.set_num_threads(2)
         (torch.rand(1000, 1000) @ torch.rand(1000, 1000)).exp().sum()
@@ -390,12 +418,11 @@ def test_a_fork_of_a_process_with_threads_warms_up_and_confines_its_own() -> Non
             (torch.rand(1000, 1000) @ torch.rand(1000, 1000)).exp().sum()
             os._exit(7)
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
-        """
-    )
+        """)
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
-# ── what goes on ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what goes on ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_torch_computes_the_same_as_outside() -> None:
@@ -410,7 +437,9 @@ def test_torch_computes_the_same_as_outside() -> None:
         warnings.simplefilter("ignore")
         expected = json.loads(in_fork(outside, confined=False))
         found = json.loads(in_fork(lambda: json.dumps(torch_calls.outcomes(calls))))
-    different = {name: (expected[name], found[name]) for name in expected if found[name] != expected[name]}
+    different = {
+        name: (expected[name], found[name]) for name in expected if found[name] != expected[name]
+    }
     assert different == {}
     worked = {name.split("/")[0] for name, text in expected.items() if "Error: " not in text[:60]}
     assert len(worked) > 500
@@ -419,7 +448,9 @@ def test_torch_computes_the_same_as_outside() -> None:
 def test_the_difference_that_onednn_makes_is_rounding() -> None:
     x, kernel_of_it = torch.rand(2, 3, 20), torch.rand(5, 3, 4)
     inside = in_fork(lambda: torch.nn.functional.conv1d(x, kernel_of_it).tolist())
-    torch.testing.assert_close(torch.tensor(json.loads(inside)), torch.nn.functional.conv1d(x, kernel_of_it))
+    torch.testing.assert_close(
+        torch.tensor(json.loads(inside)), torch.nn.functional.conv1d(x, kernel_of_it)
+    )
 
 
 @pytest.mark.parametrize(
@@ -439,7 +470,9 @@ def test_the_difference_that_onednn_makes_is_rounding() -> None:
         (lambda: os._exit(3), "ended with 3"),
     ],
 )  # fmt: skip
-def test_python_lives_on_and_errors_are_those_of_python(work: Callable[[], object], said: str) -> None:
+def test_python_lives_on_and_errors_are_those_of_python(
+    work: Callable[[], object], said: str
+) -> None:
     assert said in in_fork(work)
 
 
@@ -471,7 +504,9 @@ def test_a_socket_and_shared_memory_that_it_has_go_on_working() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(resource_folder("envs").glob("*/rewards/*.py")), ids=lambda path: f"{path.parts[-3]}-{path.stem}"
+    "path",
+    sorted(resource_folder("envs").glob("*/rewards/*.py")),
+    ids=lambda path: f"{path.parts[-3]}-{path.stem}",
 )
 def test_the_rewards_of_the_project_load_where_nothing_can_be_opened(path: Path) -> None:
     source = path.read_text()

@@ -22,7 +22,9 @@ from eureka_agent.worker.messages import LONGEST_FINDING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-HEAD = "import mmap, os, time, torch\ndef compute_reward(pole_upright, cart_velocity, actions):\n    "
+HEAD = (
+    "import mmap, os, time, torch\ndef compute_reward(pole_upright, cart_velocity, actions):\n    "
+)
 ANY = "def compute_reward(pole_upright):\n    return pole_upright, {}\n"
 TIMEOUT_S = 1.5
 
@@ -43,7 +45,9 @@ async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
 async def test_what_a_reward_raises_is_cut_short(dry_runner: DryRunner) -> None:
     """It may be what it found in the memory of its worker."""
     found = the_only_error(
-        await dry_runner.dry_run("def compute_reward(pole_upright):\n    raise ValueError('secret \\n' * 1000)\n")
+        await dry_runner.dry_run(
+            "def compute_reward(pole_upright):\n    raise ValueError('secret \\n' * 1000)\n"
+        )
     )
     assert (found.code, found.line) == ("D302", 2)
     assert "ValueError: secret secret" in found.message
@@ -57,7 +61,9 @@ def the_only_error(findings: tuple[Finding, ...]) -> Finding:
     return errors[0]
 
 
-@pytest.mark.parametrize("path", ["rewards/balance_human.py", "rewards/swingup_human.py", "rewards/sparse.py"])
+@pytest.mark.parametrize(
+    "path", ["rewards/balance_human.py", "rewards/swingup_human.py", "rewards/sparse.py"]
+)
 async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> None:
     source = (resource_folder("envs") / "cartpole" / path).read_text()
     findings = await dry_runner.dry_run(source, trusted=True)
@@ -114,12 +120,18 @@ async def test_what_is_wrong_is_found_and_placed(
     ("source", "code", "said"),
     [
         ("def compute_reward(zebra):\n    return zebra, {}", "D301", "zebra"),
-        ("x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}", "D301", "ZeroDivisionError"),
+        (
+            "x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}",
+            "D301",
+            "ZeroDivisionError",
+        ),
         ("import os\nos._exit(4)\n" + ANY, "D312", "exit status 4"),
         ("while True:\n    pass\n" + ANY, "D310", "1.5 s"),
     ],
 )
-async def test_a_source_that_cannot_be_loaded(dry_runner: DryRunner, source: str, code: str, said: str) -> None:
+async def test_a_source_that_cannot_be_loaded(
+    dry_runner: DryRunner, source: str, code: str, said: str
+) -> None:
     error = the_only_error(await dry_runner.dry_run(source))
     assert error.code == code
     assert said in error.message
@@ -135,11 +147,22 @@ async def test_a_source_that_cannot_be_loaded(dry_runner: DryRunner, source: str
             "'b' was 0 on all 320 recorded states, which are of random actions",
         ),
         # 1.5 times the total: off by half of |pole_upright|, which is 1 at most
-        ("return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}", "D315", "'a' × 0.8, 'b' × 0.4"),
-        # a term that is in no component, and one that a clamp cuts off
-        ("return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}", "D315", "its components"),
         (
-            "y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a': pole_upright, 'b': cart_velocity}",
+            "return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}",
+            "D315",
+            "'a' × 0.8, 'b' × 0.4",
+        ),
+        # a term that is in no component, and one that a clamp cuts off
+        (
+            "return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}",
+            "D315",
+            "its components",
+        ),
+        (
+            (
+                "y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a':"
+                " pole_upright, 'b': cart_velocity}"
+            ),
             "D315",
             "has 0.1,",
         ),
@@ -147,7 +170,9 @@ async def test_a_source_that_cannot_be_loaded(dry_runner: DryRunner, source: str
         ("time.sleep(0.02)\n    return pole_upright, {'a': pole_upright}", "D309", "ms"),
     ],
 )
-async def test_what_is_odd_but_not_wrong_is_a_warning(dry_runner: DryRunner, body: str, code: str, said: str) -> None:
+async def test_what_is_odd_but_not_wrong_is_a_warning(
+    dry_runner: DryRunner, body: str, code: str, said: str
+) -> None:
     findings = await dry_runner.dry_run(HEAD + body)
     assert {finding.severity for finding in findings} == {"warning"}
     found = next(finding for finding in findings if finding.code == code)
@@ -162,16 +187,24 @@ async def test_what_is_odd_but_not_wrong_is_a_warning(dry_runner: DryRunner, bod
         "y = torch.nn.functional.embedding_bag(whole, torch.eye(3), mode='sum').sum(dim=-1)",
     ],
 )
-async def test_products_of_whole_numbers_and_sums_of_embeddings_are_computed(dry_runner: DryRunner, body: str) -> None:
-    whole = "whole = (pole_upright[:, None] > torch.zeros(3)).long() + torch.arange(2).repeat(2)[:3]\n    "
+async def test_products_of_whole_numbers_and_sums_of_embeddings_are_computed(
+    dry_runner: DryRunner, body: str
+) -> None:
+    whole = (
+        "whole = (pole_upright[:, None] > torch.zeros(3)).long() +"
+        " torch.arange(2).repeat(2)[:3]\n    "
+    )
     end = "\n    y = y + pole_upright\n    return y, {'y': y}"
     source = HEAD + whole + body.replace("whole @ whole", "whole @ whole[:1].T.expand(3, 3)") + end
     assert await dry_runner.dry_run(source) == ()
 
 
-async def test_fifty_dry_runs_are_fast_and_leave_no_process(dry_runner: DryRunner, scratch: Path) -> None:
+async def test_fifty_dry_runs_are_fast_and_leave_no_process(
+    dry_runner: DryRunner, scratch: Path
+) -> None:
     forks = (
-        "if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return pole_upright, {'a': pole_upright}"
+        "if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return pole_upright,"
+        " {'a': pole_upright}"
     )
     error = the_only_error(await dry_runner.dry_run(HEAD + forks))
     assert (error.code, error.line) == ("D302", 3)
@@ -180,7 +213,11 @@ async def test_fifty_dry_runs_are_fast_and_leave_no_process(dry_runner: DryRunne
     for _ in range(50):
         assert await dry_runner.dry_run(HEAD + "return pole_upright, {'a': pole_upright}") == ()
     assert time.monotonic() - began < 10.0  # 0.01 s each on an idle machine
-    workers = [entry for entry in Path("/proc").glob("[0-9]*/environ") if _holds(entry, f"HOME={scratch}".encode())]
+    workers = [
+        entry
+        for entry in Path("/proc").glob("[0-9]*/environ")
+        if _holds(entry, f"HOME={scratch}".encode())
+    ]
     assert len(workers) == 2  # the worker, and the nursery of its trainings' rewards
 
 
@@ -191,7 +228,9 @@ def _holds(path: Path, text: bytes) -> bool:
         return False
 
 
-async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def full() -> int:
         raise BlockingIOError(errno.EAGAIN, "no process is left")
 
@@ -218,6 +257,13 @@ async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -
         "a * b * c, {'a': a, 'b': b, 'c': c}",
     ],
 )
-async def test_sums_and_products_of_components_leave_no_term_out(dry_runner: DryRunner, returned: str) -> None:
-    body = f"a, b, c = pole_upright, cart_velocity, torch.exp(-cart_velocity.abs())\n    return {returned}"
-    assert not [finding for finding in await dry_runner.dry_run(HEAD + body) if finding.code == "D315"]
+async def test_sums_and_products_of_components_leave_no_term_out(
+    dry_runner: DryRunner, returned: str
+) -> None:
+    body = (
+        "a, b, c = pole_upright, cart_velocity, torch.exp(-cart_velocity.abs())\n    return"
+        f" {returned}"
+    )
+    assert not [
+        finding for finding in await dry_runner.dry_run(HEAD + body) if finding.code == "D315"
+    ]

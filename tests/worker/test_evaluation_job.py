@@ -1,4 +1,5 @@
-"""What is wrong with one policy of a command is said of that one alone; passes have room for what they record."""
+"""What is wrong with one policy of a command is said of that one alone; passes have room for what
+they record."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.policy import save_policy
 from eureka_agent.worker import evaluation_job
 from eureka_agent.worker.evaluation_job import evaluate
-from eureka_agent.worker.messages import MAX_LINE_BYTES, Evaluate, Evaluated, PolicyFile, PolicyScore
+from eureka_agent.worker.messages import (
+    MAX_LINE_BYTES,
+    Evaluate,
+    Evaluated,
+    PolicyFile,
+    PolicyScore,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +35,9 @@ def hopper() -> LoadedEnvironment:
 
 def ask(loaded: LoadedEnvironment, scratch: Path, *files: PolicyFile) -> Evaluated:
     """The answer; the files that came with it are in the folder."""
-    recorded, answer = evaluate(Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch)
+    recorded, answer = evaluate(
+        Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch
+    )
     for file in recorded:
         (scratch / file.name).write_bytes(file.content)
     return answer
@@ -77,9 +86,12 @@ def test_a_fitness_that_is_not_finite_is_said_of_its_policy(tmp_path: Path) -> N
         return cart_position
 
     command = Evaluate(
-        job="job", policies=tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good"))
+        job="job",
+        policies=tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good")),
     )
-    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path)[1].scores
+    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path)[
+        1
+    ].scores
     assert broken.fault == "the task's fitness is NaN or infinite in 5 of 5 evaluated episodes"
     assert good.evaluation is not None
 
@@ -88,7 +100,12 @@ def test_passes_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     loaded = load_environment("cartpole")
     save_random_policy(tmp_path / "policy", 5, 1, seed=0)
     files = [
-        PolicyFile(policy="policy", seed=index, episodes=40, trajectories=f"{index}.npz" if index % 2 else None)
+        PolicyFile(
+            policy="policy",
+            seed=index,
+            episodes=40,
+            trajectories=f"{index}.npz" if index % 2 else None,
+        )
         for index in range(5)
     ]
     together = ask(loaded, tmp_path, *files)
@@ -121,7 +138,9 @@ def test_the_most_episodes_that_can_be_asked_for_fit_into_an_answer() -> None:
     )
     assert most is not None
     episode = EpisodeSummary(
-        fitness=-1.2345678901234567e-05, length=100_000, ended_by="a cause of some forty characters in all"
+        fitness=-1.2345678901234567e-05,
+        length=100_000,
+        ended_by="a cause of some forty characters in all",
     )
     evaluation = Evaluation(episodes=(episode,) * int(most), seed=2**63)
     answer = Evaluated(job="evaluation-1", scores=(PolicyScore(evaluation=evaluation),))

@@ -1,4 +1,5 @@
-"""What a dry run's findings may carry: the process that writes them runs hostile code, and can read the memory of its worker."""
+"""What a dry run's findings may carry: the process that writes them runs hostile code, and can read
+the memory of its worker."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def test_a_finding_is_one_printable_line() -> None:
 
 
 def test_all_findings_together_are_some_kilobytes_and_errors_come_first() -> None:
-    warnings = [finding(code="D314", severity="warning", message=MEMORY, hint=MEMORY)] * (MOST_FINDINGS - 1)
+    warnings = [finding(code="D314", severity="warning", message=MEMORY, hint=MEMORY)] * (
+        MOST_FINDINGS - 1
+    )
     found = said(*warnings, finding(code="D306", message="the total is nan")).findings
     assert len(found) == MOST_SHOWN_FINDINGS
     assert (found[0].code, found[0].severity) == ("D306", "error")
@@ -66,7 +69,9 @@ def test_a_code_of_another_step_is_no_finding_of_a_dry_run(code: str) -> None:
 
 
 def test_why_there_are_no_scores_is_said_shortly() -> None:
-    found = EVENT.validate_json(json.dumps({"type": "scored", "job": "a", "reason": f"raises\n{MEMORY}"}))
+    found = EVENT.validate_json(
+        json.dumps({"type": "scored", "job": "a", "reason": f"raises\n{MEMORY}"})
+    )
     assert isinstance(found, Scored)
     assert len(found.reason) == LONGEST_FINDING
     assert "\n" not in found.reason

@@ -11,11 +11,15 @@ from eureka_agent.worker.messages import EVENT, Measured
 
 
 def event(**measurements: object) -> str:
-    return json.dumps({"type": "measured", "job": "m", "measurements": {"resets": 8, **measurements}})
+    return json.dumps(
+        {"type": "measured", "job": "m", "measurements": {"resets": 8, **measurements}}
+    )
 
 
 def test_what_is_in_bounds_is_taken() -> None:
-    found = EVENT.validate_json(event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"]))
+    found = EVENT.validate_json(
+        event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"])
+    )
     assert isinstance(found, Measured)
     assert found.measurements.starts["x"][11] == (0.0, 1.0, 0.0)
 

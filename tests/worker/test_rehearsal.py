@@ -1,4 +1,5 @@
-"""The states of dry runs are looked at when they are recorded: an environment that fails there is told before any reward is called."""
+"""The states of dry runs are looked at when they are recorded: an environment that fails there is
+told before any reward is called."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def test_a_whole_environment_passes(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_fault_is_named_with_file_and_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[tuple[str, str], ...], part: str, said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: tuple[tuple[str, str], ...],
+    part: str,
+    said: str,
 ) -> None:
     monkeypatch.setattr(states, "CALL_SECONDS", 0.3)
     folder = write_lift(tmp_path / "lift", *change)
@@ -56,7 +61,10 @@ def test_a_fault_is_named_with_file_and_line(
 
 @pytest.mark.parametrize(
     ("fitness", "said"),
-    [("height / (height > 9.0)", "NaN or infinite"), ("height / nothing", "line 5, in fitness: NameError")],
+    [
+        ("height / (height > 9.0)", "NaN or infinite"),
+        ("height / nothing", "line 5, in fitness: NameError"),
+    ],
 )
 def test_the_task_s_own_fitness_is_tried_too(tmp_path: Path, fitness: str, said: str) -> None:
     task = TASK.replace("return height", f"return {fitness}")

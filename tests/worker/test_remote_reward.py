@@ -1,4 +1,5 @@
-"""A reward in a process of its own: the same numbers as here, and whatever it does is its own failure alone."""
+"""A reward in a process of its own: the same numbers as here, and whatever it does is its own
+failure alone."""
 
 from __future__ import annotations
 
@@ -74,7 +75,10 @@ def test_the_numbers_are_those_of_the_same_reward_here(remote: Remote, rows: int
 
 
 def test_several_work_side_by_side(remote: Remote) -> None:
-    slow = "import time\ndef compute_reward(height):\n    time.sleep(0.5)\n    return height, {'height': height}\n"
+    slow = (
+        "import time\ndef compute_reward(height):\n    time.sleep(0.5)\n    return height,"
+        " {'height': height}\n"
+    )
     rewards = [remote(slow) for _ in range(4)]
     began = time.monotonic()
     waits = [reward.begin(values(), 5.0) for reward in rewards]
@@ -102,7 +106,10 @@ def test_results_stay_when_the_next_call_is_made(remote: Remote) -> None:
             "import os\nos._exit(7)\ndef compute_reward(height):\n    return height, {}",
             "ended by itself with exit status 7",
         ),
-        ("raise KeyboardInterrupt\ndef compute_reward(height):\n    return height, {}", "ended by itself"),
+        (
+            "raise KeyboardInterrupt\ndef compute_reward(height):\n    return height, {}",
+            "ended by itself",
+        ),
     ],
 )
 def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, message: str) -> None:
@@ -111,7 +118,9 @@ def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, messa
 
 
 def test_a_persons_own_baseline_may_read_private_variables(remote: Remote) -> None:
-    reward = remote("def compute_reward(secret):\n    return secret, {'secret': secret}\n", allow_private=True)
+    reward = remote(
+        "def compute_reward(secret):\n    return secret, {'secret': secret}\n", allow_private=True
+    )
     assert torch.equal(reward.begin(values(), 5.0)()[0], values()["secret"])
 
 
@@ -124,7 +133,8 @@ def compute_reward(height, goal, gain):
 """
     given = values()
     given["goal"] = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).expand(ROWS, 2, 2)
-    # (0, 0, 0, 1) is half a turn about z where the real part comes first, and no turn where it comes last
+    # (0, 0, 0, 1) is half a turn about z where the real part comes first, and no turn where it
+    # comes last
     for order, forward in (("wxyz", -1.0), ("xyzw", 1.0)):
         reward = remote(source, constants=(Constant("gain", 3.0),), quaternion_order=order)
         assert reward.arguments == ("height", "goal")
@@ -160,21 +170,29 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
         ("raise SystemExit", "raised", "line 3: SystemExit"),
     ],
 )
-def test_what_fails_is_told_and_the_next_call_is_another(remote: Remote, body: str, code: str, message: str) -> None:
+def test_what_fails_is_told_and_the_next_call_is_another(
+    remote: Remote, body: str, code: str, message: str
+) -> None:
     reward = remote(f"import mmap, os, torch\ndef compute_reward(height):\n    {body}\n")
     neighbour = remote(GOOD)
     for _ in range(2):  # also of one whose process is gone
         with pytest.raises(RewardContractError, match=message) as caught:
             reward.begin(values(), 5.0)()
         assert caught.value.code == code
-    assert torch.equal(neighbour.begin(values(), 5.0)()[0], RewardFunction.from_source(GOOD, VARIABLES)(values())[0])
+    assert torch.equal(
+        neighbour.begin(values(), 5.0)()[0],
+        RewardFunction.from_source(GOOD, VARIABLES)(values())[0],
+    )
 
 
 @pytest.mark.parametrize(
-    "body", ["while True: pass", "import time; time.sleep(100)", "torch.ones(8000, 8000).matrix_exp()"]
+    "body",
+    ["while True: pass", "import time; time.sleep(100)", "torch.ones(8000, 8000).matrix_exp()"],
 )
 def test_a_call_without_end_is_ended_even_within_torch(remote: Remote, body: str) -> None:
-    reward = remote(f"import torch\ndef compute_reward(height):\n    {body}\n    return height, {{}}\n")
+    reward = remote(
+        f"import torch\ndef compute_reward(height):\n    {body}\n    return height, {{}}\n"
+    )
     began = time.monotonic()
     with pytest.raises(TimeLimitError, match=r"longer than 0.3 s"):
         reward.begin(values(), 0.3)()
@@ -184,7 +202,8 @@ def test_a_call_without_end_is_ended_even_within_torch(remote: Remote, body: str
 
 
 def test_what_it_does_to_torch_and_to_its_inputs_stays_with_it(remote: Remote) -> None:
-    """It patches torch, writes into its arguments behind autograd's back, and looks through its callers' frames."""
+    """It patches torch, writes into its arguments behind autograd's back, and looks through its
+    callers' frames."""
     hostile = """import gc, sys, torch
 torch.Tensor.tanh = lambda self: self * 0
 torch.exp = None
@@ -254,17 +273,24 @@ def compute_reward(height):
 """
 
 
-@pytest.mark.skipif("fbgemm" not in torch.backends.quantized.supported_engines, reason="without FBGEMM")
+@pytest.mark.skipif(
+    "fbgemm" not in torch.backends.quantized.supported_engines, reason="without FBGEMM"
+)
 @pytest.mark.parametrize("engine", ["pass", "torch.backends.quantized.engine = 'onednn'"])
-def test_what_torch_can_only_compile_as_it_runs_has_an_end_with_a_name(remote: Remote, engine: str) -> None:
+def test_what_torch_can_only_compile_as_it_runs_has_an_end_with_a_name(
+    remote: Remote, engine: str
+) -> None:
     reward = remote(QUANTIZED.format(engine=engine))
-    with pytest.raises(RewardContractError, match="machine code that torch compiles as it runs") as caught:
+    with pytest.raises(
+        RewardContractError, match="machine code that torch compiles as it runs"
+    ) as caught:
         reward.begin(values(), 5.0)()
     assert "convert to float first" in caught.value.hint
 
 
 def test_it_has_no_descriptors_but_its_own(remote: Remote) -> None:
-    """None of the worker's files, pipes and sockets: what a descriptor leads to can be used without opening anything."""
+    """None of the worker's files, pipes and sockets: what a descriptor leads to can be used without
+    opening anything."""
     secret, other = os.pipe()
     os.set_inheritable(secret, True)
     nursery = Nursery.start(())
@@ -290,8 +316,11 @@ def compute_reward(height):
     assert list(components) == ["0", "1", "2", "3"]
 
 
-def test_a_machine_without_room_for_a_process_costs_that_reward_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no RewardLoadError, which would be the reward's own fault; before and after it the nursery serves others."""
+def test_a_machine_without_room_for_a_process_costs_that_reward_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is no RewardLoadError, which would be the reward's own fault; before and after it the
+    nursery serves others."""
     fork, left = os.fork, [2]  # the nursery and a first reward
 
     def full() -> int:

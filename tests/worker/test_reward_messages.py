@@ -1,4 +1,5 @@
-"""What a trainer reads of a reward's socket: a real pair of sockets, whose other end here has no filter and does what it likes."""
+"""What a trainer reads of a reward's socket: a real pair of sockets, whose other end here has no
+filter and does what it likes."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def drip(theirs: socket.socket) -> None:
     ],
 )  # fmt: skip
 def test_no_state_of_the_socket_holds_up_the_reader(
-    pair: tuple[socket.socket, socket.socket], end: End, expected: type[Exception] | tuple[type[Exception], ...]
+    pair: tuple[socket.socket, socket.socket],
+    end: End,
+    expected: type[Exception] | tuple[type[Exception], ...],
 ) -> None:
     ours, theirs = pair
     end(theirs)
@@ -77,7 +80,9 @@ def test_no_state_of_the_socket_holds_up_the_reader(
     assert time.process_time() - worked < SECONDS / 2  # nor does it ask again and again
 
 
-def test_messages_arrive_whole_however_they_are_cut(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_messages_arrive_whole_however_they_are_cut(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     ours, theirs = pair
     for part in (length(5)[:1], length(5)[1:] + b"he", b"llo" + length(0), length(2) + b"on"):
         theirs.send(part)
@@ -86,7 +91,9 @@ def test_messages_arrive_whole_however_they_are_cut(pair: tuple[socket.socket, s
     assert receive(theirs) == b"twice"
 
 
-def test_asking_one_that_does_not_read_never_waits(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_asking_one_that_does_not_read_never_waits(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     def ask_often() -> None:
         for _ in range(100_000):
             send_call(pair[0], 512)

@@ -1,4 +1,5 @@
-"""Rewards on stored episodes, by a real worker on the cart-pole: figures by hand, and what cannot be scored."""
+"""Rewards on stored episodes, by a real worker on the cart-pole: figures by hand, and what cannot
+be scored."""
 
 from __future__ import annotations
 
@@ -57,26 +58,39 @@ def stored(tmp_path: Path) -> Path:
 
 
 def reward(total: str, arguments: str = "pole_upright") -> str:
-    return f"import torch\ndef compute_reward({arguments}):\n    total = {total}\n    return total, {{'a': total}}\n"
+    return (
+        f"import torch\ndef compute_reward({arguments}):\n    total = {total}\n    return total,"
+        " {'a': total}\n"
+    )
 
 
-async def test_returns_are_sums_and_totals_are_those_of_the_steps(dry_runner: DryRunner, stored: Path) -> None:
+async def test_returns_are_sums_and_totals_are_those_of_the_steps(
+    dry_runner: DryRunner, stored: Path
+) -> None:
     scored = await dry_runner.score(reward("2 * pole_upright"), {"sums": stored})
     assert scored.reason == ""
-    assert scored.returns == ({"worst": -0.5, "best": 4.5},)  # 2 · (0.5 + 0.25 − 1), 2 · (1 + 0.75 + 0.5)
+    assert scored.returns == (
+        {"worst": -0.5, "best": 4.5},
+    )  # 2 · (0.5 + 0.25 − 1), 2 · (1 + 0.75 + 0.5)
     assert scored.totals[RECORDED:] == (1.0, 0.5, -2.0, 2.0, 1.5, 1.0)
     assert len(scored.extreme_totals) > 100
 
 
-async def test_previous_values_do_not_come_from_another_episode(dry_runner: DryRunner, stored: Path) -> None:
-    difference = reward("pole_upright - previous_pole_upright", "pole_upright, previous_pole_upright")
+async def test_previous_values_do_not_come_from_another_episode(
+    dry_runner: DryRunner, stored: Path
+) -> None:
+    difference = reward(
+        "pole_upright - previous_pole_upright", "pole_upright, previous_pole_upright"
+    )
     scored = await dry_runner.score(difference, {"differences": stored})
     # a first step's previous value is its own
     assert scored.totals[RECORDED:] == (0.0, -0.25, -1.25, 0.0, -0.25, -0.25)
     assert scored.returns == ({"worst": -1.5, "best": -0.5},)
 
 
-async def test_returns_come_in_the_order_of_the_files(dry_runner: DryRunner, tmp_path: Path) -> None:
+async def test_returns_come_in_the_order_of_the_files(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
     files = {
         name: episodes_file(tmp_path / name, [value], [value, value])
         for name, value in (("2-01", 0.25), ("1-01", 0.5), ("1-02", 1.0))
@@ -92,21 +106,42 @@ async def test_returns_come_in_the_order_of_the_files(dry_runner: DryRunner, tmp
 async def test_a_worker_keeps_the_files_of_the_last_score_alone(
     dry_runner: DryRunner, scratch: Path, tmp_path: Path
 ) -> None:
-    """Of a long search they would fill its scratch folder. Who is asked for again is sent again, also after a score that failed."""
-    files = {name: episodes_file(tmp_path / name, [value], [value]) for name, value in (("a", 0.25), ("b", 0.5))}
+    """Of a long search they would fill its scratch folder. Who is asked for again is sent again,
+    also after a score that failed."""
+    files = {
+        name: episodes_file(tmp_path / name, [value], [value])
+        for name, value in (("a", 0.25), ("b", 0.5))
+    }
     files["broken"] = tmp_path / "broken"
     files["broken"].write_bytes(b"PK")
     sent = {**files, "gone": tmp_path / "gone"}
-    for names in (("a", "b"), ("b",), ("a",), ("b", "broken"), ("a", "b"), ("a", "gone"), ("b",), ("b", "a")):
-        scored = await dry_runner.score(reward("pole_upright"), {name: sent[name] for name in names})
+    for names in (
+        ("a", "b"),
+        ("b",),
+        ("a",),
+        ("b", "broken"),
+        ("a", "b"),
+        ("a", "gone"),
+        ("b",),
+        ("b", "a"),
+    ):
+        scored = await dry_runner.score(
+            reward("pole_upright"), {name: sent[name] for name in names}
+        )
         if {"broken", "gone"} & {*names}:
             assert scored.reason != ""
             continue
-        assert [returns["best"] for returns in scored.returns] == [{"a": 0.25, "b": 0.5}[name] for name in names]
-        assert {path.name for path in scratch.rglob("*.npz")} == {f"episodes-{name}.npz" for name in names}
+        assert [returns["best"] for returns in scored.returns] == [
+            {"a": 0.25, "b": 0.5}[name] for name in names
+        ]
+        assert {path.name for path in scratch.rglob("*.npz")} == {
+            f"episodes-{name}.npz" for name in names
+        }
 
 
-async def test_of_many_steps_a_spread_of_them_is_sent(dry_runner: DryRunner, tmp_path: Path) -> None:
+async def test_of_many_steps_a_spread_of_them_is_sent(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
     steps = 3 * MOST_STEPS
     path = episodes_file(tmp_path / "long.npz", [0.0], [1.0] * steps)
     scored = await dry_runner.score(reward("pole_upright"), {"long": path})
@@ -144,15 +179,18 @@ async def test_a_file_without_episodes_is_a_reason(dry_runner: DryRunner, tmp_pa
     path = tmp_path / "broken.npz"
     path.write_bytes(b"PK\x03\x04 not a zip file")
     assert (await dry_runner.score(reward("pole_upright"), {"broken": path})).reason != ""
-    assert (await dry_runner.score(reward("pole_upright"), {"gone": tmp_path / "gone.npz"})).reason != ""
+    assert (
+        await dry_runner.score(reward("pole_upright"), {"gone": tmp_path / "gone.npz"})
+    ).reason != ""
 
 
-# ── the critic's steps on it ────────────────────────────────────────────────────────────────────────────────────────────
+# ── the critic's steps on it ──────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    """One attempt in training, one trained, and the episodes of three: the longer upright, the better."""
+    """One attempt in training, one trained, and the episodes of three: the longer upright, the
+    better."""
     fitness = {"1-01": (0.5, 1.0), "1-02": (1.5, 2.25), "1-03": (0.25, 3.0)}
     episodes = tuple(
         KnownEpisodes(
@@ -164,7 +202,9 @@ def memory(tmp_path: Path) -> Memory:
     )
     trained = KnownReward("1-01", reward("pole_upright - 0.5 * pole_upright.square()"))
     return Memory(
-        rewards=(trained, KnownReward("2-01", reward("pole_upright.square()"))), earlier=(trained,), episodes=episodes
+        rewards=(trained, KnownReward("2-01", reward("pole_upright.square()"))),
+        earlier=(trained,),
+        episodes=episodes,
     )
 
 
@@ -172,12 +212,23 @@ def errors(verdict: Verdict) -> list[str]:
     return [finding.code for finding in verdict.findings if finding.severity == "error"]
 
 
-async def test_each_step_has_its_finding_and_is_the_last(dry_runner: DryRunner, memory: Memory) -> None:
+async def test_each_step_has_its_finding_and_is_the_last(
+    dry_runner: DryRunner, memory: Memory
+) -> None:
     critic = Critic(await dry_runner.start(), dry_runner)
-    # fitness .25 .5 1 1.5 2.25 3: of more than a quarter of 2.75 are the differences of 4 + 3 + 2 + 2 + 1 = 12 pairs, just enough
+    # fitness .25 .5 1 1.5 2.25 3: of more than a quarter of 2.75 are the differences of 4 + 3 + 2 +
+    # 2 + 1 = 12 pairs, just enough
     cases = [
-        (reward("pole_upright.square()").replace("total", "t").replace("'a'", "'b'"), ["N501"], "novelty"),
-        (reward("3 * pole_upright - 1.5 * pole_upright.square()"), ["N502"], "novelty on stored steps"),
+        (
+            reward("pole_upright.square()").replace("total", "t").replace("'a'", "'b'"),
+            ["N501"],
+            "novelty",
+        ),
+        (
+            reward("3 * pole_upright - 1.5 * pole_upright.square()"),
+            ["N502"],
+            "novelty on stored steps",
+        ),
         (reward("3 * pole_upright - 1.5 * pole_upright.square() + 1"), [], "trajectory gate"),
         (reward("-pole_upright"), ["G601"], "trajectory gate"),
         (reward("pole_upright"), [], "trajectory gate"),
@@ -190,7 +241,9 @@ async def test_each_step_has_its_finding_and_is_the_last(dry_runner: DryRunner, 
         assert verdict.seconds < 30
 
 
-async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(dry_runner: DryRunner, memory: Memory) -> None:
+async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(
+    dry_runner: DryRunner, memory: Memory
+) -> None:
     description = await dry_runner.start()
     repeated, perverse = reward("pole_upright.square()"), reward("-pole_upright")
     plain = ("parse", "allow-list", "contract", "dry run")
@@ -198,11 +251,17 @@ async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(dry_runn
     for source in (repeated, perverse):
         assert (await neither.judge(source, memory=memory)).steps_run == plain
         assert (await Critic(description, dry_runner).judge(source)).steps_run == plain
-    assert errors(await Critic(description, dry_runner, novelty=False).judge(perverse, memory=memory)) == ["G601"]
-    assert errors(await Critic(description, dry_runner, gate=False).judge(repeated, memory=memory)) == ["N501"]
+    assert errors(
+        await Critic(description, dry_runner, novelty=False).judge(perverse, memory=memory)
+    ) == ["G601"]
+    assert errors(
+        await Critic(description, dry_runner, gate=False).judge(repeated, memory=memory)
+    ) == ["N501"]
 
 
-async def test_a_reward_that_reads_what_is_not_stored_passes(dry_runner: DryRunner, memory: Memory) -> None:
+async def test_a_reward_that_reads_what_is_not_stored_passes(
+    dry_runner: DryRunner, memory: Memory
+) -> None:
     critic = Critic(await dry_runner.start(), dry_runner)
     verdict = await critic.judge(
         reward("-pole_upright + 0 * cart_velocity", "pole_upright, cart_velocity"), memory=memory

@@ -37,7 +37,9 @@ def compute_reward(pole_upright):
     os.write(1, b'{"type": "prepared"}\\n')
     return pole_upright, {"upright": pole_upright, "input": len(sys.stdin.read())}
 """
-SETTINGS = TrainingSettings(env_steps=128, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1)
+SETTINGS = TrainingSettings(
+    env_steps=128, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1
+)
 
 
 class RawWorker:
@@ -86,12 +88,19 @@ def test_commands_before_open_are_refused(worker: RawWorker) -> None:
 
 
 def test_lines_that_are_no_commands_do_not_stop_it(worker: RawWorker) -> None:
-    for line in (b"garbage\n", b"\x00\xff\n", b"{" * 1000 + b"\n", b"x" * (MAX_LINE_BYTES + 10) + b"\n"):
+    for line in (
+        b"garbage\n",
+        b"\x00\xff\n",
+        b"{" * 1000 + b"\n",
+        b"x" * (MAX_LINE_BYTES + 10) + b"\n",
+    ):
         worker.write(line)
         assert isinstance(worker.read(), Fault)
 
 
-def test_a_fault_names_what_is_wrong_with_the_environment_and_the_worker_goes_on(worker: RawWorker) -> None:
+def test_a_fault_names_what_is_wrong_with_the_environment_and_the_worker_goes_on(
+    worker: RawWorker,
+) -> None:
     answer = worker.ask(Open(environment="cartpole", task="balanc"))
     assert isinstance(answer, Fault)
     assert "'balanc'" in answer.message
@@ -122,7 +131,11 @@ def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None
     assert load(worker.read_file(sent.size))["log_std"].shape == (1,)
     trained = worker.read()
     assert isinstance(trained, Trained)
-    answer = worker.ask(Evaluate(job="score", policies=(PolicyFile(policy=trained.policies[0], seed=0, episodes=1),)))
+    answer = worker.ask(
+        Evaluate(
+            job="score", policies=(PolicyFile(policy=trained.policies[0], seed=0, episodes=1),)
+        )
+    )
     assert isinstance(answer, Fault)
     assert "has loaded a reward" in answer.message
     assert "prepared" not in worker.log.read_text()  # what a reward prints in training goes nowhere

@@ -8,7 +8,12 @@ from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable
-from eureka_agent.worker.states import RECORDED_STEPS, ExtremeStates, extreme_states, record_transitions
+from eureka_agent.worker.states import (
+    RECORDED_STEPS,
+    ExtremeStates,
+    extreme_states,
+    record_transitions,
+)
 
 
 class Counter(VecTask):
@@ -41,10 +46,12 @@ def test_a_recorded_step_knows_the_one_before_it_and_never_one_of_another_episod
     recorded = record_transitions(Counter(3), Counter.all_variables())
     assert recorded["count"].shape == (3 * RECORDED_STEPS,)
     assert recorded["actions"].shape == (3 * RECORDED_STEPS, 2)
-    # within an episode the counter goes up by one a step, from the 0 of the reset: also in the first step after it
+    # within an episode the counter goes up by one a step, from the 0 of the reset: also in the
+    # first step after it
     assert torch.equal(recorded["previous_count"], recorded["count"] - 1.0)
     first_steps = int((recorded["count"] == 1.0).sum())
-    # 40 steps of 3 rows: one first step of each row at the beginning, at least 2 resets by length, 8 by hand
+    # 40 steps of 3 rows: one first step of each row at the beginning, at least 2 resets by length,
+    # 8 by hand
     assert first_steps >= 3 + 8
     assert recorded["count"].max() == 12.0
     assert recorded["actions"].std() > 0.4  # uniform in [-1, 1] has 0.577
@@ -84,7 +91,9 @@ def rows_of(extremes: ExtremeStates, label: str) -> list[int]:
     return found
 
 
-def test_a_variable_and_its_previous_value_move_together_and_others_stay(extremes: ExtremeStates) -> None:
+def test_a_variable_and_its_previous_value_move_together_and_others_stay(
+    extremes: ExtremeStates,
+) -> None:
     rows = rows_of(extremes, "'angle' and 'previous_angle' are -2 rad")
     assert bool((extremes.values["angle"][rows] == -2.0).all())
     # 0.25 rad more, as it was recorded
@@ -104,7 +113,9 @@ def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: Extrem
     # zero is outside of the height's range: the nearest value in it stands for it
     assert sorted(set(extremes.values["height"].flatten().tolist())) == [0.5, 0.75, 1.5]
     # 5 × 700 N is more than the 1 kN of its unit; only broken physics comes to 10 kN
-    plausible = {label for label, beyond in zip(extremes.labels, extremes.beyond, strict=True) if not beyond}
+    plausible = {
+        label for label, beyond in zip(extremes.labels, extremes.beyond, strict=True) if not beyond
+    }
     assert {"'force' is -3500 N", "'force' is 3500 N"} <= plausible
     assert "'force' is 10000 N" in set(extremes.labels) - plausible
     # a unit that nobody knows is not said
@@ -117,10 +128,16 @@ def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: Extrem
 
 
 def test_a_direction_keeps_its_length(extremes: ExtremeStates) -> None:
-    assert extremes.values["direction"].norm(dim=-1).tolist() == pytest.approx([1.0] * len(extremes.labels), abs=1e-5)
+    assert extremes.values["direction"].norm(dim=-1).tolist() == pytest.approx(
+        [1.0] * len(extremes.labels), abs=1e-5
+    )
     rows = rows_of(extremes, "'direction' is against axis 2")
     assert extremes.values["direction"][rows].tolist() == [[0.0, 0.0, -1.0]] * len(rows)
 
 
 def test_labels_and_rows_are_as_many(extremes: ExtremeStates) -> None:
-    assert {len(value) for value in extremes.values.values()} == {len(extremes.labels)} == {len(extremes.beyond)}
+    assert (
+        {len(value) for value in extremes.values.values()}
+        == {len(extremes.labels)}
+        == {len(extremes.beyond)}
+    )

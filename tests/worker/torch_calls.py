@@ -1,4 +1,5 @@
-"""A broad list of what a reward may compute: every function of torch that the critic lets pass, tried with a few kinds of arguments."""
+"""A broad list of what a reward may compute: every function of torch that the critic lets pass,
+tried with a few kinds of arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from torch import Tensor
 from eureka_agent.critic.vocabulary import ATTRIBUTES, MODULES
 
 ALLOWED = {
-    **{name: MODULES[name] for name in ("torch", "torch.special", "torch.linalg", "torch.nn.functional")},
+    **{
+        name: MODULES[name]
+        for name in ("torch", "torch.special", "torch.linalg", "torch.nn.functional")
+    },
     "torch.Tensor": ATTRIBUTES,
 }
 
@@ -22,11 +26,38 @@ def arguments() -> Iterator[tuple[Any, ...]]:
     generator = torch.Generator().manual_seed(3)
     x, y = torch.rand(24, 3, generator=generator), torch.rand(24, 3, generator=generator) + 0.5
     square = torch.rand(5, 4, 4, generator=generator) + 4 * torch.eye(4)
-    picture, kernel = torch.rand(2, 3, 9, 9, generator=generator), torch.rand(5, 3, 3, 3, generator=generator)
-    line, line_kernel = torch.rand(2, 3, 20, generator=generator), torch.rand(5, 3, 4, generator=generator)
-    yield from ((square[0],), (square[0], square[0]), (square, square), (line, 2), (picture, 2), (x.long(), y.long()))
-    yield from ((x, 0, 1), (5,), (x, y, y), (x[:, 0], y[:, 0]), (x, (-1, 3)), ((x, y),), (x, [0, 1]))
-    yield from ((x > 0.5, x, y), (picture, kernel), (line, line_kernel), (x.to(torch.complex64),), (x.half(),))
+    picture, kernel = (
+        torch.rand(2, 3, 9, 9, generator=generator),
+        torch.rand(5, 3, 3, 3, generator=generator),
+    )
+    line, line_kernel = (
+        torch.rand(2, 3, 20, generator=generator),
+        torch.rand(5, 3, 4, generator=generator),
+    )
+    yield from (
+        (square[0],),
+        (square[0], square[0]),
+        (square, square),
+        (line, 2),
+        (picture, 2),
+        (x.long(), y.long()),
+    )
+    yield from (
+        (x, 0, 1),
+        (5,),
+        (x, y, y),
+        (x[:, 0], y[:, 0]),
+        (x, (-1, 3)),
+        ((x, y),),
+        (x, [0, 1]),
+    )
+    yield from (
+        (x > 0.5, x, y),
+        (picture, kernel),
+        (line, line_kernel),
+        (x.to(torch.complex64),),
+        (x.half(),),
+    )
 
 
 def broad_list() -> dict[str, Callable[[], Any]]:
@@ -90,7 +121,10 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
     def bags(kind: torch.dtype) -> list[Tensor]:
         return [
             functional.embedding_bag(
-                x.view(-1) % 9, torch.linspace(-1, 1, 9 * width).view(9, width).to(kind), rows, mode=mode
+                x.view(-1) % 9,
+                torch.linspace(-1, 1, 9 * width).view(9, width).to(kind),
+                rows,
+                mode=mode,
             )
             for width in (1, 2, 3, 8, 16, 64, 100)
             for mode in ("sum", "mean", "max")
@@ -109,7 +143,9 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         "cross": of(lambda x, y, q: torch.cross(x, y, dim=-1)),
         "atan2": of(lambda x, y, q: torch.atan2(x[:, 0], y[:, 0])),
         "quantile": of(lambda x, y, q: torch.quantile(x, 0.3, dim=-1)),
-        "quaternion to matrix": of(lambda x, y, q: torch.stack([1 - 2 * q[:, 2] ** 2, 2 * q[:, 0] * q[:, 1]], dim=-1)),
+        "quaternion to matrix": of(
+            lambda x, y, q: torch.stack([1 - 2 * q[:, 2] ** 2, 2 * q[:, 0] * q[:, 1]], dim=-1)
+        ),
         "norms": of(lambda x, y, q: torch.linalg.vector_norm(x - y, ord=1, dim=-1)),
         "svd": of(lambda x, y, q: torch.linalg.svdvals(x)),
         "where": of(lambda x, y, q: torch.where(x > 0, x, torch.tensor(0.0))),
@@ -118,11 +154,19 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         "layer norm": of(lambda x, y, q: functional.layer_norm(x, (3,))),
         "linear": of(lambda x, y, q: functional.linear(x, y)),
         "module": of(lambda x, y, q: torch.nn.Softplus()(x)),
-        "attention": of(lambda x, y, q: functional.scaled_dot_product_attention(x[None], y[None], y[None])),
+        "attention": of(
+            lambda x, y, q: functional.scaled_dot_product_attention(x[None], y[None], y[None])
+        ),
         "large product": of(lambda x, y, q: (torch.ones(500, 40) @ x).T @ torch.ones(500, 300)),
-        "many rows": of(lambda x, y, q: torch.exp(-torch.linspace(0, 1, 400_000).square()).cumsum(0)),
+        "many rows": of(
+            lambda x, y, q: torch.exp(-torch.linspace(0, 1, 400_000).square()).cumsum(0)
+        ),
         "sorted rows": of(lambda x, y, q: torch.linspace(0, 30, 300_000).sin().sort().values),
-        "statistics": of(lambda x, y, q: torch.stack([x.std(-1), x.var(-1), x.median(-1).values, x.mode(-1).values])),
+        "statistics": of(
+            lambda x, y, q: torch.stack(
+                [x.std(-1), x.var(-1), x.median(-1).values, x.mode(-1).values]
+            )
+        ),
         **{f"products of {kind}": functools.partial(products, kind) for kind in kinds},
         **{f"bags of {kind}": functools.partial(bags, kind) for kind in kinds[-4:]},
         "random numbers": lambda: torch.rand(5, generator=torch.Generator().manual_seed(1)),
@@ -130,7 +174,11 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
         "gradient": gradient,
         "vmap": scripted,
         "numpy": of(lambda x, y, q: torch.from_numpy(x.numpy() * 2)),
-        "text": of(lambda x, y, q: f"{x} {y[0]:} {q[0, 0]:.3f} {x.bool()} {x.dtype} {x.to(torch.complex64)}"),
+        "text": of(
+            lambda x, y, q: (
+                f"{x} {y[0]:} {q[0, 0]:.3f} {x.bool()} {x.dtype} {x.to(torch.complex64)}"
+            )
+        ),
         "scalars": of(lambda x, y, q: torch.tensor(x.tolist()) + x.sum().item()),
     }
 
@@ -152,7 +200,10 @@ def _text(value: Any) -> str:
         if plain.layout is not torch.strided or plain.is_quantized:
             return f"{plain.layout} {plain.dtype} {tuple(plain.shape)}"
         double = plain.to(torch.complex128) if plain.is_complex() else plain.double()
-        return f"{plain.dtype} {tuple(plain.shape)} {hash(double.contiguous().resolve_conj().resolve_neg().numpy().tobytes())}"
+        return (
+            f"{plain.dtype} {tuple(plain.shape)}"
+            f" {hash(double.contiguous().resolve_conj().resolve_neg().numpy().tobytes())}"
+        )
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(_text(each) for each in value)}]"
     return value if isinstance(value, str) else type(value).__name__

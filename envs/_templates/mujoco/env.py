@@ -13,21 +13,37 @@ FASTEST = 30.0
 
 
 class Pendulum(MujocoTask):
-    """A pendulum with a weak motor at its hinge. CHANGE: say what it is; language models are told this docstring.
+    """A pendulum with a weak motor at its hinge. CHANGE: say what it is; language models are told
+    this docstring.
 
-    The pole is 0.5 m long and weighs 0.3 kg. It hangs down at an angle of 0 and starts near there; the hinge is 1 m above the floor. An
-    episode lasts 10 s at 50 control steps a second.
+    The pole is 0.5 m long and weighs 0.3 kg. It hangs down at an angle of 0 and starts near there;
+    the hinge is 1 m above the floor. An episode lasts 10 s at 50 control steps a second.
     """
 
     # what a reward may read; a designer sees nothing else of this file, so write for a stranger
     variables = (
-        Variable("angle", (), "rad", "joint", "angle of the pole; 0 hangs down, ±pi is upright; turns add up"),
+        Variable(
+            "angle",
+            (),
+            "rad",
+            "joint",
+            "angle of the pole; 0 hangs down, ±pi is upright; turns add up",
+        ),
         Variable("angular_velocity", (), "rad/s", "joint", "angular velocity of the pole"),
         Variable(
-            "upright", (), "1", "world", "upright projection of the pole: 1 is upright, -1 hangs down", (-1.0, 1.0)
+            "upright",
+            (),
+            "1",
+            "world",
+            "upright projection of the pole: 1 is upright, -1 hangs down",
+            (-1.0, 1.0),
         ),
         Variable(
-            "tip_position_w", (3,), "m", "world", "position of the pole's free end: x, y, z (height; 1.5 is the top)"
+            "tip_position_w",
+            (3,),
+            "m",
+            "world",
+            "position of the pole's free end: x, y, z (height; 1.5 is the top)",
         ),
     )
     observation_channels = (
@@ -36,7 +52,11 @@ class Pendulum(MujocoTask):
         Channel("angular_velocity", (), "rad/s", "joint", "of the pole", scale=0.2),
     )
     # left out, these are the actuators of the MJCF with their control ranges
-    action_channels = (Channel("torque", (), "N·m", "joint", "of the hinge's motor", range=(-MAX_TORQUE, MAX_TORQUE)),)
+    action_channels = (
+        Channel(
+            "torque", (), "N·m", "joint", "of the hinge's motor", range=(-MAX_TORQUE, MAX_TORQUE)
+        ),
+    )
     model_file = "model.xml"  # beside this file
     num_observations = 3
     num_actions = 1  # as many as the MJCF has actuators
@@ -47,7 +67,8 @@ class Pendulum(MujocoTask):
     termination_causes = ("too_fast", "unstable_physics")
 
     def compute_observations(self) -> None:
-        """CHANGE: what the policy sees, from `joint_positions` (qpos), `joint_velocities` (qvel) and `sensors` by name."""
+        """CHANGE: what the policy sees, from `joint_positions` (qpos), `joint_velocities` (qvel)
+        and `sensors` by name."""
         angle = self.joint_positions[:, 0]
         self.obs_buf[:, 0] = torch.sin(angle)
         self.obs_buf[:, 1] = torch.cos(angle)

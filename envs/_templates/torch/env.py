@@ -1,4 +1,5 @@
-"""A point mass on a table, in plain torch: replace it by your own physics. Lines to change are marked CHANGE."""
+"""A point mass on a table, in plain torch: replace it by your own physics. Lines to change are
+marked CHANGE."""
 
 from __future__ import annotations
 
@@ -15,39 +16,64 @@ TABLE_HALF_WIDTH = 2.0
 
 
 class PointMass(VecTask):
-    """A puck that a force pushes over a table. CHANGE: say what it is; language models are told this docstring.
+    """A puck that a force pushes over a table. CHANGE: say what it is; language models are told
+    this docstring.
 
-    Then whatever helps to judge a movement: weights, directions, where an episode starts. The puck weighs 0.5 kg and starts at
-    rest near the middle; an episode lasts 5 s at 20 control steps a second and ends early when it leaves the table.
+    Then whatever helps to judge a movement: weights, directions, where an episode starts. The puck
+    weighs 0.5 kg and starts at rest near the middle; an episode lasts 5 s at 20 control steps a
+    second and ends early when it leaves the table.
     """
 
-    # what a reward may read: name, shape of one row, unit, frame, one line of doc, range where there is one. A designer sees
-    # nothing else of this file, so write for a stranger. `actions` and `terminated` are there in every environment.
+    # what a reward may read: name, shape of one row, unit, frame, one line of doc, range where
+    # there is one. A designer sees nothing else of this file, so write for a stranger. `actions`
+    # and `terminated` are there in every environment.
     variables = (
         Variable(
-            "position", (2,), "m", "world", "position of the puck: x, y; the table's middle is 0, its edges are at ±2"
+            "position",
+            (2,),
+            "m",
+            "world",
+            "position of the puck: x, y; the table's middle is 0, its edges are at ±2",
         ),
         Variable("velocity", (2,), "m/s", "world", "velocity of the puck: x, y"),
-        Variable("goal_position", (2,), "m", "world", "where the puck has to be: x, y; fixed within an episode"),
-        Variable("goal_distance", (), "m", "world", "distance of the puck from the goal", (0.0, 6.0)),
+        Variable(
+            "goal_position",
+            (2,),
+            "m",
+            "world",
+            "where the puck has to be: x, y; fixed within an episode",
+        ),
+        Variable(
+            "goal_distance", (), "m", "world", "distance of the puck from the goal", (0.0, 6.0)
+        ),
     )
-    # names of the observation's and the action's numbers, in their order: `eureka export` writes them beside the policy
+    # names of the observation's and the action's numbers, in their order: `eureka export` writes
+    # them beside the policy
     observation_channels = (
         Channel("goal_offset", ("x", "y"), "m", "world", "from the puck to the goal"),
         Channel("velocity", ("x", "y"), "m/s", "world", "of the puck"),
     )
-    action_channels = (Channel("force", ("x", "y"), "N", "world", "on the puck", range=(-MAX_FORCE, MAX_FORCE)),)
+    action_channels = (
+        Channel("force", ("x", "y"), "N", "world", "on the puck", range=(-MAX_FORCE, MAX_FORCE)),
+    )
     num_observations = 4
     num_actions = 2
     max_episode_length = 100  # control steps
     control_dt = 0.05  # seconds
-    # what ends an episode early. Where one of them is a success, say so: `success_causes = ("arrived",)`; the others are failures
+    # what ends an episode early. Where one of them is a success, say so: `success_causes =
+    # ("arrived",)`; the others are failures
     termination_causes = ("left_the_table",)
 
     def __init__(
-        self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, *, goal_spread: float = 1.0
+        self,
+        num_envs: int,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+        *,
+        goal_spread: float = 1.0,
     ) -> None:
-        """`goal_spread`: how far goals lie from the middle, m. A task sets such arguments with its `options`."""
+        """`goal_spread`: how far goals lie from the middle, m. A task sets such arguments with its
+        `options`."""
         super().__init__(num_envs, device, seed)
         self.goal_spread = goal_spread
         # the state: tensors whose first dimension is the batch

@@ -1,4 +1,5 @@
-"""The terms and weights of IsaacGymEnvs' Ant task (Makoviychuk et al. 2021), with the velocity forward for the change of potential."""
+"""The terms and weights of IsaacGymEnvs' Ant task (Makoviychuk et al. 2021), with the velocity
+forward for the change of potential."""
 
 from __future__ import annotations
 

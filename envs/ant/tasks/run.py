@@ -8,14 +8,18 @@ from eureka_agent.task import Task, TrainingBudget
 
 
 def fitness(torso_position_w: Tensor, previous_torso_position_w: Tensor) -> Tensor:
-    """Metres forward in this step. An episode whose physics broke is put back to the start and so counts 0."""
+    """Metres forward in this step. An episode whose physics broke is put back to the start and so
+    counts 0."""
     return torso_position_w[:, 0] - previous_torso_position_w[:, 0]
 
 
 task = Task(
     sentence="make the ant run forward as fast as possible",
     fitness=fitness,
-    fitness_doc="metres travelled forward (+x) in an episode of 8 s; a torso on the ground or tipped over ends the episode",
+    fitness_doc=(
+        "metres travelled forward (+x) in an episode of 8 s; a torso on the ground or tipped over"
+        " ends the episode"
+    ),
     fitness_unit="m",
     success_fitness=12.0,
     training=TrainingBudget(env_steps=600_000, num_envs=64, overrides={"horizon": 16}),

@@ -1,4 +1,5 @@
-"""The factors of the DeepMind Control Suite's cartpole swing-up (Tassa et al. 2018): upright, centred, small control, slow pole.
+"""The factors of the DeepMind Control Suite's cartpole swing-up (Tassa et al. 2018): upright,
+centred, small control, slow pole.
 
 There the cart cannot leave the track. Here it can, which ends the episode and so costs.
 """
@@ -17,7 +18,11 @@ def tolerance(value: Tensor, margin: float) -> Tensor:
 
 
 def compute_reward(
-    pole_upright: Tensor, cart_position: Tensor, pole_angular_velocity: Tensor, actions: Tensor, terminated: Tensor
+    pole_upright: Tensor,
+    cart_position: Tensor,
+    pole_angular_velocity: Tensor,
+    actions: Tensor,
+    terminated: Tensor,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     upright = (pole_upright + 1.0) / 2.0
     centred = (1.0 + tolerance(cart_position, 2.0)) / 2.0

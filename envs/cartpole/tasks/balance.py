@@ -17,7 +17,10 @@ def fitness(pole_upright: Tensor) -> Tensor:
 task = Task(
     sentence="balance the pole upright",
     fitness=fitness,
-    fitness_doc="seconds of an episode (10 s at most) in which the pole is within 0.2 rad of upright; falling or leaving the track ends the episode",
+    fitness_doc=(
+        "seconds of an episode (10 s at most) in which the pole is within 0.2 rad of upright;"
+        " falling or leaving the track ends the episode"
+    ),
     fitness_unit="s",
     success_fitness=9.5,
     options={"start_angle": 0.0, "start_spread": 0.2, "ends_on_fall": True},

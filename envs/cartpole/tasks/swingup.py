@@ -19,10 +19,15 @@ def fitness(pole_upright: Tensor) -> Tensor:
 task = Task(
     sentence="swing the hanging pole up and balance it upright",
     fitness=fitness,
-    fitness_doc="seconds of an episode (10 s at most) in which the pole is within 0.2 rad of upright; leaving the track ends the episode",
+    fitness_doc=(
+        "seconds of an episode (10 s at most) in which the pole is within 0.2 rad of upright;"
+        " leaving the track ends the episode"
+    ),
     fitness_unit="s",
     success_fitness=6.0,
     options={"start_angle": math.pi, "start_spread": 0.2, "ends_on_fall": False},
     human_reward="rewards/swingup_human.py",
-    training=TrainingBudget(env_steps=300_000, num_envs=16, overrides={"entropy_coefficient": 0.005}),
+    training=TrainingBudget(
+        env_steps=300_000, num_envs=16, overrides={"entropy_coefficient": 0.005}
+    ),
 )

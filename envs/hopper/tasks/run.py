@@ -8,7 +8,8 @@ from eureka_agent.task import Task, TrainingBudget
 
 
 def fitness(torso_position_w: Tensor, previous_torso_position_w: Tensor) -> Tensor:
-    """Metres forward in this step. An episode whose physics broke is put back to the start and so counts 0."""
+    """Metres forward in this step. An episode whose physics broke is put back to the start and so
+    counts 0."""
     return torso_position_w[:, 0] - previous_torso_position_w[:, 0]
 
 

@@ -1,4 +1,5 @@
-"""The terms of IsaacGymEnvs' Quadcopter task (Makoviychuk et al. 2021): near the goal, and there level and without spin."""
+"""The terms of IsaacGymEnvs' Quadcopter task (Makoviychuk et al. 2021): near the goal, and there
+level and without spin."""
 
 from __future__ import annotations
 

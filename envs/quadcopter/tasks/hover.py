@@ -18,7 +18,10 @@ def fitness(goal_distance: Tensor) -> Tensor:
 task = Task(
     sentence="fly the quadcopter to the goal position and hover there",
     fitness=fitness,
-    fitness_doc="seconds of an episode (10 s at most) within 0.2 m of the goal; hitting the ground or flying away ends the episode",
+    fitness_doc=(
+        "seconds of an episode (10 s at most) within 0.2 m of the goal; hitting the ground or"
+        " flying away ends the episode"
+    ),
     fitness_unit="s",
     success_fitness=7.0,
     options={"goal_spread": 1.0},

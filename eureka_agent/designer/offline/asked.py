@@ -1,4 +1,5 @@
-"""Terms for what the sentence asks: one small function per goal, each returning the terms and where they come from."""
+"""Terms for what the sentence asks: one small function per goal, each returning the terms and where
+they come from."""
 
 from __future__ import annotations
 
@@ -47,12 +48,18 @@ def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
 def length_scale(reading: Reading) -> float:
     """A distance that matters for this variable: a third of its range, else by its unit."""
     limit = reading.limit()
-    return rounded(limit / 3.0) if limit is not None else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
+    return (
+        rounded(limit / 3.0)
+        if limit is not None
+        else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
+    )
 
 
 def _chosen(found: list[Candidate], dice: Dice, margin: float = 2.0) -> Candidate:
     """The best candidate, or now and then another within `margin` of its score."""
-    return dice.first_or_other([candidate for candidate in found if candidate.score > found[0].score - margin])
+    return dice.first_or_other(
+        [candidate for candidate in found if candidate.score > found[0].score - margin]
+    )
 
 
 def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
@@ -62,13 +69,18 @@ def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     chosen = _chosen(found, dice)
     name = _HEADINGS.get((intent.axis or 0, intent.sign), "forward")
     note = because(
-        intent, chosen, f"speed {name}" + ("" if intent.axis is not None else " (no direction is named, so along x)")
+        intent,
+        chosen,
+        f"speed {name}"
+        + ("" if intent.axis is not None else " (no direction is named, so along x)"),
     )
     if intent.target is not None:
         target = chosen.sign * abs(intent.target)
         width = dice.around(max(0.3, 0.5 * abs(target)))
         terms: list[Term] = [
-            Tracking(name=f"{name}_speed", operand=chosen.operand, target=rounded(target), width=width)
+            Tracking(
+                name=f"{name}_speed", operand=chosen.operand, target=rounded(target), width=width
+            )
         ]
         return Asked(
             (
@@ -84,7 +96,13 @@ def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
             note,
         )
     cap = chosen.reading.limit() or 20.0
-    progress = Progress(name=name, weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, cap=rounded(cap))
+    progress = Progress(
+        name=name,
+        weight=dice.around(1.0),
+        operand=chosen.operand,
+        sign=chosen.sign,
+        cap=rounded(cap),
+    )
     return Asked((progress,), note)
 
 
@@ -93,11 +111,16 @@ def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     named = [
         c
         for c in matching.levels(scene, intent.objects)
-        if c.reading.quantity in (Quantity.ANGLE, Quantity.JOINT_POSITION) and c.reading.centrality() == 0
+        if c.reading.quantity in (Quantity.ANGLE, Quantity.JOINT_POSITION)
+        and c.reading.centrality() == 0
     ]
     found = matching.angular_velocities(scene, intent.axis, intent.sign, words)
     if named and (
-        not found or (named[0].reading.name_words & intent.objects and not found[0].reading.name_words & intent.objects)
+        not found
+        or (
+            named[0].reading.name_words & intent.objects
+            and not found[0].reading.name_words & intent.objects
+        )
     ):
         return _change(scene, intent, dice)
     if not found:
@@ -120,7 +143,12 @@ def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     return Asked(
         (
             Progress(
-                name="spin", weight=dice.around(1.0), operand=chosen.operand, sign=chosen.sign, scale=1.0, cap=10.0
+                name="spin",
+                weight=dice.around(1.0),
+                operand=chosen.operand,
+                sign=chosen.sign,
+                scale=1.0,
+                cap=10.0,
             ),
         ),
         note,
@@ -134,7 +162,9 @@ def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     chosen = _chosen(found, dice)
     temperature = length_scale(chosen.reading)
     note = because(
-        intent, chosen, "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}"
+        intent,
+        chosen,
+        "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}",
     )
     if intent.sign < 0:
         return Asked(
@@ -246,4 +276,6 @@ def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
                 cap=10.0,
             )
         )
-    return Asked(tuple(terms), because(intent, chosen, "more of it" if intent.sign > 0 else "less of it"))
+    return Asked(
+        tuple(terms), because(intent, chosen, "more of it" if intent.sign > 0 else "less of it")
+    )

@@ -20,7 +20,8 @@ from eureka_agent.records import TaskDescription
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
 _RARELY, _OFTEN = 0.01, 0.3
-"""Odds of a term of a variable that no word names, where a word names what is to be done and where none does."""
+"""Odds of a term of a variable that no word names, where a word names what is to be done and where
+none does."""
 _MOST_UNGROUNDED = 6
 """Most of these that may be of variables that no word names."""
 
@@ -39,7 +40,8 @@ class Composition:
 def scene_of(
     description: TaskDescription, sentence: str, refused: Iterable[Genome] = ()
 ) -> tuple[Scene, tuple[Intent, ...]]:
-    """The environment as read and the sentence's intents. `refused`: rewards whose leading term is not to be composed again."""
+    """The environment as read and the sentence's intents. `refused`: rewards whose leading term is
+    not to be composed again."""
     leading = [
         max(paying, key=lambda term: term.weight)
         for genome in refused
@@ -50,14 +52,16 @@ def scene_of(
 
 
 def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
-    """The first proposal of a search is the most sensible guess; the next go through the themes; later ones draw one."""
+    """The first proposal of a search is the most sensible guess; the next go through the themes;
+    later ones draw one."""
     if first:
         return SENSIBLE
     return THEMES[place] if 0 < place < len(THEMES) else generator.choice(THEMES[2:])
 
 
 def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
-    """A fresh reward: terms that the sentence asks for, some of those that most rewards have, now and then one of a variable that no word names.
+    """A fresh reward: terms that the sentence asks for, some of those that most rewards have, now
+    and then one of a variable that no word names.
 
     Where the words ask for nothing that can be paid, there are more of the last.
     """
@@ -71,22 +75,38 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
         asked = asked_terms(scene, intent, dice)
         made = [] if asked is None else [term for term in asked.terms if not scene.refuses(term)]
         if asked is None or not made:
-            why = "No variable says anything of" if asked is None else "Recorded episodes speak against a term for"
+            why = (
+                "No variable says anything of"
+                if asked is None
+                else "Recorded episodes speak against a term for"
+            )
             notes.append(f"{why} {', '.join(repr(word) for word in intent.words[:2])}.")
             continue
         terms += made
-        held = [each for each in intents if intent.goal is Goal.SWING_UP and each.goal is Goal.UPRIGHT]
+        held = [
+            each for each in intents if intent.goal is Goal.SWING_UP and each.goal is Goal.UPRIGHT
+        ]
         served += [(term.name, each) for term in made for each in (intent, *held)]
         notes.append(asked.note)
     options = optional_terms(scene, intents, dice)
     by_goal = {intent.goal: intent for intent in intents}
-    served += [(option.term.name, by_goal[option.goal]) for option in options if option.goal is not None]
-    # to survive pays alone for doing nothing, and so does a manner that only the metric's words name
-    spoken = {goal for goal, intent in by_goal.items() if scene.words & {stem(word) for word in intent.words}}
+    served += [
+        (option.term.name, by_goal[option.goal]) for option in options if option.goal is not None
+    ]
+    # to survive pays alone for doing nothing, and so does a manner that only the metric's words
+    # name
+    spoken = {
+        goal
+        for goal, intent in by_goal.items()
+        if scene.words & {stem(word) for word in intent.words}
+    }
     manners = [option for option in options if option.goal in spoken - {Goal.SURVIVE}]
     if not terms and all(option.term.penalty for option in manners):
         notes.append("The sentence could not be grounded, so variables are tried by their kind.")
-        options = [*_ungrounded(scene, dice), *(option for option in options if option.goal in {None, *spoken})]
+        options = [
+            *_ungrounded(scene, dice),
+            *(option for option in options if option.goal in {None, *spoken}),
+        ]
     named = any(intent.named and intent.main for _, intent in served)
     _take(options, terms, notes, dice)
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)

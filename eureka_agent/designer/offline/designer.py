@@ -1,4 +1,5 @@
-"""The designer that needs no LLM and no key: the default where none is set, and the baseline that an LLM has to beat."""
+"""The designer that needs no LLM and no key: the default where none is set, and the baseline that
+an LLM has to beat."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ _TRIES = 24
 
 
 class OfflineDesigner:
-    """Composes rewards from the variables' docs and the task's words, and evolves them by fitness."""
+    """Composes rewards from the variables' docs and the task's words, and evolves them by
+    fitness."""
 
     name = "offline"
     concurrent = False
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """A reward that is none of the request's siblings, parents or failures. The same request gives the same proposal."""
+        """A reward that is none of the request's siblings, parents or failures. The same request
+        gives the same proposal."""
         scene, intents = self._scene(request)
         known = {normalized(source) for source in _known_sources(request)}
         for attempt in range(_TRIES):
@@ -37,16 +40,27 @@ class OfflineDesigner:
                 break
         return _proposal(request, composition, source)
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
-        """The proposal without the terms that the critic's errors name, or another one where none is left."""
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
+        """The proposal without the terms that the critic's errors name, or another one where none
+        is left."""
         genome = recover(rejected.source, _names(request))
         errors = [finding for finding in verdict.findings if finding.severity == "error"]
-        blamed = [term.name for term in genome.terms for finding in errors if repr(term.name) in finding.message]
+        blamed = [
+            term.name
+            for term in genome.terms
+            for finding in errors
+            if repr(term.name) in finding.message
+        ]
         for name in blamed:
             genome = genome.without(name)
         reasons = "; ".join(finding.message for finding in errors)
         if blamed and not genome.empty:
-            note = f"The critic found: {reasons}. So {', '.join(map(repr, dict.fromkeys(blamed)))} is left out."
+            note = (
+                f"The critic found: {reasons}. So {', '.join(map(repr, dict.fromkeys(blamed)))} is"
+                " left out."
+            )
             composition = Composition(genome, (note,))
         else:
             misled = (*((rejected.source,) if prefers_failures(verdict) else ()), *_misled(request))
@@ -55,22 +69,35 @@ class OfflineDesigner:
             composition = compose(scene, intents, Dice(generator, generator.choice(THEMES[1:])))
             note = f"The critic found: {reasons}. So this is another draw."
             composition = Composition(composition.genome, (note, *composition.notes))
-        return _proposal(request, composition, render(composition.genome, request.sentence, _names(request)))
+        return _proposal(
+            request, composition, render(composition.genome, request.sentence, _names(request))
+        )
 
-    def _scene(self, request: DesignRequest, misled: tuple[str, ...] = ()) -> tuple[Scene, tuple[Intent, ...]]:
+    def _scene(
+        self, request: DesignRequest, misled: tuple[str, ...] = ()
+    ) -> tuple[Scene, tuple[Intent, ...]]:
         refused = [recover(source, _names(request)) for source in (*request.misleading, *misled)]
         return scene_of(request.description, request.sentence, refused)
 
     def _compose(
-        self, request: DesignRequest, scene: Scene, intents: tuple[Intent, ...], generator: random.Random, first: bool
+        self,
+        request: DesignRequest,
+        scene: Scene,
+        intents: tuple[Intent, ...],
+        generator: random.Random,
+        first: bool,
     ) -> Composition:
         dice = Dice(generator, THEMES[-2])
         parents = [recover(parent.source, _names(request)) for parent in request.parents]
         parents = [genome for genome in parents if not genome.empty]
         if not parents or request.operator is Operator.FRESH:
-            fresh_search = first and not request.siblings and not request.failures and not request.parents
+            fresh_search = (
+                first and not request.siblings and not request.failures and not request.parents
+            )
             place = len(request.siblings) if first else 0
-            return compose(scene, intents, Dice(generator, theme_for(place, generator, fresh_search)))
+            return compose(
+                scene, intents, Dice(generator, theme_for(place, generator, fresh_search))
+            )
         match request.operator:
             case Operator.IMPROVE | Operator.REASON_OVER_PATH:
                 return operators.improve(parents[0], request.parents[0].diagnosis, dice)
@@ -79,7 +106,11 @@ class OfflineDesigner:
             case Operator.CROSSOVER if len(parents) > 1:
                 crossed = operators.crossover(parents[0], parents[1], dice)
                 # equal parents, or a draw that took all from one, would repeat a reward
-                return crossed if first else Composition(operators.retune(crossed.genome, dice).genome, crossed.notes)
+                return (
+                    crossed
+                    if first
+                    else Composition(operators.retune(crossed.genome, dice).genome, crossed.notes)
+                )
             case Operator.DIFFERENT:
                 siblings = [recover(source, _names(request)) for source in request.siblings]
                 return operators.different(scene, intents, dice, [*parents, *siblings])
@@ -89,7 +120,9 @@ class OfflineDesigner:
 
 def _misled(request: DesignRequest) -> tuple[str, ...]:
     """Earlier answers to this request that the trajectory gate refused."""
-    return tuple(each.proposal.source for each in request.rejections if prefers_failures(each.verdict))
+    return tuple(
+        each.proposal.source for each in request.rejections if prefers_failures(each.verdict)
+    )
 
 
 def _names(request: DesignRequest) -> tuple[str, ...]:
@@ -100,7 +133,11 @@ def _known_sources(request: DesignRequest) -> list[str]:
     return [
         *request.siblings,
         *(parent.source for parent in request.parents),
-        *(failure.source for failure in request.failures if failure.stage == "rejected" or failure.stage == "failed"),
+        *(
+            failure.source
+            for failure in request.failures
+            if failure.stage == "rejected" or failure.stage == "failed"
+        ),
     ]
 
 
@@ -145,7 +182,10 @@ def _asked(request: DesignRequest) -> str:
         "Variables:",
     ]
     for variable in description.public_variables():
-        lines.append(f"  {variable.name} {list(variable.shape)} [{variable.unit}, {variable.frame}]: {variable.doc}")
+        lines.append(
+            f"  {variable.name} {list(variable.shape)} [{variable.unit}, {variable.frame}]:"
+            f" {variable.doc}"
+        )
     for parent in request.parents:
         fitness = "unknown" if parent.fitness is None else f"{parent.fitness:.4g}"
         lines += [

@@ -1,4 +1,5 @@
-"""The designer's choices: how far they stray from the most sensible one, drawn from a generator of the request's own."""
+"""The designer's choices: how far they stray from the most sensible one, drawn from a generator of
+the request's own."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ THEMES = (
     SENSIBLE,
     Theme("what was asked for and little else", spread=0.2, explore=0.0, support=0.15),
     Theme("the sensible terms with other weights", spread=0.7, explore=0.1),
-    Theme("strong care for posture and survival", spread=0.3, explore=0.1, support=1.5, support_weight=2.0),
+    Theme(
+        "strong care for posture and survival",
+        spread=0.3,
+        explore=0.1,
+        support=1.5,
+        support_weight=2.0,
+    ),
     Theme("other shapes of the main term", spread=0.4, explore=0.5),
     Theme("light penalties", spread=0.4, explore=0.2, support_weight=0.3),
     Theme("a free draw", spread=0.8, explore=0.4),
@@ -63,8 +70,13 @@ class Dice:
         return self.generator.choice(choices[1:4])
 
     def includes(self, probability: float) -> bool:
-        """Whether an optional term of this prior probability is in. The sensible theme takes the likely ones."""
+        """Whether an optional term of this prior probability is in. The sensible theme takes the
+        likely ones."""
         if self.theme is SENSIBLE:
             return probability >= 0.5
-        odds = probability / (1.0 - probability) * self.theme.support if probability < 1.0 else math.inf
+        odds = (
+            probability / (1.0 - probability) * self.theme.support
+            if probability < 1.0
+            else math.inf
+        )
         return self.generator.random() < (1.0 if math.isinf(odds) else odds / (1.0 + odds))

@@ -30,20 +30,27 @@ class Genome(Record):
         return self.model_copy(update={"terms": kept})
 
     def with_term(self, term: Term) -> Genome:
-        """The genome with `term` in the place of its namesake, or at the end. A gate that is not there is dropped."""
+        """The genome with `term` in the place of its namesake, or at the end. A gate that is not
+        there is dropped."""
         names = {other.name for other in self.terms}
         if term.gate is not None and term.gate not in names:
             term = term.model_copy(update={"gate": None})
         if term.name in names:
             return self.model_copy(
-                update={"terms": tuple(term if other.name == term.name else other for other in self.terms)}
+                update={
+                    "terms": tuple(
+                        term if other.name == term.name else other for other in self.terms
+                    )
+                }
             )
         return self.model_copy(update={"terms": (*self.terms, term)})
 
     def change(self, name: str, edit: Callable[[Term], Term]) -> Genome:
         """The genome with `edit` applied to one term."""
         return self.model_copy(
-            update={"terms": tuple(edit(term) if term.name == name else term for term in self.terms)}
+            update={
+                "terms": tuple(edit(term) if term.name == name else term for term in self.terms)
+            }
         )
 
     def scaled(self, name: str, factor: float) -> Genome:
@@ -61,13 +68,16 @@ def set_number(term: Term, field: str, value: float) -> Term:
 
 
 def unique_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """The terms, without repeated names; the first of each stays. Gates that are not there are dropped."""
+    """The terms, without repeated names; the first of each stays. Gates that are not there are
+    dropped."""
     kept: dict[str, Term] = {}
     for term in terms:
         kept.setdefault(term.name, term)
     gates = {name for name, term in kept.items() if term.unit_interval and term.gate is None}
     return tuple(
-        term.model_copy(update={"gate": None}) if term.gate is not None and term.gate not in gates else term
+        term.model_copy(update={"gate": None})
+        if term.gate is not None and term.gate not in gates
+        else term
         for term in kept.values()
     )
 

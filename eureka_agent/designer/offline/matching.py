@@ -1,4 +1,5 @@
-"""From an intent to the variables that can express it: candidates with a score and the reason, best first."""
+"""From an intent to the variables that can express it: candidates with a score and the reason, best
+first."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Candidate:
 class Scene:
     """The environment's public variables as read, with the sentence's words at hand."""
 
-    def __init__(self, description: TaskDescription, sentence: str, refused: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, description: TaskDescription, sentence: str, refused: frozenset[str] = frozenset()
+    ) -> None:
         """`refused`: traits of terms that are not to be composed."""
         self.description = description
         self._refused = refused
@@ -42,7 +45,11 @@ class Scene:
 
     def of(self, *quantities: Quantity) -> list[Reading]:
         """Variables of these quantities that are measured, not wanted."""
-        return [reading for reading in self.readings if reading.quantity in quantities and not reading.is_goal]
+        return [
+            reading
+            for reading in self.readings
+            if reading.quantity in quantities and not reading.is_goal
+        ]
 
     def named(self, name: str) -> Reading | None:
         """The variable called `name`."""
@@ -81,10 +88,15 @@ def _frame_score(reading: Reading) -> float:
 
 
 def velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str]) -> list[Candidate]:
-    """Signed speeds along `axis` (forward where it is None). Falls back on the rate of change of a position."""
+    """Signed speeds along `axis` (forward where it is None). Falls back on the rate of change of a
+    position."""
     wanted = 0 if axis is None else axis
     found: list[Candidate] = []
-    for quantity, penalty in ((Quantity.VELOCITY, 0.0), (Quantity.POSITION, -3.0), (Quantity.HEIGHT, -3.0)):
+    for quantity, penalty in (
+        (Quantity.VELOCITY, 0.0),
+        (Quantity.POSITION, -3.0),
+        (Quantity.HEIGHT, -3.0),
+    ):
         for reading in scene.of(quantity):
             if reading.is_error:
                 continue
@@ -99,7 +111,8 @@ def velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str])
 
 
 def _along(reading: Reading, wanted: int, sign: int, free: bool) -> tuple[Operand | None, int]:
-    """The part of a variable along an axis and the sign to use it with. `free`: any axis will do for a lone scalar."""
+    """The part of a variable along an axis and the sign to use it with. `free`: any axis will do
+    for a lone scalar."""
     if not reading.is_scalar:
         return _entries_along(reading, wanted), sign
     said = _says_direction(reading)
@@ -114,7 +127,9 @@ def _along(reading: Reading, wanted: int, sign: int, free: bool) -> tuple[Operan
     return (whole(reading), sign) if free or wanted != 2 else (None, sign)
 
 
-def angular_velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str]) -> list[Candidate]:
+def angular_velocities(
+    scene: Scene, axis: int | None, sign: int, words: frozenset[str]
+) -> list[Candidate]:
     """Signed turning speeds about `axis`, or of the joint that the words name."""
     found = []
     names = {0: stem_set("roll"), 1: stem_set("pitch"), 2: stem_set("yaw turn heading")}
@@ -140,9 +155,12 @@ _UPRIGHT_BASE = {
 
 
 def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
-    """Variables that tell how upright something stands: a cosine, an up vector, a rotation, an angle."""
+    """Variables that tell how upright something stands: a cosine, an up vector, a rotation, an
+    angle."""
     found = []
-    leaning = stem_set("upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk")
+    leaning = stem_set(
+        "upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk"
+    )
     for reading in scene.of(*_UPRIGHT_BASE):
         if reading.is_error:
             continue
@@ -168,7 +186,8 @@ def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
 
 
 def goals(scene: Scene, words: frozenset[str]) -> list[Candidate]:
-    """Errors to bring to 0, and pairs of a measured and a wanted place of the same shape and unit."""
+    """Errors to bring to 0, and pairs of a measured and a wanted place of the same shape and
+    unit."""
     found = []
     for reading in scene.readings:
         if reading.is_error and reading.quantity not in (
@@ -179,18 +198,35 @@ def goals(scene: Scene, words: frozenset[str]) -> list[Candidate]:
         ):
             place = 1.0 if reading.quantity in (Quantity.POSITION, Quantity.HEIGHT) else -1.0
             found.append(
-                Candidate(whole(reading), reading, 2.0 + place + reading.affinity(words) + reading.centrality())
+                Candidate(
+                    whole(reading),
+                    reading,
+                    2.0 + place + reading.affinity(words) + reading.centrality(),
+                )
             )
     wanted = [reading for reading in scene.readings if reading.is_goal]
     wanted += [
-        reading for reading in scene.of(Quantity.POSITION) if not reading.is_error and _is_destination(reading, words)
+        reading
+        for reading in scene.of(Quantity.POSITION)
+        if not reading.is_error and _is_destination(reading, words)
     ]
     for goal in wanted:
         for reading in scene.readings:
-            if reading is goal or reading.is_goal or reading.is_error or not _comparable(reading, goal):
+            if (
+                reading is goal
+                or reading.is_goal
+                or reading.is_error
+                or not _comparable(reading, goal)
+            ):
                 continue
             kinship = len((reading.name_words & goal.name_words) - stem_set("goal target position"))
-            score = 2.0 + kinship + reading.affinity(words) + 0.5 * goal.affinity(words) + reading.centrality()
+            score = (
+                2.0
+                + kinship
+                + reading.affinity(words)
+                + 0.5 * goal.affinity(words)
+                + reading.centrality()
+            )
             score += 1.0 if reading.quantity is Quantity.POSITION else 0.0
             found.append(Candidate(whole(reading), reading, score, goal=whole(goal)))
     return _ranked(found)
@@ -214,11 +250,19 @@ def heights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     """Heights, and the z entries of world positions."""
     found = []
     for reading in scene.of(Quantity.HEIGHT):
-        found.append(Candidate(whole(reading), reading, 2.0 + reading.affinity(words) + reading.centrality()))
+        found.append(
+            Candidate(whole(reading), reading, 2.0 + reading.affinity(words) + reading.centrality())
+        )
     for reading in scene.of(Quantity.POSITION):
-        operand = None if reading.is_error or reading.spec.frame.lower() == "body" else _entries_along(reading, 2)
+        operand = (
+            None
+            if reading.is_error or reading.spec.frame.lower() == "body"
+            else _entries_along(reading, 2)
+        )
         if operand is not None:
-            found.append(Candidate(operand, reading, 1.0 + reading.affinity(words) + reading.centrality()))
+            found.append(
+                Candidate(operand, reading, 1.0 + reading.affinity(words) + reading.centrality())
+            )
     return _ranked(found)
 
 
@@ -237,13 +281,18 @@ def levels(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     for reading in scene.of(*usable):
         spoken = reading.affinity(words)
         if reading.is_scalar and spoken > 0:
-            preference = {Quantity.VELOCITY: -1.5, Quantity.FORCE: -1.5, Quantity.OTHER: 0.0}.get(reading.quantity, 1.0)
-            found.append(Candidate(whole(reading), reading, spoken + preference - 2.0 * reading.is_error))
+            preference = {Quantity.VELOCITY: -1.5, Quantity.FORCE: -1.5, Quantity.OTHER: 0.0}.get(
+                reading.quantity, 1.0
+            )
+            found.append(
+                Candidate(whole(reading), reading, spoken + preference - 2.0 * reading.is_error)
+            )
     return _ranked(found)
 
 
 def centred(scene: Scene, words: frozenset[str]) -> list[Candidate]:
-    """Positions whose 0 is a middle to keep to: of scalars, those with a range around 0 or whose doc line says so."""
+    """Positions whose 0 is a middle to keep to: of scalars, those with a range around 0 or whose
+    doc line says so."""
     found = []
     for reading in scene.of(Quantity.POSITION):
         if reading.is_error:
@@ -252,7 +301,11 @@ def centred(scene: Scene, words: frozenset[str]) -> list[Candidate]:
         spoken = bool(reading.doc_words & stem_set("centre middle origin"))
         operand = whole(reading) if reading.is_scalar else leading(reading, 2)
         score = (
-            reading.affinity(words) + reading.centrality() + 2.0 * symmetric + 1.0 * spoken + 0.5 * reading.is_scalar
+            reading.affinity(words)
+            + reading.centrality()
+            + 2.0 * symmetric
+            + 1.0 * spoken
+            + 0.5 * reading.is_scalar
         )
         found.append(Candidate(operand, reading, score))
     return _ranked(found)
@@ -281,17 +334,23 @@ def sideways(scene: Scene, axis: int, words: frozenset[str]) -> list[Candidate]:
         operand = None if reading.is_scalar else _entries_along(reading, across)
         if operand is not None:
             found.append(
-                Candidate(operand, reading, reading.affinity(words) + reading.centrality() + _frame_score(reading))
+                Candidate(
+                    operand,
+                    reading,
+                    reading.affinity(words) + reading.centrality() + _frame_score(reading),
+                )
             )
     return _ranked(found)
 
 
 def spoken_of(scene: Scene, words: frozenset[str]) -> list[Candidate]:
-    """Variables that share words with the sentence, in their name or twice in their doc line. Words that most variables have do not count."""
+    """Variables that share words with the sentence, in their name or twice in their doc line. Words
+    that most variables have do not count."""
     common = {
         word
         for word in words
-        if 2 * sum(word in reading.doc_words | reading.name_words for reading in scene.readings) > len(scene.readings)
+        if 2 * sum(word in reading.doc_words | reading.name_words for reading in scene.readings)
+        > len(scene.readings)
     }
     words = words - common
     found = []

@@ -1,4 +1,5 @@
-"""A reference to a variable or to some of its entries, and the scope in which a reward's code is written."""
+"""A reference to a variable or to some of its entries, and the scope in which a reward's code is
+written."""
 
 from __future__ import annotations
 
@@ -33,13 +34,21 @@ class Operand(Record):
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments that its code reads."""
-        return (self.variable, PREVIOUS_PREFIX + self.variable) if self.differenced else (self.variable,)
+        return (
+            (self.variable, PREVIOUS_PREFIX + self.variable)
+            if self.differenced
+            else (self.variable,)
+        )
 
     def code(self, previous: bool = False) -> str:
         """Expression of shape (batch,) for a single entry, else (batch, size)."""
         name = PREVIOUS_PREFIX + self.variable if previous else self.variable
         if self.entry is not None:
-            picked = f"{name}[:, {', '.join(str(index) for index in self.entry)}]" if self.entry else name
+            picked = (
+                f"{name}[:, {', '.join(str(index) for index in self.entry)}]"
+                if self.entry
+                else name
+            )
         elif self.stop is not None:
             picked = f"{name}[:, :{self.stop}]"
         else:

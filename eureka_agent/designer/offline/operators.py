@@ -1,4 +1,5 @@
-"""How a genome changes from one generation to the next: weights, structure, crossing, and something else altogether."""
+"""How a genome changes from one generation to the next: weights, structure, crossing, and something
+else altogether."""
 
 from __future__ import annotations
 
@@ -16,20 +17,25 @@ from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.records import Diagnosis
 
 WEIGHT_SPREAD = 0.5
-"""Standard deviation of the logarithm of a retuned weight: two in three change by less than a factor of 1.6."""
+"""Standard deviation of the logarithm of a retuned weight: two in three change by less than a
+factor of 1.6."""
 _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
 _DRAWS = 6
 """Fresh rewards among which the most different one is taken."""
 _FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
-"""Factors on the price of effort where actions are at their bounds, and on the weight of what was hacked."""
+"""Factors on the price of effort where actions are at their bounds, and on the weight of what was
+hacked."""
 
 
 def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
-    """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay (benchmarks/LOG.md)."""
+    """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay
+    (benchmarks/LOG.md)."""
     notes, changed = [], set()  # what is raised comes before what is dropped
     for finding in sorted(
-        diagnosis.findings if diagnosis is not None else (), key=lambda each: each.code, reverse=True
+        diagnosis.findings if diagnosis is not None else (),
+        key=lambda each: each.code,
+        reverse=True,
     ):
         name = "effort" if finding.code == "saturated-actions" else finding.component or ""
         term = genome.term(name)
@@ -42,7 +48,9 @@ def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composit
             genome, done = genome.without(name), f"'{name}' is dropped"
         else:
             continue
-        changed.add(name)  # a price that is raised against saturation is not dropped for being small
+        changed.add(
+            name
+        )  # a price that is raised against saturation is not dropped for being small
         notes.append(f"{finding.message.rstrip('.')}. So {done}.")
     tuned = retune(genome, dice, spread=0.15 if notes else 0.35)
     return Composition(tuned.genome, (*notes, *tuned.notes))
@@ -74,7 +82,9 @@ def _factor(dice: Dice, spread: float) -> float:
     return rounded(math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn)), digits=2)
 
 
-def mutate_structure(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
+def mutate_structure(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
+) -> Composition:
     """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
@@ -86,7 +96,8 @@ def mutate_structure(genome: Genome, scene: Scene, intents: tuple[Intent, ...], 
 
 
 def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
-    """Terms of both parents: shared ones from either, the others more often from the better parent."""
+    """Terms of both parents: shared ones from either, the others more often from the better
+    parent."""
     generator = dice.generator
     kept: list[Term] = []
     from_second: list[str] = []
@@ -108,14 +119,26 @@ def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
         kept.append(pick)
     genome = Genome(terms=unique_terms(kept))
     taken = ", ".join(f"'{name}'" for name in from_second) or "nothing"
-    return Composition(genome, (f"Crossed: from the second parent come {taken}; the rest is the first's.",))
+    return Composition(
+        genome, (f"Crossed: from the second parent come {taken}; the rest is the first's.",)
+    )
 
 
-def different(scene: Scene, intents: tuple[Intent, ...], dice: Dice, known: Iterable[Genome]) -> Composition:
+def different(
+    scene: Scene, intents: tuple[Intent, ...], dice: Dice, known: Iterable[Genome]
+) -> Composition:
     """Of several fresh rewards the one that shares least with what is known."""
     others = [_traits(genome) for genome in known]
-    drawn = [compose(scene, intents, Dice(dice.generator, dice.generator.choice(THEMES[4:]))) for _ in range(_DRAWS)]
-    return min(drawn, key=lambda each: max((_overlap(_traits(each.genome), other) for other in others), default=0.0))
+    drawn = [
+        compose(scene, intents, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
+        for _ in range(_DRAWS)
+    ]
+    return min(
+        drawn,
+        key=lambda each: max(
+            (_overlap(_traits(each.genome), other) for other in others), default=0.0
+        ),
+    )
 
 
 def _traits(genome: Genome) -> set[tuple[str, ...]]:
@@ -127,37 +150,58 @@ def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float
     return len(first & second) / max(1, len(first | second))
 
 
-def _add(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
-    """A term that the reward does not have yet: an optional one, another that the sentence asks for, or one of a variable that it does not read."""
+def _add(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
+) -> Composition | None:
+    """A term that the reward does not have yet: an optional one, another that the sentence asks
+    for, or one of a variable that it does not read."""
     fresh = compose(scene, intents, Dice(dice.generator, THEMES[4])).genome
     options = optional_terms(scene, intents, dice)
     known = {option.term.name for option in options}
     options += [
-        Option(term, 0.5, "it serves what the sentence asks for") for term in fresh.terms if term.name not in known
+        Option(term, 0.5, "it serves what the sentence asks for")
+        for term in fresh.terms
+        if term.name not in known
     ]
     options += generic_options(scene, genome.terms, dice, 0.05)
     options = [option for option in options if genome.term(option.term.name) is None]
     if not options or len(genome.terms) >= MAX_TERMS:
         return None
     option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
-    return Composition(genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",))
+    return Composition(
+        genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",)
+    )
 
 
-def _drop(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
+def _drop(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
+) -> Composition | None:
     asked = {name for name, _ in compose(scene, intents, dice).asked}
     candidates = [term.name for term in genome.terms if term.name not in asked]
     if not candidates or len(genome.terms) < 2:
         return None
     name = dice.generator.choice(candidates)
     smaller = genome.without(name)
-    return None if smaller.empty else Composition(smaller, (f"Dropped '{name}', to see whether it is needed.",))
+    return (
+        None
+        if smaller.empty
+        else Composition(smaller, (f"Dropped '{name}', to see whether it is needed.",))
+    )
 
 
-def _reshape(genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition | None:
+def _reshape(
+    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
+) -> Composition | None:
     """A term redrawn in another form or with other parameters."""
     fresh = compose(scene, intents, Dice(dice.generator, THEMES[6]))
-    redrawn = [term for term in fresh.genome.terms if (known := genome.term(term.name)) is not None and known != term]
+    redrawn = [
+        term
+        for term in fresh.genome.terms
+        if (known := genome.term(term.name)) is not None and known != term
+    ]
     if not redrawn:
         return None
     term = dice.generator.choice(redrawn)
-    return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew: {term.describe()}.",))
+    return Composition(
+        genome.with_term(term), (f"'{term.name}' is drawn anew: {term.describe()}.",)
+    )

@@ -25,7 +25,9 @@ class Penalty(TermBase):
 
     def value(self, scope: Scope) -> str:
         entries = (
-            self.operand.code() if self.scale == 1.0 else f"({self.operand.code()} / {self.constant(scope, 'scale')})"
+            self.operand.code()
+            if self.scale == 1.0
+            else f"({self.operand.code()} / {self.constant(scope, 'scale')})"
         )
         mean = "" if self.operand.is_scalar else ".mean(dim=-1)"
         return f"{entries}.square(){mean}.clamp(max={self.cap})"
@@ -59,7 +61,8 @@ class Smoothness(TermBase):
 
 
 class Limit(TermBase):
-    """How far joints are into the last part of their range, beyond `soft`: 0 there, 1 for one at its limit; the mean over all."""
+    """How far joints are into the last part of their range, beyond `soft`: 0 there, 1 for one at
+    its limit; the mean over all."""
 
     kind: Literal["limit"] = "limit"
     operand: Operand
@@ -67,7 +70,8 @@ class Limit(TermBase):
     high: float
     soft: float = 0.9
     cap: float = 2.0
-    """Largest cost of one joint, before the weight: a hard push takes it a little beyond its limit."""
+    """Largest cost of one joint, before the weight: a hard push takes it a little beyond its
+    limit."""
     penalty: ClassVar[bool] = True
 
     def operands(self) -> tuple[Operand, ...]:
@@ -85,7 +89,8 @@ class Limit(TermBase):
 
 
 class Failure(TermBase):
-    """1 in the step that ends the episode by failure: a price on failing that leaves all other steps as they are."""
+    """1 in the step that ends the episode by failure: a price on failing that leaves all other
+    steps as they are."""
 
     kind: Literal["failure"] = "failure"
     penalty: ClassVar[bool] = True

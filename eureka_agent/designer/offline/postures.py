@@ -8,7 +8,12 @@ from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.operands import Operand, rounded
-from eureka_agent.designer.offline.semantics import Quantity, scalar_last, upright_angle, upright_sign
+from eureka_agent.designer.offline.semantics import (
+    Quantity,
+    scalar_last,
+    upright_angle,
+    upright_sign,
+)
 from eureka_agent.designer.offline.terms import Stillness, Term, Upright
 from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.designer.offline.words import stem_set
@@ -25,7 +30,10 @@ class Asked:
 def because(intent: Intent, candidate: Candidate, what: str) -> str:
     words = " and ".join(f"'{word}'" for word in intent.words[:3])
     asks = "asks" if len(intent.words) == 1 else "ask"
-    return f"{words} {asks} for {what}: {candidate.operand.code()} ({candidate.reading.spec.doc.rstrip('.')})."
+    return (
+        f"{words} {asks} for {what}: {candidate.operand.code()}"
+        f" ({candidate.reading.spec.doc.rstrip('.')})."
+    )
 
 
 def upright_term(candidate: Candidate, name: str, weight: float, sharpness: float = 1.0) -> Upright:
@@ -51,10 +59,13 @@ def swing_up(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         return None
     chosen = dice.first_or_other(found)
     whirl = _turning(scene, chosen)
-    # without a price on speed the best that is soon found is whirling: it passes the top again and again
+    # without a price on speed the best that is soon found is whirling: it passes the top again and
+    # again
     calm = {} if whirl is None or dice.explores() else {"rate": whirl}
     terms: list[Term] = [
-        upright_term(chosen, "upright", dice.around(1.0)).model_copy(update={**calm, "calm_speed": dice.around(5.0)})
+        upright_term(chosen, "upright", dice.around(1.0)).model_copy(
+            update={**calm, "calm_speed": dice.around(5.0)}
+        )
     ]
     if dice.includes(0.8):
         balanced = upright_term(chosen, "balanced", dice.around(1.0), sharpness=dice.around(8.0))
@@ -71,7 +82,9 @@ def stay_upright(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         return None
     chosen = dice.first_or_other(found)
     terms: list[Term] = [
-        upright_term(chosen, "upright", dice.around(1.0), sharpness=dice.first_or_other([1.0, 2.0, 4.0]))
+        upright_term(
+            chosen, "upright", dice.around(1.0), sharpness=dice.first_or_other([1.0, 2.0, 4.0])
+        )
     ]
     terms += _still_there(scene, chosen, dice, gate="upright")
     return Asked(tuple(terms), because(intent, chosen, "an upright posture"))
@@ -84,7 +97,11 @@ def _still_there(scene: Scene, upright: Candidate, dice: Dice, gate: str) -> lis
         return []
     return [
         Stillness(
-            name="still_at_top", weight=dice.around(0.4), gate=gate, operand=turning, temperature=dice.around(2.0)
+            name="still_at_top",
+            weight=dice.around(0.4),
+            gate=gate,
+            operand=turning,
+            temperature=dice.around(2.0),
         )
     ]
 

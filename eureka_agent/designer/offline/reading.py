@@ -19,13 +19,15 @@ _NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.])(-?\d+(?:\.\d+)?)(?!\w)", r
 
 
 def content_words(sentence: str) -> list[str]:
-    """Lower-case words of any script that say something, each once; lengths, angles and speeds are left out."""
+    """Lower-case words of any script that say something, each once; lengths, angles and speeds are
+    left out."""
     words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
     return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
 
 
 def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
-    """Content words that the most sensible reward uses, each with the name of the term that it was composed for."""
+    """Content words that the most sensible reward uses, each with the name of the term that it was
+    composed for."""
     scene, intents = scene_of(description, sentence)
     composition = compose(scene, intents, Dice(random.Random(0)))
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
@@ -41,7 +43,8 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
 
 
 def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
-    """Numbers of the sentence, with their units, that no term of the most sensible reward has in it."""
+    """Numbers of the sentence, with their units, that no term of the most sensible reward has in
+    it."""
     scene, intents = scene_of(description, sentence)
     terms = compose(scene, intents, Dice(random.Random(0))).genome.terms
     known = [abs(term.target) for term in terms if isinstance(term, Tracking)]
@@ -55,10 +58,13 @@ def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
 
 
 def is_unread(sentence: str, description: TaskDescription) -> bool:
-    """True where no word can make a difference: it names neither a goal nor anything of a variable."""
+    """True where no word can make a difference: it names neither a goal nor anything of a
+    variable."""
     spoken = stems(sentence)
     readings = scene_of(description, sentence)[0].readings
-    return not read_intents(sentence) and not any(spoken & (each.name_words | each.doc_words) for each in readings)
+    return not read_intents(sentence) and not any(
+        spoken & (each.name_words | each.doc_words) for each in readings
+    )
 
 
 def is_name(word: str, description: TaskDescription) -> bool:

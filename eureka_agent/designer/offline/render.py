@@ -1,7 +1,7 @@
 """Genome → readable reward source, and back.
 
-The source carries its terms in a comment at its end, so that a later generation can evolve it. The numbers are read
-from the named constants, which an optimiser may have changed.
+The source carries its terms in a comment at its end, so that a later generation can evolve it. The
+numbers are read from the named constants, which an optimiser may have changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _LINE = 100
 
 
 def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
-    """Source of the genome's `compute_reward`. `variables`: all names of the environment, which no local may shadow."""
+    """Source of the genome's `compute_reward`. `variables`: all names of the environment, which no
+    local may shadow."""
     variables = tuple(variables)
     reserved = {
         *variables,
@@ -48,7 +49,11 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
             expression = scope.local(f"{term.name}_gate", expression)
             gate_locals[term.name] = expression
         weight = scope.constant(f"{term.name}_weight", term.weight)
-        factors = [weight, *([gate_locals[term.gate]] if term.gate in gate_locals else []), expression]
+        factors = [
+            weight,
+            *([gate_locals[term.gate]] if term.gate in gate_locals else []),
+            expression,
+        ]
         gated = f", counted as far as {term.gate!r} does" if term.gate in gate_locals else ""
         body += [f"# {term.describe()}{gated}", *scope.take_statements()]
         body += _product(component_locals[term.name], "-" if term.penalty else "", factors)
@@ -66,7 +71,8 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
-    """The genome of a source that `render` wrote, perhaps with other constants; of any other source an empty one."""
+    """The genome of a source that `render` wrote, perhaps with other constants; of any other source
+    an empty one."""
     genome = _read_comment(source)
     return genome if same_reward(render(genome, "", variables), source) else Genome()
 
@@ -119,7 +125,9 @@ def _wrapped(body: list[str]) -> list[str]:
 
 def _plain(sentence: str) -> str:
     """A sentence that can stand in a docstring."""
-    return " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".") or "not named"
+    return (
+        " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".") or "not named"
+    )
 
 
 def _terms_comment(genome: Genome) -> list[str]:
@@ -127,17 +135,29 @@ def _terms_comment(genome: Genome) -> list[str]:
     kinds = (term.kind for term in genome.terms)
     return [
         _TERMS_MARK,
-        *(_PREFIX + text.replace("{", f'{{"kind":"{kind}",', 1) for text, kind in zip(texts, kinds, strict=True)),
+        *(
+            _PREFIX + text.replace("{", f'{{"kind":"{kind}",', 1)
+            for text, kind in zip(texts, kinds, strict=True)
+        ),
     ]
 
 
 def _read_comment(source: str) -> Genome:
-    """The genome in the comment at the end, with the numbers of the source's constants; empty where there is none."""
+    """The genome in the comment at the end, with the numbers of the source's constants; empty where
+    there is none."""
     before, mark, after = source.rpartition(_TERMS_MARK)
-    texts = [line.removeprefix(_PREFIX) for line in after.splitlines() if mark and line.startswith(_PREFIX)]
+    texts = [
+        line.removeprefix(_PREFIX)
+        for line in after.splitlines()
+        if mark and line.startswith(_PREFIX)
+    ]
     constants = number_constants(before)
     try:
-        return Genome(terms=unique_terms(_with_constants(TERMS.validate_json(text), constants) for text in texts))
+        return Genome(
+            terms=unique_terms(
+                _with_constants(TERMS.validate_json(text), constants) for text in texts
+            )
+        )
     except ValidationError:
         return Genome()
 

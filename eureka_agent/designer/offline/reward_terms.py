@@ -29,11 +29,15 @@ class Progress(TermBase):
         return value if self.scale == 1.0 else f"{value} / {self.constant(scope, 'scale')}"
 
     def describe(self) -> str:
-        return f"speed in the wanted direction, {'minus ' if self.sign < 0 else ''}{self.operand.code()}"
+        return (
+            "speed in the wanted direction,"
+            f" {'minus ' if self.sign < 0 else ''}{self.operand.code()}"
+        )
 
 
 class Level(TermBase):
-    """Way of a position, a height or an opening towards its wanted end; of several entries the mean."""
+    """Way of a position, a height or an opening towards its wanted end; of several entries the
+    mean."""
 
     kind: Literal["level"] = "level"
     operand: Operand
@@ -49,12 +53,17 @@ class Level(TermBase):
 
     def value(self, scope: Scope) -> str:
         low, high = self.constant(scope, "low"), self.constant(scope, "high")
-        entries = self.operand.code() if self.operand.is_scalar else f"{self.operand.code()}.mean(dim=-1)"
+        entries = (
+            self.operand.code() if self.operand.is_scalar else f"{self.operand.code()}.mean(dim=-1)"
+        )
         done = f"{entries} - {low}" if self.sign > 0 else f"{high} - {entries}"
         return f"(({done}) / ({high} - {low})).clamp(-{self.cap}, {self.cap})"
 
     def describe(self) -> str:
-        return f"{self.operand.code()} {'up' if self.sign > 0 else 'down'}, from its start to its wanted end"
+        return (
+            f"{self.operand.code()} {'up' if self.sign > 0 else 'down'}, from its start to its"
+            " wanted end"
+        )
 
 
 class Distance(TermBase):
@@ -75,16 +84,24 @@ class Distance(TermBase):
         return (self.operand,) if self.goal is None else (self.operand, self.goal)
 
     def value(self, scope: Scope) -> str:
-        near = f"torch.exp(-{distance_code(scope, self.operand, self.goal)} / {self.constant(scope, 'temperature')})"
+        near = (
+            f"torch.exp(-{distance_code(scope, self.operand, self.goal)} /"
+            f" {self.constant(scope, 'temperature')})"
+        )
         return f"(1.0 - {near})" if self.away else near
 
     def describe(self) -> str:
-        to = f"of {self.operand.variable} to {self.goal.variable}" if self.goal else f"in {self.operand.variable}"
+        to = (
+            f"of {self.operand.variable} to {self.goal.variable}"
+            if self.goal
+            else f"in {self.operand.variable}"
+        )
         return f"{'0' if self.away else '1'} where the distance {to} is 0"
 
 
 class Upright(TermBase):
-    """(1 + cosine of the tilt) / 2, to the power of `sharpness`: 1 upright, 0 upside down; optionally times exp(−turning speed / calm_speed)."""
+    """(1 + cosine of the tilt) / 2, to the power of `sharpness`: 1 upright, 0 upside down;
+    optionally times exp(−turning speed / calm_speed)."""
 
     kind: Literal["upright"] = "upright"
     operand: Operand
@@ -98,7 +115,8 @@ class Upright(TermBase):
     scalar_last: bool = False
     sharpness: float = 1.0
     rate: Operand | None = None
-    """Turning speed in which whirling through the top is told from standing there; None: any speed counts in full."""
+    """Turning speed in which whirling through the top is told from standing there; None: any speed
+    counts in full."""
     calm_speed: float = 5.0
     """Turning speed at which the value has fallen to 1/e."""
     tunable: ClassVar[tuple[str, ...]] = ("sharpness", "calm_speed")
@@ -117,7 +135,10 @@ class Upright(TermBase):
             value = f"{value} ** {self.constant(scope, 'sharpness')}"
         if self.rate is None:
             return value
-        return f"{value} * torch.exp(-{self.norm(scope, self.rate, 'rate')} / {self.constant(scope, 'calm_speed')})"
+        return (
+            f"{value} * torch.exp(-{self.norm(scope, self.rate, 'rate')} /"
+            f" {self.constant(scope, 'calm_speed')})"
+        )
 
     def _cosine(self, scope: Scope) -> str:
         code = self.operand.code()
@@ -125,10 +146,15 @@ class Upright(TermBase):
             return f"{code}.clamp(-1.0, 1.0)"
         if self.form == "angle":
             angle = code if self.offset == 0.0 else f"{code} - {self.constant(scope, 'offset')}"
-            return f"torch.cos(torch.deg2rad({angle}))" if self.in_degrees else f"torch.cos({angle})"
+            return (
+                f"torch.cos(torch.deg2rad({angle}))" if self.in_degrees else f"torch.cos({angle})"
+            )
         x, y = (0, 1) if self.scalar_last else (1, 2)
         # the z entry of the body's z axis in the frame that the quaternion rotates to
-        return f"(1.0 - 2.0 * ({self.operand.variable}[:, {x}].square() + {self.operand.variable}[:, {y}].square())).clamp(-1.0, 1.0)"
+        return (
+            f"(1.0 - 2.0 * ({self.operand.variable}[:, {x}].square() + {self.operand.variable}[:,"
+            f" {y}].square())).clamp(-1.0, 1.0)"
+        )
 
     def describe(self) -> str:
         calm = f", and only while {self.rate.variable} is small" if self.rate is not None else ""
@@ -150,7 +176,9 @@ class Tracking(TermBase):
 
     def value(self, scope: Scope) -> str:
         off = (
-            self.operand.code() if self.target == 0.0 else f"({self.operand.code()} - {self.constant(scope, 'target')})"
+            self.operand.code()
+            if self.target == 0.0
+            else f"({self.operand.code()} - {self.constant(scope, 'target')})"
         )
         return f"torch.exp(-({off} / {self.constant(scope, 'width')}).square())"
 
@@ -171,7 +199,10 @@ class Stillness(TermBase):
         return (self.operand,)
 
     def value(self, scope: Scope) -> str:
-        return f"torch.exp(-{self.norm(scope, self.operand, 'speed')} / {self.constant(scope, 'temperature')})"
+        return (
+            f"torch.exp(-{self.norm(scope, self.operand, 'speed')} /"
+            f" {self.constant(scope, 'temperature')})"
+        )
 
     def describe(self) -> str:
         return f"1 where {self.operand.variable} is 0"

@@ -1,4 +1,5 @@
-"""A variable's name, unit, frame and doc line → what it is: an angle, a velocity, a goal, … and what its entries are."""
+"""A variable's name, unit, frame and doc line → what it is: an angle, a velocity, a goal, … and
+what its entries are."""
 
 from __future__ import annotations
 
@@ -33,13 +34,17 @@ class Quantity(StrEnum):
     OTHER = "quantity"
 
 
-_GOAL = stem_set("goal target desired waypoint setpoint command commanded reference destination buoy")
+_GOAL = stem_set(
+    "goal target desired waypoint setpoint command commanded reference destination buoy"
+)
 _ERROR = stem_set("error offset distance displacement difference gap deviation residual")
 _BODY = stem_set(
-    "torso base root body trunk pelvis hull chassis com mass robot drone vehicle quadcopter quadrotor boat car cart ship craft agent head"
+    "torso base root body trunk pelvis hull chassis com mass robot drone vehicle quadcopter"
+    " quadrotor boat car cart ship craft agent head"
 )
 _PART = stem_set(
-    "foot leg hand wheel joint rotor propeller motor finger toe arm knee ankle hip thigh shin elbow wrist shoulder left right"
+    "foot leg hand wheel joint rotor propeller motor finger toe arm knee ankle hip thigh shin elbow"
+    " wrist shoulder left right"
 )
 _AXIS_WORDS: dict[int, frozenset[str]] = {
     0: stem_set("x forward surge ahead longitudinal east along front"),
@@ -61,7 +66,8 @@ class Reading:
     name_words: frozenset[str]
     doc_words: frozenset[str]
     axes: tuple[int, ...]
-    """World or body axis (0 x, 1 y, 2 z) of each entry along the last dimension, where the words or the shape tell; else empty."""
+    """World or body axis (0 x, 1 y, 2 z) of each entry along the last dimension, where the words or
+    the shape tell; else empty."""
 
     @property
     def name(self) -> str:
@@ -84,8 +90,11 @@ class Reading:
         return bound if math.isfinite(bound) and bound > 0 else None
 
     def affinity(self, words: frozenset[str]) -> float:
-        """How much the words speak of this variable: 2 a word of its name, 0.5 a word of its doc line."""
-        return 2.0 * len(words & self.name_words) + 0.5 * len(words & (self.doc_words - self.name_words))
+        """How much the words speak of this variable: 2 a word of its name, 0.5 a word of its doc
+        line."""
+        return 2.0 * len(words & self.name_words) + 0.5 * len(
+            words & (self.doc_words - self.name_words)
+        )
 
     def centrality(self) -> float:
         """+1 for the body as a whole, −2 for one part of it."""
@@ -93,9 +102,12 @@ class Reading:
 
 
 def entry_axes(spec: VariableSpec) -> tuple[int, ...]:
-    """Axis of each entry along the last dimension, from the doc's list of entries, else from the shape; empty where neither tells."""
+    """Axis of each entry along the last dimension, from the doc's list of entries, else from the
+    shape; empty where neither tells."""
     count = spec.shape[-1] if spec.shape else 1
-    letters = [{"x": 0, "y": 1, "z": 2}[letter] for letter in re.findall(r"\b([xyz])\b", spec.doc.lower())]
+    letters = [
+        {"x": 0, "y": 1, "z": 2}[letter] for letter in re.findall(r"\b([xyz])\b", spec.doc.lower())
+    ]
     if count > 1 and len(letters) >= count and len(set(letters[:count])) == min(count, 3):
         return tuple(letters[:count])
     for listing in [*re.findall(r"[:(]([^:()]*)", spec.doc.lower()), spec.doc.lower()]:
@@ -117,7 +129,8 @@ def _axis_of(text: str) -> int | None:
 
 
 def read_variable(spec: VariableSpec) -> Reading:
-    """What a variable is, from its words alone. Anything that is not recognised is `Quantity.OTHER`."""
+    """What a variable is, from its words alone. Anything that is not recognised is
+    `Quantity.OTHER`."""
     name_words = frozenset(stems(spec.name.replace("_", " ")))
     doc_words = stems(spec.doc)
     head = stems(re.split(r"[,;:(]", spec.doc)[0])
@@ -128,7 +141,8 @@ def read_variable(spec: VariableSpec) -> Reading:
         or bool(re.search(r"\bminus\b|\bfrom\b.+\bto (its|the)\b.*(goal|target)", spec.doc.lower()))
     )
     is_goal = not is_error and bool(
-        name_words & _GOAL or (head & _GOAL and "to" not in tokens(spec.doc)[:4] and not name_words & _BODY)
+        name_words & _GOAL
+        or (head & _GOAL and "to" not in tokens(spec.doc)[:4] and not name_words & _BODY)
     )
     if quantity in (Quantity.ACTION, Quantity.TERMINATED):
         is_error = is_goal = False
@@ -168,7 +182,11 @@ def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> 
             return Quantity.JOINT_POSITION
     if name & stem_set("rotor propeller wheel motor") and quantity is Quantity.ANGULAR_VELOCITY:
         return Quantity.JOINT_VELOCITY
-    if quantity is Quantity.POSITION and size == 1 and name & stem_set("height altitude elevation z"):
+    if (
+        quantity is Quantity.POSITION
+        and size == 1
+        and name & stem_set("height altitude elevation z")
+    ):
         return Quantity.HEIGHT
     return quantity
 
@@ -176,7 +194,9 @@ def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> 
 def _quantity_by_words(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> Quantity:
     """For dimensionless variables and those without a unit."""
     words = name | stems(spec.doc.split(",")[0])
-    if name & stem_set("cosine cos") or (spec.doc.lower().startswith("cosine") and math.prod(spec.shape) == 1):
+    if name & stem_set("cosine cos") or (
+        spec.doc.lower().startswith("cosine") and math.prod(spec.shape) == 1
+    ):
         return Quantity.COSINE
     if name & stem_set("sine sin"):
         return Quantity.SINE
@@ -203,7 +223,8 @@ def _quantity_by_words(spec: VariableSpec, name: frozenset[str], doc: frozenset[
 
 
 def upright_sign(spec: VariableSpec) -> int:
-    """+1 where a cosine or an up entry is largest when upright, −1 where it is largest upside down or (gravity) points down."""
+    """+1 where a cosine or an up entry is largest when upright, −1 where it is largest upside down
+    or (gravity) points down."""
     doc = spec.doc.lower()
     gravity = "gravity" in spec.name or "gravity" in doc
     hanging = re.search(r"(?<![-−\d.])1(?:\.0)?\b[^,;.]*\b(hang|down|bottom|invert)", doc)
@@ -211,7 +232,8 @@ def upright_sign(spec: VariableSpec) -> int:
 
 
 def upright_angle(spec: VariableSpec) -> float:
-    """Value in rad (or the unit's) at which an angle is upright, from words such as '0 hanging down' or 'pi upright'."""
+    """Value in rad (or the unit's) at which an angle is upright, from words such as '0 hanging
+    down' or 'pi upright'."""
     doc = spec.doc.lower()
     half_turn = 180.0 if spec.unit.lower().startswith("deg") else math.pi
     if re.search(r"\b(?:pi|180|π)\b[^,;.]*\b(upright|up|top|vertical)", doc):
@@ -226,4 +248,6 @@ def upright_angle(spec: VariableSpec) -> float:
 def scalar_last(spec: VariableSpec) -> bool:
     """True for a quaternion in (x, y, z, w) order; MuJoCo's (w, x, y, z) is the default."""
     letters = re.findall(r"\b([wxyz])\b", spec.doc.lower())
-    return "".join(letters[:4]) == "xyzw" or bool(re.search(r"xyzw|scalar.last|w last", spec.doc.lower()))
+    return "".join(letters[:4]) == "xyzw" or bool(
+        re.search(r"xyzw|scalar.last|w last", spec.doc.lower())
+    )

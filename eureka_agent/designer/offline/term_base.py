@@ -1,7 +1,8 @@
 """What all reward terms share: a name, a weight, a gate, and how they are turned into code.
 
-A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how much the term counts per step.
-Values that no physics bounds are clamped: an extreme state must not turn the reward into inf or NaN.
+A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how
+much the term counts per step. Values that no physics bounds are clamped: an extreme state must not
+turn the reward into inf or NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class TermBase(Record):
     """Component name, unique within a reward."""
     weight: float = 1.0
     gate: str | None = None
-    """Name of another term of values in [0, 1] that this one is multiplied with: it counts only where that one does."""
+    """Name of another term of values in [0, 1] that this one is multiplied with: it counts only
+    where that one does."""
 
     penalty: ClassVar[bool] = False
     tunable: ClassVar[tuple[str, ...]] = ()
@@ -64,11 +66,16 @@ class TermBase(Record):
         """Expression of shape (batch,): the operand's magnitude."""
         if operand.is_scalar:
             return f"{operand.code()}.abs()"
-        return scope.local(f"{self.name}_{label}", f"torch.linalg.vector_norm({operand.code()}, dim=-1)")
+        return scope.local(
+            f"{self.name}_{label}", f"torch.linalg.vector_norm({operand.code()}, dim=-1)"
+        )
 
 
 def distance_code(scope: Scope, operand: Operand, goal: Operand | None) -> str:
-    """Name of a local with the distance of `operand` to `goal` (to 0 where there is none), cut off far away."""
+    """Name of a local with the distance of `operand` to `goal` (to 0 where there is none), cut off
+    far away."""
     off = operand.code() if goal is None else f"({goal.code()} - {operand.code()})"
     size = f"{off}.abs()" if operand.is_scalar else f"torch.linalg.vector_norm({off}, dim=-1)"
-    return scope.local(f"{'distance' if goal else 'size'}_of_{operand.variable}", f"{size}.clamp(max={_FAR})")
+    return scope.local(
+        f"{'distance' if goal else 'size'}_of_{operand.variable}", f"{size}.clamp(max={_FAR})"
+    )

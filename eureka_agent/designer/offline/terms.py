@@ -1,4 +1,5 @@
-"""The term library: each term is a dataclass of variables, parameters and a weight that renders to a line or two of torch code."""
+"""The term library: each term is a dataclass of variables, parameters and a weight that renders to
+a line or two of torch code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The task's words → intents: what is to be moved, reached, held or avoided, along which axis and to which value."""
+"""The task's words → intents: what is to be moved, reached, held or avoided, along which axis and
+to which value."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Goal(StrEnum):
 
 
 MANNERS = frozenset({Goal.STILL, Goal.CENTRE, Goal.SURVIVE, Goal.EFFORT, Goal.SMOOTH})
-"""How something is done rather than what: they carry a reward alone only where nothing else is asked for."""
+"""How something is done rather than what: they carry a reward alone only where nothing else is
+asked for."""
 
 
 @dataclass(frozen=True)
@@ -60,30 +62,42 @@ class Intent:
 
 _TRIGGERS: dict[Goal, frozenset[str]] = {
     Goal.MOVE: stem_set(
-        "run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast faster fastest speed quickly quick velocity jog "
-        "trot cruise dash row steer locomotion locomote step stride ride distance far farther glide scoot"
+        "run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast"
+        " faster fastest speed quickly quick velocity jog trot cruise dash row steer locomotion"
+        " locomote step stride ride distance far farther glide scoot"
     ),
-    Goal.SPIN: stem_set("spin rotate rotation turn twirl pirouette yaw flip somersault backflip roll whirl revolve"),
+    Goal.SPIN: stem_set(
+        "spin rotate rotation turn twirl pirouette yaw flip somersault backflip roll whirl revolve"
+    ),
     Goal.REACH: stem_set(
-        "reach touch goal target waypoint dock arrive hit approach follow catch grasp grab park navigate hover setpoint"
+        "reach touch goal target waypoint dock arrive hit approach follow catch grasp grab park"
+        " navigate hover setpoint"
     ),
     Goal.SWING_UP: stem_set("swing swingup"),
-    Goal.UPRIGHT: stem_set("balance upright stand vertical stabilize stabilise topple tilt lean level"),
+    Goal.UPRIGHT: stem_set(
+        "balance upright stand vertical stabilize stabilise topple tilt lean level"
+    ),
     Goal.RAISE: stem_set(
-        "jump leap high higher highest height lift raise rise climb altitude ascend tall crouch descend duck sink squat"
+        "jump leap high higher highest height lift raise rise climb altitude ascend tall crouch"
+        " descend duck sink squat"
     ),
     Goal.CHANGE: stem_set(
-        "open pull extend unfold push press insert slide close shut retract fold increase maximize maximise decrease minimize minimise reduce "
-        "fill empty stretch bend compress charge"
+        "open pull extend unfold push press insert slide close shut retract fold increase maximize"
+        " maximise decrease minimize minimise reduce fill empty stretch bend compress charge"
     ),
-    Goal.STILL: stem_set("still hover stop stationary motionless freeze brake steady settle rest halt calm"),
+    Goal.STILL: stem_set(
+        "still hover stop stationary motionless freeze brake steady settle rest halt calm"
+    ),
     Goal.CENTRE: stem_set("centre middle origin"),
     Goal.SURVIVE: stem_set("alive survive fall crash collide collision long longer healthy"),
-    Goal.EFFORT: stem_set("energy effort power efficient efficiently economical economically torque fuel lazy"),
+    Goal.EFFORT: stem_set(
+        "energy effort power efficient efficiently economical economically torque fuel lazy"
+    ),
     Goal.SMOOTH: stem_set("smooth smoothly jerk jerky jitter gentle gently shake"),
 }
 _NEGATIVE = stem_set(
-    "crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce empty compress"
+    "crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce empty"
+    " compress"
 )
 _DIRECTIONS: tuple[tuple[int, int, frozenset[str]], ...] = (
     (0, 1, stem_set("forward forwards ahead front east x")),
@@ -95,13 +109,17 @@ _DIRECTIONS: tuple[tuple[int, int, frozenset[str]], ...] = (
 )
 _NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
-_CLAUSE_END = re.compile(r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(
+    r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE
+)
 _END_OF_EPISODE = re.compile(
-    r"\b(?:ends?|terminates?|stops?) (?:the|an|its) episode|\bepisodes? (?:ends?|terminates?|stops?) (?:when|if|on|once|after|as soon)\b",
+    r"\b(?:ends?|terminates?|stops?) (?:the|an|its) episode|\bepisodes?"
+    r" (?:ends?|terminates?|stops?) (?:when|if|on|once|after|as soon)\b",
     re.IGNORECASE,
 )
 QUANTITY = re.compile(
-    r"(?<![\w.])(-?\d+(?:\.\d+)?)\s*(m/s|met(?:re|er)s? per second|rad/s|radians? per second|cm|mm|km/h|met(?:re|er)s?|m|rad|radians?|deg|degrees?|°)(?![\w/])",
+    r"(?<![\w.])(-?\d+(?:\.\d+)?)\s*(m/s|met(?:re|er)s? per second|rad/s|radians? per"
+    r" second|cm|mm|km/h|met(?:re|er)s?|m|rad|radians?|deg|degrees?|°)(?![\w/])",
     re.IGNORECASE,
 )
 _UNITS = {
@@ -145,7 +163,8 @@ def _clauses(text: str) -> list[str]:
 
 
 def _turn_sign(words: set[str], heading: tuple[int, int] | None) -> tuple[int | None, int]:
-    """Axis and sign of a rotation: yaw unless the words name a flip; counter-clockwise and left are positive (right-hand rule)."""
+    """Axis and sign of a rotation: yaw unless the words name a flip; counter-clockwise and left are
+    positive (right-hand rule)."""
     if words & stem_set("flip somersault backflip"):
         # about +y the body pitches forward (x forward, z up)
         return 1, -1 if words & stem_set("backflip backward backwards back") else 1
@@ -161,11 +180,20 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
     words = [stem(word) for word in plain]
     present = set(words)
     found = {
-        goal: tuple(p for p, w in zip(plain, words, strict=True) if w in trigger) for goal, trigger in _TRIGGERS.items()
+        goal: tuple(p for p, w in zip(plain, words, strict=True) if w in trigger)
+        for goal, trigger in _TRIGGERS.items()
     }
     goals = [goal for goal in Goal if found[goal]]
-    first_negator = next((place for place, word in enumerate(plain) if word in _NEGATORS), len(plain))
-    heading = direction([w for p, w in zip(plain, words, strict=True) if p not in ("back",) or "forward" not in plain])
+    first_negator = next(
+        (place for place, word in enumerate(plain) if word in _NEGATORS), len(plain)
+    )
+    heading = direction(
+        [
+            w
+            for p, w in zip(plain, words, strict=True)
+            if p not in ("back",) or "forward" not in plain
+        ]
+    )
     if first_negator < len(plain) and "tip" in words[first_negator:]:
         goals.append(Goal.UPRIGHT)
         found[Goal.UPRIGHT] = found[Goal.UPRIGHT] + ("tipping",)
@@ -173,7 +201,8 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
     values = quantities(clause)
 
     has_place = any(
-        p in _PLACES and any(q not in STOP_WORDS and direction([stem(q)]) is None for q in plain[i + 1 : i + 4])
+        p in _PLACES
+        and any(q not in STOP_WORDS and direction([stem(q)]) is None for q in plain[i + 1 : i + 4])
         for i, p in enumerate(plain)
     )
     if Goal.MOVE in goals or Goal.CHANGE in goals:
@@ -188,7 +217,9 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
         goals = [Goal.MOVE]
     if Goal.REACH in goals and Goal.MOVE in goals:
         goals.remove(Goal.MOVE)
-    if Goal.SWING_UP in goals and not sentence_stems & stem_set("up upright top balance invert swingup"):
+    if Goal.SWING_UP in goals and not sentence_stems & stem_set(
+        "up upright top balance invert swingup"
+    ):
         goals[goals.index(Goal.SWING_UP)] = Goal.MOVE
         found[Goal.MOVE] = found[Goal.SWING_UP]
     if Goal.MOVE in goals and Goal.RAISE in goals:
@@ -215,7 +246,9 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
                 sign = -1
         pointing: tuple[str, ...] = ()
         if heading is not None and goal in (Goal.MOVE, Goal.SPIN, Goal.RAISE, Goal.SWING_UP):
-            pointing = tuple(p for p, w in zip(plain, words, strict=True) if direction([w]) == heading)
+            pointing = tuple(
+                p for p, w in zip(plain, words, strict=True) if direction([w]) == heading
+            )
         if goal is Goal.MOVE and heading is not None:
             axis, sign = heading
         elif goal is Goal.SPIN:
@@ -225,7 +258,9 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
             lowered = bool(present & _NEGATIVE) or (heading is not None and heading == (2, -1))
             sign = -1 if lowered else 1
         unit = {Goal.MOVE: "m/s", Goal.SPIN: "rad/s", Goal.RAISE: "m"}.get(goal, "")
-        target = next((value for value, its_unit in values if its_unit == unit), None) if unit else None
+        target = (
+            next((value for value, its_unit in values if its_unit == unit), None) if unit else None
+        )
         intents.append(
             Intent(
                 goal,
@@ -243,7 +278,8 @@ def _read_clause(clause: str, sentence_stems: set[str]) -> list[Intent]:
 
 
 def read_intents(text: str) -> tuple[Intent, ...]:
-    """What a sentence asks for, in its order, each goal once; a later clause completes an earlier one's direction and number."""
+    """What a sentence asks for, in its order, each goal once; a later clause completes an earlier
+    one's direction and number."""
     sentence_stems = {stem(word) for word in tokens(text)}
     intents: dict[Goal, Intent] = {}
     for clause in _clauses(text):
@@ -254,7 +290,8 @@ def read_intents(text: str) -> tuple[Intent, ...]:
 
 
 def complete(known: Intent, other: Intent) -> Intent:
-    """`known` with the direction and the number that only `other`, an intent of the same goal, gives."""
+    """`known` with the direction and the number that only `other`, an intent of the same goal,
+    gives."""
     axis_missing = known.axis is None and other.axis is not None
     return replace(
         known,
@@ -269,17 +306,20 @@ def complete(known: Intent, other: Intent) -> Intent:
 
 
 def measured(fitness_doc: str) -> str:
-    """The metric in words without the clauses on how an episode ends: those name nothing that is to be done."""
+    """The metric in words without the clauses on how an episode ends: those name nothing that is to
+    be done."""
     clauses = re.split(r"[;.]\s+", fitness_doc)
-    return "; ".join(clause for clause in clauses if not _END_OF_EPISODE.search(clause)) or fitness_doc
+    return (
+        "; ".join(clause for clause in clauses if not _END_OF_EPISODE.search(clause)) or fitness_doc
+    )
 
 
 def task_intents(sentence: str, task_sentence: str, fitness_doc: str) -> tuple[Intent, ...]:
     """Intents of the searcher's sentence, completed from the task's metric in words.
 
-    The metric adds a direction or a number that the sentence leaves open. Goals of its own it adds only where the sentence
-    is the task's, or says nothing that can be used: someone who types another sentence wants something else. How an episode ends
-    says what to beware of, and no goal.
+    The metric adds a direction or a number that the sentence leaves open. Goals of its own it adds
+    only where the sentence is the task's, or says nothing that can be used: someone who types
+    another sentence wants something else. How an episode ends says what to beware of, and no goal.
     """
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)

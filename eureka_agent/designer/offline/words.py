@@ -1,4 +1,5 @@
-"""Words of a sentence, a doc line or an identifier, in a form in which 'running', 'runs' and 'run' are one word."""
+"""Words of a sentence, a doc line or an identifier, in a form in which 'running', 'runs' and 'run'
+are one word."""
 
 from __future__ import annotations
 
@@ -15,16 +16,19 @@ _IRREGULAR = {
 }
 
 _STOP_WORD_LIST = (
-    "a about after again all along an and any around as at be by can do each for from get had has have if in into is it its keep let like "
-    "make may me more most must near of off on one onto or order other out over per possible robot should so some than that the their "
-    "them then there this to toward towards under until using very want we when where which while will with without would you your"
+    "a about after again all along an and any around as at be by can do each for from get had has"
+    " have if in into is it its keep let like make may me more most must near of off on one onto or"
+    " order other out over per possible robot should so some than that the their them then there"
+    " this to toward towards under until using very want we when where which while will with"
+    " without would you your"
 )
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """Words that say nothing of which variable is meant."""
 
 
 def stem(word: str) -> str:
-    """A crude stem, the same for a verb's forms and a noun's numbers; good for comparing, not for reading."""
+    """A crude stem, the same for a verb's forms and a noun's numbers; good for comparing, not for
+    reading."""
     word = _IRREGULAR.get(word, word)
     if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
@@ -34,7 +38,12 @@ def stem(word: str) -> str:
         word = word[:-1]
     for suffix in ("ing", "ed"):
         rest = word[: -len(suffix)]
-        if word.endswith(suffix) and len(rest) > 2 and re.search("[aeiouy]", rest) and not word.endswith("eed"):
+        if (
+            word.endswith(suffix)
+            and len(rest) > 2
+            and re.search("[aeiouy]", rest)
+            and not word.endswith("eed")
+        ):
             word = rest
     if word.endswith("e") and len(word) > 3:
         word = word[:-1]
@@ -44,7 +53,8 @@ def stem(word: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case words of a text, in order; an identifier's parts count as words. Numbers and marks are left out."""
+    """Lower-case words of a text, in order; an identifier's parts count as words. Numbers and marks
+    are left out."""
     return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
 
 

@@ -1,1 +1,2 @@
-"""The designer that asks nobody: a numeric optimiser chooses the named constants of a reward that is there."""
+"""The designer that asks nobody: a numeric optimiser chooses the named constants of a reward that
+is there."""

@@ -1,14 +1,16 @@
 """Which named constants of a reward are its parameters, and the same reward with others.
 
-A parameter is a number with a name at the top level (`EFFORT_WEIGHT = 0.05`) that the code reads. Numbers within expressions are left alone: an
-author who names a number says that it is one to turn. Left out are
+A parameter is a number with a name at the top level (`EFFORT_WEIGHT = 0.05`) that the code reads.
+Numbers within expressions are left alone: an author who names a number says that it is one to turn.
+Left out are
 
 - zero, which has no size to multiply, and sizes at the ends of what float32 can say (`LARGEST`);
 - names that are bound more than once, and those that nothing reads;
 - whole numbers, where a float in their place might not do (`whole_numbers.py`);
 - facts: π, gravity, the control step, and guards against a division by zero (`FACTS`).
 
-Within these bounds it is names and uses that count, not sizes. So a retuned reward has the same parameters.
+Within these bounds it is names and uses that count, not sizes. So a retuned reward has the same
+parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from eureka_agent.designer.tuning.rescaling import only_rescales
 from eureka_agent.designer.tuning.whole_numbers import a_float_would_do
 
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
-"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact and no parameter. Targets, thresholds, temperatures and weights are parameters."""
+"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact and no parameter. Targets,
+thresholds, temperatures and weights are parameters."""
 LARGEST = 1e30
 """Of a parameter; its inverse is the smallest."""
 DIGITS = 4
@@ -36,29 +39,40 @@ _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 
 
 def tunable_constants(source: str) -> dict[str, float]:
-    """The reward's parameters by name, in the order of the source; none for source that does not parse."""
+    """The reward's parameters by name, in the order of the source; none for source that does not
+    parse."""
     return {name: _value(literal) for name, literal in _tunable(source).items()}
 
 
 def effective_constants(source: str) -> dict[str, float]:
-    """The parameters but for those that only multiply the total, or do not enter it: they change no training."""
-    return {name: value for name, value in tunable_constants(source).items() if not only_rescales(source, name)}
+    """The parameters but for those that only multiply the total, or do not enter it: they change no
+    training."""
+    return {
+        name: value
+        for name, value in tunable_constants(source).items()
+        if not only_rescales(source, name)
+    }
 
 
 def with_constants(source: str, values: Mapping[str, float]) -> str:
-    """The source with these parameters in place of its own, with `DIGITS` significant digits; every other byte stays, and so does a value that is
-    the same.
+    """The source with these parameters in place of its own, with `DIGITS` significant digits; every
+    other byte stays, and so does a value that is the same.
 
-    Raises ValueError for a name that is no parameter of the source, and for a value that is 0 or not finite as it is written.
+    Raises ValueError for a name that is no parameter of the source, and for a value that is 0 or
+    not finite as it is written.
     """
     literals = _tunable(source)
     edits: dict[str, float] = {}
     for name, value in values.items():
         if name not in literals:
-            raise ValueError(f"{name!r} is no parameter of this reward, expected one of {list(literals)}")
+            raise ValueError(
+                f"{name!r} is no parameter of this reward, expected one of {list(literals)}"
+            )
         written = as_written(value)
         if written == 0.0 or not math.isfinite(written):
-            raise ValueError(f"the parameter {name!r} was to be {value!r}, expected a finite number other than 0")
+            raise ValueError(
+                f"the parameter {name!r} was to be {value!r}, expected a finite number other than 0"
+            )
         if value != _value(literals[name]):
             edits[name] = written
     return _replaced(source, {literals[name]: value for name, value in edits.items()})
@@ -71,7 +85,8 @@ def as_written(value: float) -> float:
 
 @lru_cache(maxsize=_FORMS_KEPT)
 def family(source: str) -> str:
-    """A text that is equal for two sources that differ only in the sizes of their parameters, comments and layout.
+    """A text that is equal for two sources that differ only in the sizes of their parameters,
+    comments and layout.
 
     A parameter's sign is no matter of size: a price is not the same form as a prize.
     """
@@ -84,7 +99,12 @@ def _tunable(source: str) -> dict[str, ast.expr]:
     tree = parsed(source)
     try:
         read = _names_read(symtable.symtable(source, "<reward>", "exec"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # such as a `nonlocal` that is nowhere
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):  # such as a `nonlocal` that is nowhere
         return {}
     if tree is None:
         return {}
@@ -108,15 +128,22 @@ def _value(literal: ast.expr) -> float:
 
 
 def _names_read(table: symtable.SymbolTable) -> set[str]:
-    """Names of the top level that are read there or in a function that has none of its own by that name."""
+    """Names of the top level that are read there or in a function that has none of its own by that
+    name."""
     top = table.get_type() == "module"
-    names = {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
+    names = {
+        each.get_name()
+        for each in table.get_symbols()
+        if each.is_referenced() and (top or each.is_global())
+    }
     return names.union(*(_names_read(child) for child in table.get_children()))
 
 
 def _names_bound(tree: ast.Module) -> Iterator[str]:
     """Names that the top level binds, as often as it does; in doubt one time too many."""
-    yield from (name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+    yield from (
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    )
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -124,7 +151,10 @@ def _names_bound(tree: ast.Module) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).split(".")[0]
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
+        elif (
+            isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler))
+            and node.name is not None
+        ):
             yield node.name
         elif isinstance(node, ast.MatchMapping) and node.rest is not None:
             yield node.rest
@@ -146,7 +176,9 @@ def _replaced(source: str, numbers: Mapping[ast.expr, float]) -> str:
         assert literal.end_lineno is not None
         assert literal.end_col_offset is not None
         begin = begins[literal.lineno - 1] + literal.col_offset
-        edits.append((begin, begins[literal.end_lineno - 1] + literal.end_col_offset, repr(number).encode()))
+        edits.append(
+            (begin, begins[literal.end_lineno - 1] + literal.end_col_offset, repr(number).encode())
+        )
     for begin, end, written in sorted(edits, reverse=True):
         text = text[:begin] + written + text[end:]
     return text.decode()

@@ -1,4 +1,5 @@
-"""The designer that keeps a reward's form and chooses its named constants with a numeric optimiser. It needs no LLM and costs no tokens."""
+"""The designer that keeps a reward's form and chooses its named constants with a numeric optimiser.
+It needs no LLM and costs no tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from eureka_agent.records import Cost, Operator, Proposal, Verdict
 _TRIES = 24
 """Draws until a proposal differs from all that is known."""
 _LEAST_CHANGE = math.log(1.05)
-"""Of one constant at least, from every reward of the same form that is known: less is lost in a training's noise."""
+"""Of one constant at least, from every reward of the same form that is known: less is lost in a
+training's noise."""
 _CLOSER = 0.5
 """A revision's step from the parent, as a part of the rejected one's."""
 
@@ -35,22 +37,29 @@ def can_tune(source: str) -> bool:
 
 
 def worth_tuning(source: str, trained: Sequence[str]) -> bool:
-    """True where so many rewards of this one's form are trained that the optimiser is better than chance. `trained`: sources of all that are."""
+    """True where so many rewards of this one's form are trained that the optimiser is better than
+    chance. `trained`: sources of all that are."""
     form = family(source)
     return can_tune(source) and sum(family(other) == form for other in trained) >= LEAST_TRIALS
 
 
 class TuningDesigner:
-    """Proposes a parent's reward with other constants, by what trainings of the same form were worth."""
+    """Proposes a parent's reward with other constants, by what trainings of the same form were
+    worth."""
 
     name = "tuning"
     concurrent = True
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """The first parent's reward with constants that no known reward of its form has. Its source is empty where it has none to choose."""
-        return await asyncio.to_thread(_propose, request)  # importing the optimiser and asking it takes a while
+        """The first parent's reward with constants that no known reward of its form has. Its source
+        is empty where it has none to choose."""
+        return await asyncio.to_thread(
+            _propose, request
+        )  # importing the optimiser and asking it takes a while
 
-    async def revise(self, request: DesignRequest, rejected: Proposal, verdict: Verdict) -> Proposal:
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
         """Another draw, half as far from the parent as the rejected one."""
         return await asyncio.to_thread(_propose, request, rejected, verdict)
 
@@ -65,22 +74,32 @@ class _Form:
     trials: dict[str, Trial]
     """By attempt, in their order."""
     known: tuple[Mapping[str, float], ...]
-    """Constants that are not to be proposed: trained, failed, proposed beside this one, or just rejected."""
+    """Constants that are not to be proposed: trained, failed, proposed beside this one, or just
+    rejected."""
 
     def distance(self, values: Mapping[str, float]) -> float:
-        """The largest change of a constant, as a logarithm, from the known reward that is nearest."""
+        """The largest change of a constant, as a logarithm, from the known reward that is
+        nearest."""
         return min(_change(values, known) for known in self.known)
 
 
-def _propose(request: DesignRequest, rejected: Proposal | None = None, verdict: Verdict | None = None) -> Proposal:
+def _propose(
+    request: DesignRequest, rejected: Proposal | None = None, verdict: Verdict | None = None
+) -> Proposal:
     parent = request.parents[0] if request.parents else None
     if parent is None or not can_tune(parent.source):
         return _proposal(request, "", _nothing_to_tune(parent), "")
     form = _form(request, parent, rejected)
     values = _values(request, form, rejected)
     if form.distance(values) == 0.0:
-        return _proposal(request, "", f"All constants that were drawn for {parent.id} are known.", _told(form))
-    reasons = [finding.message for finding in verdict.findings if finding.severity == "error"] if verdict else []
+        return _proposal(
+            request, "", f"All constants that were drawn for {parent.id} are known.", _told(form)
+        )
+    reasons = (
+        [finding.message for finding in verdict.findings if finding.severity == "error"]
+        if verdict
+        else []
+    )
     reasoning = _reasoning(form, values, reasons)
     return _proposal(request, with_constants(parent.source, values), reasoning, _told(form))
 
@@ -116,7 +135,8 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
 
 
 def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> dict[str, float]:
-    """New constants: the first draw that differs enough from what is known, or the one that differs most."""
+    """New constants: the first draw that differs enough from what is known, or the one that differs
+    most."""
     start = f"{request.seed}" if rejected is None else f"{request.seed}/revision/{rejected.source}"
     drawn: list[dict[str, float]] = []
     for draw in range(_TRIES):
@@ -132,7 +152,8 @@ def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> d
 
 
 def _closer(values: Mapping[str, float], form: _Form, rejected: Proposal) -> dict[str, float]:
-    """The values on their way to the parent's, at half the rejected reward's distance or half their own, whichever is less."""
+    """The values on their way to the parent's, at half the rejected reward's distance or half their
+    own, whichever is less."""
     own = _change(values, form.constants)
     same_form = family(rejected.source) == family(form.parent.source)
     farthest = _change(tunable_constants(rejected.source), form.constants) if same_form else own
@@ -161,25 +182,39 @@ def _proposal(request: DesignRequest, source: str, reasoning: str, told: str) ->
 def _nothing_to_tune(parent: ParentSummary | None) -> str:
     if parent is None:
         return "There is no reward to tune."
-    return f"The reward of {parent.id} has no constants to tune: numbers with a name at the top level that do more than multiply the total."
+    return (
+        f"The reward of {parent.id} has no constants to tune: numbers with a name at the top level"
+        " that do more than multiply the total."
+    )
 
 
 def _reasoning(form: _Form, values: Mapping[str, float], reasons: Sequence[str]) -> str:
     """A paragraph in plain words."""
     parent, number = form.parent.id, len(form.trials)
     changes = [
-        f"{name} {before:.4g} → {values[name]:.4g}" for name, before in form.constants.items() if values[name] != before
+        f"{name} {before:.4g} → {values[name]:.4g}"
+        for name, before in form.constants.items()
+        if values[name] != before
     ]
-    text = f"Kept the form of {parent} and changed {len(changes)} of its {len(form.constants)} constants: {', '.join(changes)}."
+    text = (
+        f"Kept the form of {parent} and changed {len(changes)} of its {len(form.constants)}"
+        f" constants: {', '.join(changes)}."
+    )
     trainings = f"{number} training{'' if number == 1 else 's'} of this form"
     if number < LEAST_TRIALS:
         text += f" With {trainings} known, this is a random step around {parent}."
     else:
         best = max(form.trials, key=lambda name: form.trials[name].fitness)
         worst = min(trial.fitness for trial in form.trials.values())
-        text += f" A Parzen estimator chose them by {trainings}, with fitness from {worst:.4g} to {form.trials[best].fitness:.4g} ({best})."
+        text += (
+            f" A Parzen estimator chose them by {trainings}, with fitness from {worst:.4g} to"
+            f" {form.trials[best].fitness:.4g} ({best})."
+        )
     if reasons:
-        text = f"The critic found: {'; '.join(reasons)}. So this is another step, and a smaller one. {text}"
+        text = (
+            f"The critic found: {'; '.join(reasons)}. So this is another step, and a smaller one."
+            f" {text}"
+        )
     return text
 
 

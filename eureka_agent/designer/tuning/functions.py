@@ -1,4 +1,5 @@
-"""What the functions that rewards call do to a number or to a factor: tables for reading a source without running it."""
+"""What the functions that rewards call do to a number or to a factor: tables for reading a source
+without running it."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ def _words(text: str) -> frozenset[str]:
 
 MODULES = _words("torch math F")
 OF_NUMBERS = _words(
-    """clamp clip clamp_min clamp_max where minimum maximum full_like exp log sqrt tanh float mul add sub div multiply subtract
-    divide"""
+    """clamp clip clamp_min clamp_max where minimum maximum full_like exp log sqrt tanh float mul
+    add
+    sub div multiply subtract divide"""
 )
 """Functions that take a number, whole or not."""
 OF_TENSORS = OF_NUMBERS | _words("abs square sum mean sigmoid relu sin cos norm stack to values")
@@ -20,7 +22,8 @@ OF_TENSORS = OF_NUMBERS | _words("abs square sum mean sigmoid relu sin cos norm 
 NUMBER_KEYWORDS = _words("min max other input")
 
 KEEP_A_FACTOR = _words(
-    "sum mean abs float clone squeeze unsqueeze view reshape norm relu values cumsum neg amax amin contiguous"
+    "sum mean abs float clone squeeze unsqueeze view reshape norm relu values cumsum neg amax amin"
+    " contiguous"
 )
 """Functions f with f(a·x) = a·f(x) for every a > 0, where the other arguments know nothing of a."""
 POWERS_OF_A_FACTOR = {"square": 2.0, "sqrt": 0.5}
@@ -35,8 +38,11 @@ def called_name(call: ast.Call) -> str:
 
 
 def is_method(call: ast.Call) -> bool:
-    """Whether a value's method is called and no function of a module: `x.sum()`, not `torch.sum(x)`."""
+    """Whether a value's method is called and no function of a module: `x.sum()`, not
+    `torch.sum(x)`."""
     root: ast.expr = call.func
     while isinstance(root, ast.Attribute):
         root = root.value
-    return isinstance(call.func, ast.Attribute) and not (isinstance(root, ast.Name) and root.id in MODULES)
+    return isinstance(call.func, ast.Attribute) and not (
+        isinstance(root, ast.Name) and root.id in MODULES
+    )

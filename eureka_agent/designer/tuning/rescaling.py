@@ -1,7 +1,9 @@
-"""Whether a constant only multiplies a reward's total: a change of it trains to the same policy, and the critic rejects it (N502).
+"""Whether a constant only multiplies a reward's total: a change of it trains to the same policy,
+and the critic rejects it (N502).
 
-The total is followed through the source as a power of the constant: `W * x` has power 1, `x` power 0, `W * x / W` power 0 again, and `W * x + y` none. What is
-not understood has none, so in doubt a constant counts.
+The total is followed through the source as a power of the constant: `W * x` has power 1, `x` power
+0, `W * x / W` power 0 again, and `W * x + y` none. What is not understood has none, so in doubt a
+constant counts.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from eureka_agent.designer.tuning.functions import (
 )
 
 Power = float | None
-"""Of the constant in a value; None where the value is no power of it times what does not depend on it."""
+"""Of the constant in a value; None where the value is no power of it times what does not depend on
+it."""
 
 
 def only_rescales(source: str, name: str) -> bool:
-    """Whether `compute_reward`'s total is a power of the constant `name` times what does not depend on it. With power 0 it does not depend on it at all."""
+    """Whether `compute_reward`'s total is a power of the constant `name` times what does not depend
+    on it. With power 0 it does not depend on it at all."""
     tree = parsed(source)
     entries = [
         each
@@ -41,14 +45,17 @@ def only_rescales(source: str, name: str) -> bool:
         if top.powers == before:
             break
     arguments = {each.arg for each in ast.walk(entry.args) if isinstance(each, ast.arg)}
-    body = _Reading(name, {known: power for known, power in top.powers.items() if known not in arguments})
+    body = _Reading(
+        name, {known: power for known, power in top.powers.items() if known not in arguments}
+    )
     for statement in entry.body:
         body.read(statement)
     return None not in body.totals and len(set(body.totals)) == 1
 
 
 class _Reading:
-    """What is known of every name so far. A name that is not in `powers` does not depend on the constant."""
+    """What is known of every name so far. A name that is not in `powers` does not depend on the
+    constant."""
 
     def __init__(self, constant: str, powers: dict[str, Power]) -> None:
         self.powers = powers
@@ -70,14 +77,24 @@ class _Reading:
             case ast.AnnAssign(target=ast.Name(id=name), value=value):
                 self.powers[name] = self.power(value)
             case ast.AugAssign(target=ast.Name(id=name), op=operation, value=value):
-                self.powers[name] = self.power(ast.BinOp(ast.Name(name, ast.Load()), operation, value))
+                self.powers[name] = self.power(
+                    ast.BinOp(ast.Name(name, ast.Load()), operation, value)
+                )
                 if self.mentions(value):  # in place, where it is a tensor
-                    shared = {each for each, parts in self._made_of.items() if name in parts and each != name}
+                    shared = {
+                        each
+                        for each, parts in self._made_of.items()
+                        if name in parts and each != name
+                    }
                     shared |= self._made_of.get(name, frozenset())
                     self.powers.update(dict.fromkeys(shared - self._fixed, None))
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=place)], value=value):
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=name), slice=place)], value=value
+            ):
                 powers = {self.powers.get(name, 0.0), self.power(value)}
-                self.powers[name] = powers.pop() if len(powers) == 1 and not self.mentions(place) else None
+                self.powers[name] = (
+                    powers.pop() if len(powers) == 1 and not self.mentions(place) else None
+                )
             case ast.FunctionDef(name=name):  # only its calls do something
                 self.powers[name] = None if self.mentions(statement) else 0.0
             case ast.Return(value=ast.Tuple(elts=[total, _])):
@@ -88,7 +105,8 @@ class _Reading:
                 self._read_as_a_whole(statement)
 
     def _read_as_a_whole(self, statement: ast.stmt) -> None:
-        """A block that is not followed: if anything in it depends on the constant, all that it names may from here on."""
+        """A block that is not followed: if anything in it depends on the constant, all that it
+        names may from here on."""
         depends = self.mentions(statement)
         for node in ast.walk(statement):
             if isinstance(node, ast.FunctionDef):
@@ -128,7 +146,9 @@ class _Reading:
                 return first - second
             case ast.Add() | ast.Sub() if first == second:
                 return first
-            case ast.Pow() if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)):
+            case ast.Pow() if isinstance(right, ast.Constant) and isinstance(
+                right.value, (int, float)
+            ):
                 return first * right.value
             case _:
                 return 0.0 if first == second == 0.0 else None
@@ -151,11 +171,15 @@ class _Reading:
 
     def mentions(self, node: ast.AST) -> bool:
         """Whether a part of it depends on the constant."""
-        return any(isinstance(each, ast.Name) and self.powers.get(each.id, 0.0) != 0.0 for each in ast.walk(node))
+        return any(
+            isinstance(each, ast.Name) and self.powers.get(each.id, 0.0) != 0.0
+            for each in ast.walk(node)
+        )
 
 
 def _may_share_memory(node: ast.expr) -> frozenset[str]:
-    """Names whose tensors a value may be, or be a view of: all but those in arithmetic, which makes a new one."""
+    """Names whose tensors a value may be, or be a view of: all but those in arithmetic, which makes
+    a new one."""
     if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)):
         return frozenset()
     return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name)) - MODULES

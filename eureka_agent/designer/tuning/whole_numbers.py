@@ -1,10 +1,17 @@
-"""Whether a float would do in place of a named whole number: only where each of its uses is plain arithmetic on tensors. In doubt it would not."""
+"""Whether a float would do in place of a named whole number: only where each of its uses is plain
+arithmetic on tensors. In doubt it would not."""
 
 from __future__ import annotations
 
 import ast
 
-from eureka_agent.designer.tuning.functions import NUMBER_KEYWORDS, OF_NUMBERS, OF_TENSORS, called_name, is_method
+from eureka_agent.designer.tuning.functions import (
+    NUMBER_KEYWORDS,
+    OF_NUMBERS,
+    OF_TENSORS,
+    called_name,
+    is_method,
+)
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -22,26 +29,37 @@ def a_float_would_do(tree: ast.Module, name: str) -> bool:
 def _takes_any_number(use: ast.Name, above: dict[ast.AST, ast.AST]) -> bool:
     """Follows the value of a use up to its statement."""
     node: ast.AST = use
-    mixed = False  # by now the value is more than the number alone: made with something that no whole number is
+    # by now the value is more than the number alone: made with something that no whole number is
+    mixed = False
     while True:
         parent = above[node]
         match parent:
             case ast.UnaryOp(op=ast.UAdd() | ast.USub()):
                 pass
-            case ast.BinOp(left=left, op=operation, right=right) if isinstance(operation, _ARITHMETIC):
+            case ast.BinOp(left=left, op=operation, right=right) if isinstance(
+                operation, _ARITHMETIC
+            ):
                 other = right if node is left else left
-                mixed = mixed or isinstance(operation, ast.Div) or _is_more_than_a_count(other, use.id)
+                mixed = (
+                    mixed or isinstance(operation, ast.Div) or _is_more_than_a_count(other, use.id)
+                )
             case ast.BinOp(left=left, op=ast.Pow()) if node is left:
                 pass
-            case ast.Compare(ops=operations) if all(isinstance(each, _ORDER) for each in operations):
+            case ast.Compare(ops=operations) if all(
+                isinstance(each, _ORDER) for each in operations
+            ):
                 return True
             case ast.Call(args=arguments) if node in arguments:
                 if called_name(parent) in OF_NUMBERS:
                     mixed = True
                 elif (
-                    called_name(parent) not in OF_TENSORS or not mixed or node is not arguments[0] or is_method(parent)
+                    called_name(parent) not in OF_TENSORS
+                    or not mixed
+                    or node is not arguments[0]
+                    or is_method(parent)
                 ):
-                    return False  # the first argument of a tensor's method is a dimension as often as not
+                    # the first argument of a tensor's method is a dimension as often as not
+                    return False
             case ast.keyword(arg=argument) if argument in NUMBER_KEYWORDS:
                 parent = above[parent]
                 if not isinstance(parent, ast.Call) or called_name(parent) not in OF_NUMBERS:

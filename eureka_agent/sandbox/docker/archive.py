@@ -1,4 +1,5 @@
-"""Tar archives made on the way to the engine: gigabytes pass, and neither a file nor the memory holds them."""
+"""Tar archives made on the way to the engine: gigabytes pass, and neither a file nor the memory
+holds them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Entry:
 
 
 def tar_stream(entries: Iterable[Entry]) -> Iterator[bytes]:
-    """The archive in pieces. All belongs to root; times are those of the files, which compiled Python files depend on. Raises OSError."""
+    """The archive in pieces. All belongs to root; times are those of the files, which compiled
+    Python files depend on. Raises OSError."""
     for entry in entries:
         member = tarfile.TarInfo(entry.name)
         member.mode = entry.mode

@@ -20,7 +20,8 @@ class BuildLog:
         self.found = ""
         """Python and C library of the base image, as `install.py` names them."""
         self.installs = ""
-        """What `install.py` was about when it ended, as it names it: packages, requirements, imports."""
+        """What `install.py` was about when it ended, as it names it: packages, requirements,
+        imports."""
         self.layers: list[str] = []
         """Images after each step, the base first."""
 
@@ -36,9 +37,15 @@ class BuildLog:
                     self.found = line.removeprefix("FOUND: ").strip()
                 elif line.startswith("INSTALLS: "):
                     self.installs = line.removeprefix("INSTALLS: ").strip()
-                elif line.strip() and not line.startswith((" --->", "Step ", "Removing intermediate container")):
+                elif line.strip() and not line.startswith(
+                    (" --->", "Step ", "Removing intermediate container")
+                ):
                     lines.append(line.strip())
             del lines[:-_LAST_LINES]
             if "error" in answer:
                 installing = any(line.startswith("ERROR") for line in lines)
-                self.error = last_words(lines) if installing else "; ".join([*lines[-2:], str(answer["error"]).strip()])
+                self.error = (
+                    last_words(lines)
+                    if installing
+                    else "; ".join([*lines[-2:], str(answer["error"]).strip()])
+                )

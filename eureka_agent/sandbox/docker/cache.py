@@ -1,4 +1,5 @@
-"""Where this package keeps what is made once for a person: the wheelhouse, what `eureka sandbox build` was told, the markers of drivers."""
+"""Where this package keeps what is made once for a person: the wheelhouse, what `eureka sandbox
+build` was told, the markers of drivers."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def cache_errors() -> Iterator[None]:
 
 @contextmanager
 def cache_lock(name: str) -> Iterator[None]:
-    """Held by one process at a time; the others wait. Raises WallError when the cache cannot be written."""
+    """Held by one process at a time; the others wait. Raises WallError when the cache cannot be
+    written."""
     with cache_errors():
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ from eureka_agent.sandbox.wall import Limits
 
 NOBODY = "65534:65534"
 SCRATCH = "/scratch"
-"""The only folder that a worker can put much into. It is memory, counts as such, and goes with the container."""
+"""The only folder that a worker can put much into. It is memory, counts as such, and goes with the
+container."""
 KERNELS = "/kernels"
 """Compiled kernels of a GPU, of which a worker makes itself a copy."""
 TMP_BYTES = 64 << 20
@@ -78,8 +79,9 @@ def container_options(name: str, limits: Limits, surroundings: Surroundings) -> 
             Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
             Ulimit(name="core", soft=0, hard=0),
         ],
-        # how it ends: the worker is the container's first process, which no signal from inside reaches, and with it everything ends; when the
-        # driver goes away in whatever way, its end of the input closes
+        # how it ends: the worker is the container's first process, which no signal from inside
+        # reaches, and with it everything ends; when the driver goes away in whatever way, its end
+        # of the input closes
         "init": False,
         "stdin_open": True,
         "tty": False,
@@ -98,7 +100,8 @@ def container_options(name: str, limits: Limits, surroundings: Surroundings) -> 
 def _arguments(limits: Limits) -> list[str]:
     return [
         *("-P", "-m", "eureka_agent.worker", "--scratch", SCRATCH),
-        # the control group ends the whole worker where this ends an allocation: a reward that takes too much fails as behind other walls
+        # the control group ends the whole worker where this ends an allocation: a reward that takes
+        # too much fails as behind other walls
         *("--data-bytes", str(limits.memory_bytes)),
         *("--open-files", str(limits.open_files), "--file-bytes", str(limits.file_bytes)),
         *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
@@ -123,7 +126,11 @@ def _environment(limits: Limits, surroundings: Surroundings) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         # there is no screen, and nothing to draw with
         "MUJOCO_GL": "disable",
-        **({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if _gpus(limits.visible_gpu, surroundings.gpus) else {}),
+        **(
+            {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+            if _gpus(limits.visible_gpu, surroundings.gpus)
+            else {}
+        ),
     }
 
 
@@ -135,7 +142,9 @@ def _mounts(limits: Limits, folders: Sequence[Folder]) -> list[Mount]:
 
 
 def _mount(target: str, source: Path) -> Mount:
-    mount = Mount(target=target, source=str(source), type="bind", read_only=True, propagation="rprivate")
+    mount = Mount(
+        target=target, source=str(source), type="bind", read_only=True, propagation="rprivate"
+    )
     # what is mounted below the folder would be writable: it stays outside
     mount["BindOptions"]["NonRecursive"] = True
     return mount

@@ -1,4 +1,5 @@
-"""The Docker engine of this machine: where it is, whether it can build a wall, and what its failures mean for a person."""
+"""The Docker engine of this machine: where it is, whether it can build a wall, and what its
+failures mean for a person."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from typing import Any, TypeVar
 import docker
 import requests
 from docker.errors import APIError, DockerException
-from urllib3.exceptions import HTTPError  # where the SDK reads an answer line by line, it passes these on
+from urllib3.exceptions import (
+    HTTPError,
+)  # where the SDK reads an answer line by line, it passes these on
 
 from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.invocation import command
@@ -33,7 +36,8 @@ T = TypeVar("T")
 
 
 class Engine:
-    """A connection to the engine. Its calls block; `run` makes them in threads of their own, so that an engine that hangs stops nothing else."""
+    """A connection to the engine. Its calls block; `run` makes them in threads of their own, so
+    that an engine that hangs stops nothing else."""
 
     def __init__(self, client: docker.DockerClient, host: str, info: Mapping[str, Any]) -> None:
         """See `connect`. `info`: what the engine says of itself."""
@@ -50,8 +54,11 @@ class Engine:
 
     @property
     def limits_processor(self) -> bool:
-        """Whether it can limit processor time. Without root it often cannot: systemd lets a person have memory and processes."""
-        return self.info.get("CpuCfsQuota") is not False and self.info.get("CpuCfsPeriod") is not False
+        """Whether it can limit processor time. Without root it often cannot: systemd lets a person
+        have memory and processes."""
+        return (
+            self.info.get("CpuCfsQuota") is not False and self.info.get("CpuCfsPeriod") is not False
+        )
 
     @property
     def has_gpus(self) -> bool:
@@ -59,7 +66,8 @@ class Engine:
         return "nvidia" in (self.info.get("Runtimes") or {})
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a blocking function in a thread. Raises WallError for what the engine refuses, and what the function raises itself."""
+        """Call a blocking function in a thread. Raises WallError for what the engine refuses, and
+        what the function raises itself."""
 
         def call() -> T:
             with engine_errors(self.host):
@@ -74,7 +82,8 @@ class Engine:
 
 
 def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_SECONDS) -> Engine:
-    """The engine that DOCKER_HOST names, or the one at the usual place. Raises WallError, with the next step, where it cannot build a wall."""
+    """The engine that DOCKER_HOST names, or the one at the usual place. Raises WallError, with the
+    next step, where it cannot build a wall."""
     variables = os.environ if variables is None else variables
     host = _host(variables)
     path = host.removeprefix("unix://")
@@ -86,7 +95,8 @@ def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_
             if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_API:
                 wanted = ".".join(map(str, _OLDEST_API))
                 raise WallError(
-                    f"the Docker engine at {host!r} speaks API {version}, expected {wanted} or newer",
+                    f"the Docker engine at {host!r} speaks API {version}, expected {wanted} or"
+                    " newer",
                     "update Docker to 19.03 or newer" + OTHER_WALL,
                 )
             info = client.info()
@@ -106,11 +116,15 @@ def engine_errors(host: str) -> Iterator[None]:
         words = " ".join(str(error.explanation or error).split())
         raise WallError(f"the Docker engine refused: {words}", _refusal_hint(words)) from None
     except (requests.exceptions.Timeout, TimeoutError):
-        raise WallError(f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL) from None
+        raise WallError(
+            f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL
+        ) from None
     except (requests.exceptions.RequestException, HTTPError, DockerException, OSError) as error:
         # a timeout in the middle of an answer has the type of a broken connection
         if "timed out" in str(error).lower():
-            raise WallError(f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL) from None
+            raise WallError(
+                f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL
+            ) from None
         words = " ".join(str(error).split())[:300]
         raise WallError(f"the Docker engine at {host!r} went away: {words}", _START_HINT) from None
 
@@ -122,7 +136,8 @@ def _host(variables: Mapping[str, str]) -> str:
             elsewhere = given.startswith(("tcp://", "ssh://", "http://", "https://"))
             reason = "the worker needs this machine's files, so its engine must be on this machine"
             raise WallError(
-                f"{HOST_VARIABLE} is {given!r}: {reason if elsewhere else 'that is no address of a socket'}",
+                f"{HOST_VARIABLE} is {given!r}:"
+                f" {reason if elsewhere else 'that is no address of a socket'}",
                 "expected unix:///path/to/docker.sock; unset it to use the usual one",
             )
         return given
@@ -130,9 +145,13 @@ def _host(variables: Mapping[str, str]) -> str:
     if variables.get("XDG_RUNTIME_DIR"):  # an engine of the person's own, without root
         places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
     if variables.get("HOME"):
-        places += [os.path.join(variables["HOME"], ".docker", part, "docker.sock") for part in ("run", "desktop")]
+        places += [
+            os.path.join(variables["HOME"], ".docker", part, "docker.sock")
+            for part in ("run", "desktop")
+        ]
     sockets = [place for place in places if _is_socket(place)]
-    # beside an engine for others, which this person may not use, there may be one of the person's own
+    # beside an engine for others, which this person may not use, there may be one of the person's
+    # own
     usable = [place for place in sockets if os.access(place, os.W_OK)]
     return "unix://" + (usable or sockets or [_SYSTEM_SOCKET])[0]
 
@@ -145,7 +164,8 @@ def _is_socket(path: str) -> bool:
 
 
 def _knock(path: str, timeout_s: float) -> None:
-    """Raise WallError with the reason where nobody can be reached at a socket: the SDK's own words name it only deep inside."""
+    """Raise WallError with the reason where nobody can be reached at a socket: the SDK's own words
+    name it only deep inside."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocker:
         knocker.settimeout(timeout_s)
         try:
@@ -153,15 +173,21 @@ def _knock(path: str, timeout_s: float) -> None:
         except FileNotFoundError:
             raise WallError(
                 f"no Docker engine runs here: there is no socket {path!r}",
-                f"install or start Docker, or name its socket in {HOST_VARIABLE}=unix:///path" + OTHER_WALL,
+                f"install or start Docker, or name its socket in {HOST_VARIABLE}=unix:///path"
+                + OTHER_WALL,
             ) from None
         except PermissionError:
             raise WallError(
                 f"you may not use the Docker engine at {path!r}",
-                "add yourself to its group (sudo usermod -aG docker $USER, then log in again)" + OTHER_WALL,
+                "add yourself to its group (sudo usermod -aG docker $USER, then log in again)"
+                + OTHER_WALL,
             ) from None
         except OSError as error:
-            own = "" if path == _SYSTEM_SOCKET else "; one without root: systemctl --user start docker"
+            own = (
+                ""
+                if path == _SYSTEM_SOCKET
+                else "; one without root: systemctl --user start docker"
+            )
             raise WallError(
                 f"no Docker engine answers at {path!r}: {error.strerror or error}",
                 f"start Docker (sudo systemctl start docker{own})" + OTHER_WALL,
@@ -172,9 +198,14 @@ def _check(info: Mapping[str, Any], host: str) -> None:
     """Raise WallError for an engine whose containers would be no wall."""
     if info.get("OSType") != "linux":
         raise WallError(
-            f"the Docker engine at {host!r} runs {info.get('OSType')!r} containers", "switch it to Linux containers"
+            f"the Docker engine at {host!r} runs {info.get('OSType')!r} containers",
+            "switch it to Linux containers",
         )
-    missing = [what for what, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit")) if info.get(key) is False]
+    missing = [
+        what
+        for what, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
+        if info.get(key) is False
+    ]
     if missing:
         raise WallError(
             f"the Docker engine at {host!r} cannot limit {' and '.join(missing)}",
@@ -189,9 +220,15 @@ def _refusal_hint(words: str) -> str:
     if "device driver" in lowered or "nvidia" in lowered:
         return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
     if "bind source path does not exist" in lowered:
-        return "the engine must see this machine's files under the same paths (it may run in another container)"
+        return (
+            "the engine must see this machine's files under the same paths (it may run in another"
+            " container)"
+        )
     if "invalid reference format" in lowered:
-        return f"expected NAME or NAME:TAG, in lower case: {command('sandbox build --base-image NAME')}"
+        return (
+            "expected NAME or NAME:TAG, in lower case:"
+            f" {command('sandbox build --base-image NAME')}"
+        )
     if "no such image" in lowered:
         return f"build it again: {command('sandbox build')}"
     return "see the engine's log (journalctl -u docker)" + OTHER_WALL

@@ -41,7 +41,9 @@ def ending_of(state: dict[str, Any], memory_bytes: int) -> Ending | None:
     code = int(state.get("ExitCode") or 0)
     words = []
     if state.get("OOMKilled"):
-        words.append(f"it took more memory than its {memory_bytes / 2**30:.1f} GiB, and the kernel killed it")
+        words.append(
+            f"it took more memory than its {memory_bytes / 2**30:.1f} GiB, and the kernel killed it"
+        )
     if state.get("Error"):
         words.append(f"the engine says: {state['Error']}")
     return Ending(_SIGNALLED - code if code > _SIGNALLED else code, "; ".join(words))
@@ -57,7 +59,8 @@ class DockerHandle:
         look: Callable[[], Awaitable[Ending | None]],
         kill: Callable[[], Awaitable[None]],
     ) -> None:
-        """`stream`: what the SDK's `attach_socket` gave for the container `name`; `look` asks how it ended, `kill` ends it."""
+        """`stream`: what the SDK's `attach_socket` gave for the container `name`; `look` asks how
+        it ended, `kill` ends it."""
         self.name = name
         self._stream = stream
         self._look = look
@@ -76,11 +79,14 @@ class DockerHandle:
         self._pump: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Take over the socket; before the container starts, so that nothing of it was read into somebody else's buffer."""
+        """Take over the socket; before the container starts, so that nothing of it was read into
+        somebody else's buffer."""
         # the SDK's socket has a timeout, and is closed when the SDK's answer is thrown away
         own = socket.socket(fileno=os.dup(self._stream.fileno()))
         own.setblocking(False)
-        self._reader, self._writer = await asyncio.open_unix_connection(sock=own, limit=_PIECE_BYTES)
+        self._reader, self._writer = await asyncio.open_unix_connection(
+            sock=own, limit=_PIECE_BYTES
+        )
         self._pump = asyncio.create_task(self._run())
 
     @property
@@ -128,7 +134,8 @@ class DockerHandle:
             self._over.set()
 
     def discard(self) -> None:
-        """Read on, but keep no more output: the engine does not end a container before somebody has taken what that has written."""
+        """Read on, but keep no more output: the engine does not end a container before somebody has
+        taken what that has written."""
         self._discards = True
         self._read_out.set()
 
@@ -144,7 +151,8 @@ class DockerHandle:
     def _close(self) -> None:
         self._end_output()
         if self._writer is not None:
-            self._writer.transport.abort()  # `close` would first send what an engine that hangs never takes
+            # `close` would first send what an engine that hangs never takes
+            self._writer.transport.abort()
         with contextlib.suppress(OSError):
             self._stream.close()
 
@@ -155,7 +163,9 @@ class DockerHandle:
                 await self._part()
         finally:
             self._end_output()
-        for look_s in itertools.chain(_LOOKS_S, itertools.repeat(1.0)):  # it may have closed its output and live on
+        for look_s in itertools.chain(
+            _LOOKS_S, itertools.repeat(1.0)
+        ):  # it may have closed its output and live on
             await asyncio.sleep(look_s)
             ending = await self._look()
             if ending is not None:
@@ -177,7 +187,9 @@ class DockerHandle:
                 elif header[0] == _STDERR:
                     self._words.add(data)
             if self._words.flooded and self._killing is None:
-                self._killing = asyncio.ensure_future(self._kill())  # while this reads on: see `discard`
+                self._killing = asyncio.ensure_future(
+                    self._kill()
+                )  # while this reads on: see `discard`
 
     async def _put(self, data: bytes) -> None:
         while len(self._output) >= _WAITING_BYTES and not self._discards:

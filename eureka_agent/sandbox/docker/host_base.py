@@ -1,8 +1,10 @@
-"""A base image made of this machine's own Python: no registry is asked, and numbers come out as they do here, bit for bit.
+"""A base image made of this machine's own Python: no registry is asked, and numbers come out as
+they do here, bit for bit.
 
-A reward's fitness depends on the last bits of `sin` and `exp`, which are the C library's. The same interpreter on the same C library gives the
-process wall's figures; that of a stranger's image need not. What goes in: the interpreter, its standard library, and the shared libraries that these and the
-worker's packages load. No shell, no tools, nothing of `/etc` but the names of two users.
+A reward's fitness depends on the last bits of `sin` and `exp`, which are the C library's. The same
+interpreter on the same C library gives the process wall's figures; that of a stranger's image need
+not. What goes in: the interpreter, its standard library, and the shared libraries that these and
+the worker's packages load. No shell, no tools, nothing of `/etc` but the names of two users.
 """
 
 from __future__ import annotations
@@ -26,20 +28,33 @@ BASE_NAME = "eureka-worker-base"
 PYTHON = "/usr/local/bin/python"
 """Where the image has a link to the interpreter, whatever that is called."""
 _NOT_NEEDED = frozenset(
-    {"site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip"}
+    {
+        "site-packages",
+        "dist-packages",
+        "test",
+        "tests",
+        "idlelib",
+        "tkinter",
+        "turtledemo",
+        "lib2to3",
+        "ensurepip",
+    }
 )
 _BY_LOADER = ("libgcc_s.so.1",)
 """Loaded by the C library by name, when a thread is cancelled: in nobody's list."""
 _LDD_FILES = 40
 _ETC = {
-    "etc/passwd": "root:x:0:0:root:/nonexistent:/nonexistent\nnobody:x:65534:65534:nobody:/nonexistent:/nonexistent\n",
+    "etc/passwd": (
+        "root:x:0:0:root:/nonexistent:/nonexistent\nnobody:x:65534:65534:nobody:/nonexistent:/nonexistent\n"
+    ),
     "etc/group": "root:x:0:\nnogroup:x:65534:\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 
 
 def host_identity() -> str:
-    """What the base image is made of, as a hash that takes no time: versions, and size and time of interpreter and C library."""
+    """What the base image is made of, as a hash that takes no time: versions, and size and time of
+    interpreter and C library."""
     executable = _executable()
     parts = [sys.version, sysconfig.get_platform(), sys.base_prefix]
     parts += [_stamp(path) for path in (executable, *_own_libraries())]
@@ -47,21 +62,27 @@ def host_identity() -> str:
 
 
 def base_tag(identity: str, pins: Iterable[str]) -> str:
-    """Name and tag of the base image: which system libraries are in it depends on the packages too."""
+    """Name and tag of the base image: which system libraries are in it depends on the packages
+    too."""
     return f"{BASE_NAME}:{hashlib.sha256(json.dumps([identity, *pins]).encode()).hexdigest()[:16]}"
 
 
 def base_settings(libraries: Iterable[Path]) -> list[str]:
     """Dockerfile lines that the imported image gets: where its programs and libraries are found."""
     folders = sorted({str(path.parent) for path in libraries})
-    return [f"ENV PATH={os.path.dirname(PYTHON)}", *([f"ENV LD_LIBRARY_PATH={':'.join(folders)}"] if folders else [])]
+    return [
+        f"ENV PATH={os.path.dirname(PYTHON)}",
+        *([f"ENV LD_LIBRARY_PATH={':'.join(folders)}"] if folders else []),
+    ]
 
 
 def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
-    """Members of the archive, and the settings that belong to it. Raises WallError where this Python is not one to copy."""
+    """Members of the archive, and the settings that belong to it. Raises WallError where this
+    Python is not one to copy."""
     if not sys.platform.startswith("linux"):
         raise WallError(
-            f"the Docker wall makes its image from this machine's packages, which are for {sys.platform!r}",
+            "the Docker wall makes its image from this machine's packages, which are for"
+            f" {sys.platform!r}",
             "use it on Linux" + OTHER_WALL,
         )
     executable, stdlib = _executable(), Path(sysconfig.get_path("stdlib"))
@@ -79,7 +100,11 @@ def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
                 compiled.append(path)
     collected.add_file(executable, mode=0o755)
     own = {folder for path in shared_objects(pins) for folder in (path.parent,)}
-    libraries = {path for path in needed_libraries([*compiled, *shared_objects(pins)]) if path.parent not in own}
+    libraries = {
+        path
+        for path in needed_libraries([*compiled, *shared_objects(pins)])
+        if path.parent not in own
+    }
     for path in sorted(libraries):
         collected.add_file(path, mode=0o755)
     for name, text in _ETC.items():
@@ -92,7 +117,8 @@ def base_files(pins: Iterable[str]) -> tuple[list[Entry], list[str]]:
 
 
 def needed_libraries(files: Iterable[Path]) -> set[Path]:
-    """Shared libraries that the loader finds for programs and libraries, and the loader itself. Raises WallError without `ldd`."""
+    """Shared libraries that the loader finds for programs and libraries, and the loader itself.
+    Raises WallError without `ldd`."""
     names = [str(path) for path in files]
     found: set[Path] = set()
     for first in range(0, len(names), _LDD_FILES):
@@ -107,16 +133,21 @@ def needed_libraries(files: Iterable[Path]) -> set[Path]:
         except OSError as error:
             raise WallError(
                 f"cannot list the libraries of this Python: 'ldd': {system_reason(error)}",
-                f"install it (Debian: libc-bin), or name an image: {command('sandbox build --base-image python:3.11-slim')}",
+                "install it (Debian: libc-bin), or name an image:"
+                f" {command('sandbox build --base-image python:3.11-slim')}",
             ) from None
-        found |= {Path(os.path.normpath(path)) for path in re.findall(r"^\t(?:.* => )?(/.*) \(0x", result.stdout, re.M)}
+        found |= {
+            Path(os.path.normpath(path))
+            for path in re.findall(r"^\t(?:.* => )?(/.*) \(0x", result.stdout, re.M)
+        }
     for folder in {path.parent for path in found}:
         found |= {folder / name for name in _BY_LOADER if (folder / name).is_file()}
     return {path for path in found if path.is_file()}
 
 
 class _Collected:
-    """Members of an archive, each once, with the folders and the links between folders that lead to them."""
+    """Members of an archive, each once, with the folders and the links between folders that lead to
+    them."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -137,7 +168,8 @@ class _Collected:
         self.add(Entry(f"{folder}/{path.name}".lstrip("/"), source=path, mode=mode))
 
     def _add_folder(self, folder: str) -> str:
-        """The folder's real path, with every link on the way to it (`/lib` is one to `/usr/lib`)."""
+        """The folder's real path, with every link on the way to it (`/lib` is one to
+        `/usr/lib`)."""
         real = "/"
         for part in Path(folder).parts[1:]:
             step = os.path.join(real, part)
@@ -162,7 +194,9 @@ def _executable() -> Path:
 
 
 def _extension_folders() -> list[Path]:
-    return [Path(entry) for entry in sys.path if entry.endswith("lib-dynload") and os.path.isdir(entry)]
+    return [
+        Path(entry) for entry in sys.path if entry.endswith("lib-dynload") and os.path.isdir(entry)
+    ]
 
 
 def _own_libraries() -> list[Path]:
@@ -172,7 +206,11 @@ def _own_libraries() -> list[Path]:
     except OSError:
         return []
     found = {line.split(maxsplit=5)[-1].strip() for line in text.splitlines() if "/" in line}
-    return sorted(Path(name) for name in found if re.search(r"/(libc|libm|ld-[^/]*|libpython[^/]*)[.-][^/]*$", name))
+    return sorted(
+        Path(name)
+        for name in found
+        if re.search(r"/(libc|libm|ld-[^/]*|libpython[^/]*)[.-][^/]*$", name)
+    )
 
 
 def _stamp(path: Path) -> str:
@@ -185,7 +223,9 @@ def _stamp(path: Path) -> str:
 
 def _tree(root: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in _NOT_NEEDED and not name.startswith("config-"))
+        folders[:] = sorted(
+            name for name in folders if name not in _NOT_NEEDED and not name.startswith("config-")
+        )
         for name in sorted(files):
             path = Path(folder) / name
             # windows on a screen: two dozen libraries for a module that no worker opens

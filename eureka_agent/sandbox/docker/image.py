@@ -1,4 +1,5 @@
-"""The image of the workers: a name for all that goes in, and the build where there is none of that name."""
+"""The image of the workers: a name for all that goes in, and the build where there is none of that
+name."""
 
 from __future__ import annotations
 
@@ -25,7 +26,13 @@ from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder, cache_
 from eureka_agent.sandbox.docker.engine import Engine, engine_errors
 from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
 from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, pinned
-from eureka_agent.sandbox.docker.wheelhouse import REQUIREMENTS_HINT, choose, fill, own_wheelhouse, python_version
+from eureka_agent.sandbox.docker.wheelhouse import (
+    REQUIREMENTS_HINT,
+    choose,
+    fill,
+    own_wheelhouse,
+    python_version,
+)
 
 IMAGE_NAME = "eureka-worker"
 IMAGE_LABEL = "eureka-agent"
@@ -75,7 +82,8 @@ def choice_file() -> Path:
 
 
 def read_choice() -> Choice:
-    """What `eureka sandbox build` was last told; the default where it never was. Raises WallError for a file that is none of ours."""
+    """What `eureka sandbox build` was last told; the default where it never was. Raises WallError
+    for a file that is none of ours."""
     path = choice_file()
     try:
         return Choice(**json.loads(path.read_text(encoding="utf-8")))
@@ -100,17 +108,31 @@ def image_for(engine: Engine, choice: Choice, pull: bool = True) -> Recipe:
 
     A base image that was named and is not here is pulled, or without `pull` a WallNotBuiltError.
     """
-    identity = host_identity() if choice.base_image == HOST_BASE else _base_identity(engine, choice.base_image, pull)
+    identity = (
+        host_identity()
+        if choice.base_image == HOST_BASE
+        else _base_identity(engine, choice.base_image, pull)
+    )
     dockerfile, install = (
-        (resource_folder("sandboxes") / name).read_text(encoding="utf-8") for name in ("Dockerfile", "install.py")
+        (resource_folder("sandboxes") / name).read_text(encoding="utf-8")
+        for name in ("Dockerfile", "install.py")
     )
     # half a gigabyte that is of use on a GPU alone
     pins = pinned(optional=OPTIONAL_ROOTS if engine.has_gpus else ())
-    return Recipe(dockerfile, install, choice.base_image, identity, pins, choice.requirements, python_version())
+    return Recipe(
+        dockerfile,
+        install,
+        choice.base_image,
+        identity,
+        pins,
+        choice.requirements,
+        python_version(),
+    )
 
 
 def built_image(engine: Engine, choice: Choice) -> str:
-    """The tag of the image, which is only looked for. Raises WallNotBuiltError where it is to be built first, WallError."""
+    """The tag of the image, which is only looked for. Raises WallNotBuiltError where it is to be
+    built first, WallError."""
     recipe = image_for(engine, choice, pull=False)
     if not has_image(engine, recipe.tag):
         raise _not_built(recipe.tag)
@@ -120,12 +142,14 @@ def built_image(engine: Engine, choice: Choice) -> str:
 def _not_built(name: str) -> WallNotBuiltError:
     return WallNotBuiltError(
         f"the image {name!r} has not been built yet",
-        f"{command('sandbox build')}, which takes about a minute; the first search does it otherwise",
+        f"{command('sandbox build')}, which takes about a minute; the first search does it"
+        " otherwise",
     )
 
 
 def ensure_image(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None = None) -> str:
-    """The tag of the image, which is built where it is missing. `wheelhouse`: a folder of wheels to use instead of downloading them. Raises WallError."""
+    """The tag of the image, which is built where it is missing. `wheelhouse`: a folder of wheels to
+    use instead of downloading them. Raises WallError."""
     if has_image(engine, recipe.tag):
         return recipe.tag
     with cache_lock("build"):  # a second search waits for the first one's image
@@ -142,7 +166,11 @@ def has_image(engine: Engine, tag: str) -> bool:
 def list_images(engine: Engine) -> list[Any]:
     """Images of workers and their bases, newest first. Raises WallError."""
     with engine_errors(engine.host):
-        images = [image for name in (IMAGE_NAME, f"{IMAGE_NAME}-base") for image in engine.client.images.list(name)]
+        images = [
+            image
+            for name in (IMAGE_NAME, f"{IMAGE_NAME}-base")
+            for image in engine.client.images.list(name)
+        ]
     return sorted(images, key=lambda image: str(image.attrs.get("Created")), reverse=True)
 
 
@@ -169,11 +197,14 @@ def _base_identity(engine: Engine, name: str, pull: bool) -> str:
     if image is None:
         try:
             with engine_errors(engine.host):
-                engine.client.images.pull(name, tag=None if ":" in name.rpartition("/")[2] or "@" in name else "latest")
+                engine.client.images.pull(
+                    name, tag=None if ":" in name.rpartition("/")[2] or "@" in name else "latest"
+                )
         except WallError as error:
             raise WallError(
                 f"there is no image {name!r} here, and it cannot be pulled: {error.message}",
-                "load it (docker load), or let one be made of this machine's Python: --base-image host",
+                "load it (docker load), or let one be made of this machine's Python: --base-image"
+                " host",
             ) from None
         image = _image(engine, name)
         if image is None:
@@ -181,7 +212,8 @@ def _base_identity(engine: Engine, name: str, pull: bool) -> str:
     volumes = image.attrs.get("Config", {}).get("Volumes")
     if volumes:  # every container would get a writable folder there
         raise WallError(
-            f"the image {name!r} declares volumes ({', '.join(volumes)}), which a worker could write into without a limit",
+            f"the image {name!r} declares volumes ({', '.join(volumes)}), which a worker could"
+            " write into without a limit",
             "name an image without volumes: --base-image",
         )
     return str(image.id)
@@ -190,8 +222,13 @@ def _base_identity(engine: Engine, name: str, pull: bool) -> str:
 def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) -> None:
     packages = len(recipe.pins)
     if wheelhouse is not None:
-        choose(wheelhouse, recipe.pins, recipe.requirements)  # what is not there is said before anything begins
-    say(f"building the image of the sandbox, {recipe.tag} ({packages} packages); this happens once ...")
+        choose(
+            wheelhouse, recipe.pins, recipe.requirements
+        )  # what is not there is said before anything begins
+    say(
+        f"building the image of the sandbox, {recipe.tag} ({packages} packages); this happens"
+        " once ..."
+    )
     folder = own_wheelhouse() if wheelhouse is None else wheelhouse
     with ThreadPoolExecutor(1) as other:  # pip is busy with itself, the engine with the base
         making = other.submit(_base, engine, recipe)
@@ -208,7 +245,9 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
         *(Entry(f"build/wheels/{wheel.name}", source=wheel, mode=0o644) for wheel in wheels),
     ]
     if recipe.requirements:
-        context.append(Entry("build/requirements.txt", data=recipe.requirements.encode(), mode=0o644))
+        context.append(
+            Entry("build/requirements.txt", data=recipe.requirements.encode(), mode=0o644)
+        )
     with engine_errors(engine.host), _slow_client(engine) as client:
         answers = client.build(
             fileobj=_Readable(_archive(context)),
@@ -229,11 +268,14 @@ def _build(engine: Engine, recipe: Recipe, say: Say, wheelhouse: Path | None) ->
             for layer in reversed(log.layers[1:]):
                 with contextlib.suppress(APIError):
                     client.remove_image(layer, noprune=True)
-            raise WallError(f"the image of the sandbox cannot be built: {log.error}", _build_hint(recipe, log))
+            raise WallError(
+                f"the image of the sandbox cannot be built: {log.error}", _build_hint(recipe, log)
+            )
     here = f"Python {platform.python_version()} and {_c_library()}"
     if recipe.base != HOST_BASE and log.found and log.found != here:
         say(
-            f"{recipe.base} has {log.found}, this machine {here}: fitness may differ in its last digits from that behind other walls"
+            f"{recipe.base} has {log.found}, this machine {here}: fitness may differ in its last"
+            " digits from that behind other walls"
         )
 
 
@@ -253,7 +295,9 @@ def _import_base(engine: Engine, tag: str, pins: tuple[str, ...]) -> None:
     name, _, version = tag.partition(":")
     with engine_errors(engine.host), _slow_client(engine) as client:
         try:
-            client.import_image_from_data(_archive(entries), repository=name, tag=version, changes=settings)
+            client.import_image_from_data(
+                _archive(entries), repository=name, tag=version, changes=settings
+            )
         except BaseException:
             # the engine imports half an archive without a word
             with contextlib.suppress(Exception):
@@ -267,8 +311,9 @@ def _build_hint(recipe: Recipe, log: BuildLog) -> str:
     if recipe.base == HOST_BASE:
         return f"{command('sandbox build')} tries again"
     return (
-        f"expected an image whose `python` is Python {recipe.python}, with glibc and libstdc++, such as python:{recipe.python}-slim; "
-        f"or let one be made of this machine's Python: --base-image {HOST_BASE}"
+        f"expected an image whose `python` is Python {recipe.python}, with glibc and libstdc++,"
+        f" such as python:{recipe.python}-slim; or let one be made of this machine's Python:"
+        f" --base-image {HOST_BASE}"
     )
 
 

@@ -38,7 +38,8 @@ def driver_of(container: dict[str, Any]) -> dict[str, str]:
 
 
 def list_containers(engine: Engine) -> list[dict[str, Any]]:
-    """All containers of this package, running or not, as the engine lists them. Raises WallError."""
+    """All containers of this package, running or not, as the engine lists them. Raises
+    WallError."""
     with engine_errors(engine.host):
         found: list[dict[str, Any]] = engine.client.api.containers(
             all=True, filters={"label": f"{IMAGE_LABEL}={CONTAINER_KIND}"}
@@ -47,7 +48,8 @@ def list_containers(engine: Engine) -> list[dict[str, Any]]:
 
 
 def remove_container(engine: Engine, name: str) -> None:
-    """Kill and remove it; nothing happens when it is gone, and where another is at it this waits. Raises WallError."""
+    """Kill and remove it; nothing happens when it is gone, and where another is at it this waits.
+    Raises WallError."""
     with engine_errors(engine.host), contextlib.suppress(NotFound):
         try:
             engine.client.api.remove_container(name, force=True, v=True)
@@ -61,14 +63,18 @@ def remove_container(engine: Engine, name: str) -> None:
 
 
 def name_of(container: dict[str, Any]) -> str:
-    """What a container is called, as the engine lists it; one that is being removed may have no name any more."""
+    """What a container is called, as the engine lists it; one that is being removed may have no
+    name any more."""
     return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
 
 
-def remove_leftovers(engine: Engine, everything: bool = False, also: dict[str, str] | None = None) -> list[str]:
+def remove_leftovers(
+    engine: Engine, everything: bool = False, also: dict[str, str] | None = None
+) -> list[str]:
     """Remove containers whose driver is gone, and return their names. Raises WallError.
 
-    `everything`: those of living drivers too, which then lose their workers. `also`: a driver that is known to be gone.
+    `everything`: those of living drivers too, which then lose their workers. `also`: a driver that
+    is known to be gone.
     """
     removed = []
     for container in list_containers(engine):
@@ -80,7 +86,8 @@ def remove_leftovers(engine: Engine, everything: bool = False, also: dict[str, s
 
 
 def remove_after_dead_drivers() -> list[str]:
-    """Remove what drivers left whose marker lies there without a living owner. Never raises for an engine that does not answer: the marker stays."""
+    """Remove what drivers left whose marker lies there without a living owner. Never raises for an
+    engine that does not answer: the marker stays."""
     removed = []
     with dead_markers() as markers:
         for path, host, driver in markers:

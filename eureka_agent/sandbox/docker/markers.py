@@ -1,6 +1,8 @@
-"""Which drivers have containers: a file each, locked while the driver lives, so that the next command finds what a killed one left.
+"""Which drivers have containers: a file each, locked while the driver lives, so that the next
+command finds what a killed one left.
 
-Imports nothing heavy, for it is asked at every start of `eureka`: where no driver was killed, the answer is a look into one folder.
+Imports nothing heavy, for it is asked at every start of `eureka`: where no driver was killed, the
+answer is a look into one folder.
 """
 
 from __future__ import annotations
@@ -37,8 +39,13 @@ def this_driver() -> dict[str, str]:
 
 
 def is_gone(driver: dict[str, str]) -> bool:
-    """Whether a driver of this machine has ended for certain. False for one that cannot be seen from here."""
-    if driver.get("machine") != platform.node() or not driver.get("boot") or not driver.get("started"):
+    """Whether a driver of this machine has ended for certain. False for one that cannot be seen
+    from here."""
+    if (
+        driver.get("machine") != platform.node()
+        or not driver.get("boot")
+        or not driver.get("started")
+    ):
         return False
     if driver["boot"] != _read(_BOOT):
         return True
@@ -48,7 +55,8 @@ def is_gone(driver: dict[str, str]) -> bool:
 
 
 class Marker:
-    """The file of this driver. It is there while there are containers; the kernel lets go of its lock however the driver ends."""
+    """The file of this driver. It is there while there are containers; the kernel lets go of its
+    lock however the driver ends."""
 
     def __init__(self, host: str) -> None:
         """`host`: the engine's, as DOCKER_HOST names it."""
@@ -57,12 +65,15 @@ class Marker:
         self._descriptor = -1
 
     def put(self) -> None:
-        """Make the file. Nothing happens when it is there, nor where none can be made: the next search finds containers by their labels."""
+        """Make the file. Nothing happens when it is there, nor where none can be made: the next
+        search finds containers by their labels."""
         if self._path is not None:
             return
         content = json.dumps({"host": self._host, "driver": this_driver()})
         path = marker_folder() / f"{os.getpid()}-{secrets.token_hex(4)}.json"
-        draft = path.with_suffix(".draft")  # nobody takes it for a dead driver's before it is locked
+        draft = path.with_suffix(
+            ".draft"
+        )  # nobody takes it for a dead driver's before it is locked
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -87,7 +98,8 @@ class Marker:
 
 @contextlib.contextmanager
 def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
-    """Markers of drivers that are gone: file, the engine's host, the driver. Held by one process at a time: another one is not shown them."""
+    """Markers of drivers that are gone: file, the engine's host, the driver. Held by one process at
+    a time: another one is not shown them."""
     found = []
     descriptors = []
     try:
@@ -99,7 +111,9 @@ def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
             descriptors.append(descriptor)
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not os.fstat(descriptor).st_nlink:  # taken away since it was opened, by a driver that may live
+                if not os.fstat(
+                    descriptor
+                ).st_nlink:  # taken away since it was opened, by a driver that may live
                     continue
                 content = json.loads(os.read(descriptor, 1 << 16))
                 driver = {str(key): str(value) for key, value in content["driver"].items()}
@@ -135,7 +149,8 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot; empty when there is none (or no /proc)."""
+    """When a process began, in the kernel's ticks since boot; empty when there is none (or no
+    /proc)."""
     # the program's name, in brackets, may hold spaces and brackets of its own
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else ""

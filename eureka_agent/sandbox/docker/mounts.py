@@ -1,4 +1,5 @@
-"""What a worker reads of the host: this package, the environments, and folders that the person named. Read-only, under the same paths."""
+"""What a worker reads of the host: this package, the environments, and folders that the person
+named. Read-only, under the same paths."""
 
 from __future__ import annotations
 
@@ -27,16 +28,19 @@ class Folder:
 
 
 def readable_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
-    """All folders that a worker reads, none inside another. Raises WallError as `named_folders` does."""
+    """All folders that a worker reads, none inside another. Raises WallError as `named_folders`
+    does."""
     package = package_parent() / eureka_agent.__name__
     wanted = {package, resource_folder("envs"), *named_folders(readable, variables)}
     return sorted(path for path in wanted if not any(parent in wanted for parent in path.parents))
 
 
 def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
-    """The folders to mount. Where others than their owner may not read something in one, a copy that they may, under `copies`. Raises WallError.
+    """The folders to mount. Where others than their owner may not read something in one, a copy
+    that they may, under `copies`. Raises WallError.
 
-    The worker is nobody: what only the person may read would be missing inside, each file with an error of its own.
+    The worker is nobody: what only the person may read would be missing inside, each file with an
+    error of its own.
     """
     folders = []
     for index, path in enumerate(paths):
@@ -45,7 +49,8 @@ def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
         if size is not None:
             if size > _MOST_COPIED_BYTES:
                 raise WallError(
-                    f"the folder {str(path)!r} has files that only you may read, and is too large to be copied",
+                    f"the folder {str(path)!r} has files that only you may read, and is too large"
+                    " to be copied",
                     f"let the worker read it: chmod -R a+rX {str(path)!r}",
                 )
             outside = _copy(outside, copies / f"readable-{index}")
@@ -61,7 +66,9 @@ def _closed_size(root: Path) -> int | None:
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (".", *files):
             try:
-                status = os.lstat(os.path.join(folder, name))  # where a link leads to is not there, inside
+                status = os.lstat(
+                    os.path.join(folder, name)
+                )  # where a link leads to is not there, inside
             except OSError:
                 continue
             if stat.S_ISDIR(status.st_mode):
@@ -83,6 +90,7 @@ def _copy(source: Path, target: Path) -> Path:
                     os.chmod(path, 0o644)
     except (OSError, shutil.Error) as error:
         raise WallError(
-            f"cannot copy the folder {str(source)!r} for a worker: {error}", "let it be read: chmod -R a+rX"
+            f"cannot copy the folder {str(source)!r} for a worker: {error}",
+            "let it be read: chmod -R a+rX",
         ) from None
     return target

@@ -1,4 +1,5 @@
-"""The Docker wall: every worker in a container of its own, which sees its code and nothing else of the machine."""
+"""The Docker wall: every worker in a container of its own, which sees its code and nothing else of
+the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from eureka_agent.sandbox.docker.container import Surroundings, container_option
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, engine_gone
 from eureka_agent.sandbox.docker.image import Say, built_image, ensure_image, image_for, read_choice
-from eureka_agent.sandbox.docker.leftovers import container_labels, remove_container, remove_leftovers
+from eureka_agent.sandbox.docker.leftovers import (
+    container_labels,
+    remove_container,
+    remove_leftovers,
+)
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
 from eureka_agent.sandbox.readable import package_parent, python_path
@@ -53,7 +58,8 @@ class DockerWall:
     )
 
     def __init__(self, engine: Engine | None = None, say: Say | None = None) -> None:
-        """`engine`: the one to use, else this machine's; `say`: tells a person in one line that the image is being built.
+        """`engine`: the one to use, else this machine's; `say`: tells a person in one line that the
+        image is being built.
 
         Raises WallError, with the next step, where no engine answers.
         """
@@ -66,7 +72,8 @@ class DockerWall:
         """Memory of each container that is not known to be gone, by its name."""
 
     async def prepare(self) -> str:
-        """The image's tag. Builds the image where it is missing, and removes what dead drivers left; the first `start` does it otherwise. Raises WallError."""
+        """The image's tag. Builds the image where it is missing, and removes what dead drivers
+        left; the first `start` does it otherwise. Raises WallError."""
         async with self._preparing:
             if self._image is None:
                 await self._engine.run(self.make_ready)
@@ -74,12 +81,14 @@ class DockerWall:
             return self._image
 
     def make_ready(self) -> None:
-        """The same as `prepare`, for a caller without an event loop to hold up. Raises WallError."""
+        """The same as `prepare`, for a caller without an event loop to hold up. Raises
+        WallError."""
         remove_leftovers(self._engine)
         self._image = ensure_image(self._engine, image_for(self._engine, read_choice()), self._say)
 
     def look(self) -> None:
-        """Take the image that is there; build and remove nothing. Raises WallNotBuiltError where there is none, WallError."""
+        """Take the image that is there; build and remove nothing. Raises WallNotBuiltError where
+        there is none, WallError."""
         self._image = built_image(self._engine, read_choice())
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
@@ -88,11 +97,16 @@ class DockerWall:
         name = _NAME + secrets.token_hex(8)
         self._containers[name] = limits.memory_bytes
         self._marker.put()
-        creation = asyncio.ensure_future(self._engine.run(self._create, name, folder, limits, image))
+        creation = asyncio.ensure_future(
+            self._engine.run(self._create, name, folder, limits, image)
+        )
         try:
             stream = await asyncio.shield(creation)
             handle = DockerHandle(
-                name, stream, lambda: self._look(name, limits.memory_bytes), lambda: self._end(handle)
+                name,
+                stream,
+                lambda: self._look(name, limits.memory_bytes),
+                lambda: self._end(handle),
             )
             await handle.begin()
             try:
@@ -113,7 +127,8 @@ class DockerWall:
         await handle.finish()
 
     async def _end(self, handle: DockerHandle) -> None:
-        """Ask how the container ended, kill and remove it. In bounded time, whatever the engine does."""
+        """Ask how the container ended, kill and remove it. In bounded time, whatever the engine
+        does."""
         name = handle.name
         memory_bytes = self._containers.get(name)
         if memory_bytes is None:
@@ -123,7 +138,9 @@ class DockerWall:
             async with asyncio.timeout(_KILL_SECONDS):
                 ending = await self._engine.run(self._kill, name, memory_bytes)
         except TimeoutError:
-            ending = engine_gone("the Docker engine gives no answer: its container may still be there")
+            ending = engine_gone(
+                "the Docker engine gives no answer: its container may still be there"
+            )
         except WallError as error:
             ending = engine_gone(f"{error.message}: its container may still be there")
         else:
@@ -169,14 +186,18 @@ class DockerWall:
         """Make the container and attach to it; it does not run yet."""
         mounted = prepare(readable_folders(limits.readable, os.environ), folder)
         if limits.kernels is not None:
-            limits = replace(limits, kernels=prepare([limits.kernels], folder / "kernels")[0].outside)
+            limits = replace(
+                limits, kernels=prepare([limits.kernels], folder / "kernels")[0].outside
+            )
         surroundings = Surroundings(
             image=image,
             labels=container_labels(),
             folders=mounted,
             python_path=(package_parent(), *python_path(os.environ)),
             seccomp=_seccomp_profile(),
-            engine_cores=min(usable_cores(), self._engine.cores) if self._engine.limits_processor else None,
+            engine_cores=min(usable_cores(), self._engine.cores)
+            if self._engine.limits_processor
+            else None,
             gpus=_gpus_of_the_driver() if self._engine.has_gpus else (),
         )
         client = self._engine.client
@@ -189,7 +210,8 @@ class DockerWall:
 
 
 def _seccomp_profile() -> str:
-    """The project's profile as the engine takes it: its text, in the options. Raises WallError: without it the wall would be a lower one."""
+    """The project's profile as the engine takes it: its text, in the options. Raises WallError:
+    without it the wall would be a lower one."""
     path = worker_profile()
     try:
         return path.read_text(encoding="utf-8")
@@ -202,7 +224,11 @@ def _seccomp_profile() -> str:
 def _gpus_of_the_driver() -> tuple[str, ...] | None:
     """As CUDA_VISIBLE_DEVICES names them; None: all."""
     visible = os.environ.get(VISIBLE_GPUS)
-    return None if visible is None else tuple(name for name in visible.split(",") if name and name != "-1")
+    return (
+        None
+        if visible is None
+        else tuple(name for name in visible.split(",") if name and name != "-1")
+    )
 
 
 def _to_stderr(line: str) -> None:

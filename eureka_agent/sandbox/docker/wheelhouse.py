@@ -1,4 +1,5 @@
-"""The wheelhouse: a folder of wheels that the host's pip fills, and from which the image is built without a network."""
+"""The wheelhouse: a folder of wheels that the host's pip fills, and from which the image is built
+without a network."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, package_of
 
 _PIP_SECONDS = 3600.0
 _TORCH_INDEX = "https://download.pytorch.org/whl/"
-"""Where wheels with a local version such as `+cpu` come from, when what the person's pip is set to has them not."""
+"""Where wheels with a local version such as `+cpu` come from, when what the person's pip is set to
+has them not."""
 _LAST_LINES = 5
 _CAUSE = "The conflict is caused by:"
 """pip's heading over the requirements that exclude each other."""
 REQUIREMENTS_HINT = (
-    "the packages of --requirements must exist and go with the versions that are installed here: change the file; "
-    "with no network, name it to --download-only too"
+    "the packages of --requirements must exist and go with the versions that are installed here:"
+    " change the file; with no network, name it to --download-only too"
 )
 _PIPS = 2
 """At the same time: what one does is mostly to read indices in Python."""
@@ -42,10 +44,12 @@ def own_wheelhouse() -> Path:
 
 
 def fill(folder: Path, pins: Iterable[str], requirements: str) -> None:
-    """Make the folder hold a wheel of every pin, of all that the requirements come to beside them, and of pip itself.
+    """Make the folder hold a wheel of every pin, of all that the requirements come to beside them,
+    and of pip itself.
 
-    `requirements`: the text of a requirements file, or none. What is there is not downloaded again; wheels of other versions are removed from the
-    cache's own folder, and from no other. Raises WallError with pip's words.
+    `requirements`: the text of a requirements file, or none. What is there is not downloaded again;
+    wheels of other versions are removed from the cache's own folder, and from no other. Raises
+    WallError with pip's words.
     """
     pins = tuple(pins)
     with cache_errors():
@@ -62,7 +66,11 @@ def fill(folder: Path, pins: Iterable[str], requirements: str) -> None:
                 for index in range(_PIPS):
                     part = missing[index::_PIPS]
                     listed = _write(Path(scratch) / f"pins-{index}.txt", part)
-                    running += [pips.submit(_download, folder, ["--no-deps", "-r", listed], part)] if part else []
+                    running += (
+                        [pips.submit(_download, folder, ["--no-deps", "-r", listed], part)]
+                        if part
+                        else []
+                    )
                 for download in running:
                     download.result()
         if requirements:
@@ -89,30 +97,46 @@ def choose(folder: Path, pins: Iterable[str], requirements: str) -> tuple[list[P
         else:
             wheels.append(wheel)
     if missing:
-        named = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+        named = ", ".join(missing[:4]) + (
+            f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+        )
         raise WallError(
-            f"the wheelhouse {str(folder)!r} has no wheel of {named} for Python {python_version()} and this system",
+            f"the wheelhouse {str(folder)!r} has no wheel of {named} for Python {python_version()}"
+            " and this system",
             _make_one_hint(),
         )
     pip = _newest(folder.glob("pip-*.whl")) or _newest(_bundled())
     if pip is None:
         raise WallError(
-            f"the wheelhouse {str(folder)!r} has no wheel of pip", "add one: pip download --no-deps -d DIR pip"
+            f"the wheelhouse {str(folder)!r} has no wheel of pip",
+            "add one: pip download --no-deps -d DIR pip",
         )
     if requirements:
         # a folder made on a machine with a GPU holds half a gigabyte more than others need
         others = set(folder.glob("*.whl")) - set(wheels) - {pip}
-        wheels += sorted(wheel for wheel in others if _fits(wheel) and package_of(wheel.name)[0] not in OPTIONAL_ROOTS)
+        wheels += sorted(
+            wheel
+            for wheel in others
+            if _fits(wheel) and package_of(wheel.name)[0] not in OPTIONAL_ROOTS
+        )
     return wheels, pip
 
 
 def _make_one_hint() -> str:
-    return f"make one on a machine with the same Python and packages: {command('sandbox build --download-only DIR')}"
+    return (
+        "make one on a machine with the same Python and packages:"
+        f" {command('sandbox build --download-only DIR')}"
+    )
 
 
 def _network_hint() -> str:
-    download, use = command("sandbox build --download-only DIR"), command("sandbox build --wheelhouse DIR")
-    return f"with no network here, make a wheelhouse where there is one ({download}) and use it: {use}"
+    download, use = (
+        command("sandbox build --download-only DIR"),
+        command("sandbox build --wheelhouse DIR"),
+    )
+    return (
+        f"with no network here, make a wheelhouse where there is one ({download}) and use it: {use}"
+    )
 
 
 def python_version() -> str:
@@ -121,13 +145,23 @@ def python_version() -> str:
 
 
 def _download(folder: Path, what: list[str], pins: Iterable[str], hint: str = "") -> None:
-    command = [*_pip(), "wheel", "--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
+    command = [
+        *_pip(),
+        "wheel",
+        "--disable-pip-version-check",
+        "--progress-bar",
+        "off",
+        "--no-input",
+    ]
     command += ["--wheel-dir", str(folder), "--find-links", str(folder), *what]
     words = _run(command)
     if words is None:
         return
-    # a version such as 2.13.0+cpu lies in an index of its own; asked only now, as a machine without a network waits long for it
-    local = {found[1] for pin in pins if (found := re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$", pin))}
+    # a version such as 2.13.0+cpu lies in an index of its own; asked only now, as a machine without
+    # a network waits long for it
+    local = {
+        found[1] for pin in pins if (found := re.search(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$", pin))
+    }
     for label in sorted(local):
         if _run([*command, "--extra-index-url", _TORCH_INDEX + label]) is None:
             return
@@ -138,7 +172,12 @@ def _run(command: list[str]) -> str | None:
     """None when it went well, else its last words."""
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_PIP_SECONDS, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PIP_SECONDS,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return f"it was not done within {_PIP_SECONDS:g} s"
@@ -147,17 +186,24 @@ def _run(command: list[str]) -> str | None:
     if result.returncode == 0:
         return None
     # it writes the causes of a conflict to its output, and the conflict itself to its errors
-    lines = [line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()
+    ]
     return last_words(lines) or f"exit status {result.returncode}"
 
 
 def last_words(lines: list[str]) -> str:
-    """Why pip failed, in one line, of all that it has written: its errors, and which requirements exclude each other."""
-    errors = [line for line in lines if line.startswith("ERROR") and "ResolutionImpossible" not in line] or lines
+    """Why pip failed, in one line, of all that it has written: its errors, and which requirements
+    exclude each other."""
+    errors = [
+        line for line in lines if line.startswith("ERROR") and "ResolutionImpossible" not in line
+    ] or lines
     causes: list[str] = []
     if _CAUSE in lines:
         after = lines[lines.index(_CAUSE) + 1 :]
-        causes = [line for line in after[:_LAST_LINES] if "requested" in line or "depends on" in line]
+        causes = [
+            line for line in after[:_LAST_LINES] if "requested" in line or "depends on" in line
+        ]
     return "; ".join([*errors[-_LAST_LINES:], *causes])
 
 
@@ -168,7 +214,10 @@ def _pip() -> list[str]:
         return [sys.executable, "-m", "pip"]
     bundled = _newest(_bundled())
     if bundled is not None:
-        return [sys.executable, str(bundled / "pip")]  # a wheel is a zip file, and Python runs what lies in one
+        return [
+            sys.executable,
+            str(bundled / "pip"),
+        ]  # a wheel is a zip file, and Python runs what lies in one
     raise WallError(
         "this Python has no pip to download the image's packages with",
         f"{install_packages('pip')}; or apt install python3-pip",
@@ -199,14 +248,20 @@ def _wheel_of(folder: Path, pin: str) -> Path | None:
     for wheel in sorted(folder.glob("*.whl")):
         with contextlib.suppress(ValueError):
             found_name, found_version = package_of(wheel.name)
-            # an index may offer a version without the label that the installed one has, and that is another build
-            if found_name == canonicalize_name(name) and version in ("", found_version) and _fits(wheel):
+            # an index may offer a version without the label that the installed one has, and that is
+            # another build
+            if (
+                found_name == canonicalize_name(name)
+                and version in ("", found_version)
+                and _fits(wheel)
+            ):
                 return wheel
     return None
 
 
 def _fits(wheel: Path) -> bool:
-    """Whether it can be installed in this Python: a wheelhouse may hold wheels for several, or be older than this one."""
+    """Whether it can be installed in this Python: a wheelhouse may hold wheels for several, or be
+    older than this one."""
     try:
         return not parse_wheel_filename(wheel.name)[3].isdisjoint(_tags())
     except InvalidWheelFilename:

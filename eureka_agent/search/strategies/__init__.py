@@ -8,4 +8,9 @@ from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.strategies.islands import Islands
 from eureka_agent.search.strategies.tree import Tree
 
-STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "best-of-n": BestOfN, "islands": Islands, "tree": Tree}
+STRATEGIES: dict[str, type[Strategy]] = {
+    "greedy": Greedy,
+    "best-of-n": BestOfN,
+    "islands": Islands,
+    "tree": Tree,
+}

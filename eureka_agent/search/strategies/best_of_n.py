@@ -9,7 +9,8 @@ from eureka_agent.search.strategies.interface import ProposalPlan
 
 
 class BestOfN:
-    """Independent samples, none of which learns from another: the baseline that any evolution has to beat."""
+    """Independent samples, none of which learns from another: the baseline that any evolution has
+    to beat."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """Fresh proposals, whatever has been found."""

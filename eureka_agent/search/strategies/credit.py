@@ -1,8 +1,10 @@
-"""Whether a numeric optimiser takes part in a generation: by what it has made of its parents so far, beside what the models have.
+"""Whether a numeric optimiser takes part in a generation: by what it has made of its parents so
+far, beside what the models have.
 
-An optimiser that chooses a reward's named constants (`Operator.TUNE_WEIGHTS`) costs no tokens, but a training like any other proposal, so it has to earn its
-places. Credit goes by whether a child is better than what it was made from, not by how good it is: later generations are better whoever made them, and fitness
-has the task's own scale.
+An optimiser that chooses a reward's named constants (`Operator.TUNE_WEIGHTS`) costs no tokens, but
+a training like any other proposal, so it has to earn its places. Credit goes by whether a child is
+better than what it was made from, not by how good it is: later generations are better whoever made
+them, and fitness has the task's own scale.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ CHANGING = (
     Operator.CROSSOVER,
     Operator.REASON_OVER_PATH,
 )
-"""What a designer makes of rewards that are there: what tuning is compared with, and takes the places of. The other operators look for something new."""
+"""What a designer makes of rewards that are there: what tuning is compared with, and takes the
+places of. The other operators look for something new."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Record:
 
 
 def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Record:
-    """Wins and losses of these operators' children, each against the best of its parents; what came to no fitness has lost.
+    """Wins and losses of these operators' children, each against the best of its parents; what came
+    to no fitness has lost.
 
     Nothing is said of a child whose parents' fitness is not known any more.
     """
@@ -49,7 +53,9 @@ def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Rec
     for attempt in last_revisions(finished):
         if attempt.proposal.operator not in operators:
             continue
-        parents = [value for value in map(fitness.get, attempt.proposal.parents) if value is not None]
+        parents = [
+            value for value in map(fitness.get, attempt.proposal.parents) if value is not None
+        ]
         if attempt.fitness is None:
             losses += 1
         elif parents:
@@ -61,13 +67,17 @@ def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Rec
 def places_earned(iteration: int, finished: Sequence[Attempt], samples: int) -> int:
     """How many of this generation's places tuning is given.
 
-    None in the first generation, one when it has not been tried; then its share of both rates of success, as a part of the generation. At most half, and at most
-    one more than it has had in all, so that a single lucky child does not decide a generation. Where that comes to none, one in every other generation.
+    None in the first generation, one when it has not been tried; then its share of both rates of
+    success, as a part of the generation. At most half, and at most one more than it has had in all,
+    so that a single lucky child does not decide a generation. Where that comes to none, one in
+    every other generation.
     """
     most = samples // 2
     if iteration == 0 or most == 0:
         return 0
-    tried = sum(attempt.proposal.operator is Operator.TUNE_WEIGHTS for attempt in last_revisions(finished))
+    tried = sum(
+        attempt.proposal.operator is Operator.TUNE_WEIGHTS for attempt in last_revisions(finished)
+    )
     tuned, designed = record_of((Operator.TUNE_WEIGHTS,), finished), record_of(CHANGING, finished)
     share = tuned.rate / (tuned.rate + designed.rate)
     earned = min(int(samples * share + 0.5), most, tried + 1)
@@ -77,8 +87,8 @@ def places_earned(iteration: int, finished: Sequence[Attempt], samples: int) -> 
 def places_to_give(plans: Sequence[ProposalPlan]) -> list[int]:
     """The places of a generation that tuning may take, in the order in which it takes them.
 
-    First those that would retune weights, which is what it does too; then the last one of whatever operator the generation has most of, so that
-    one of each kind stays as long as possible.
+    First those that would retune weights, which is what it does too; then the last one of whatever
+    operator the generation has most of, so that one of each kind stays as long as possible.
     """
     places: dict[Operator, list[int]] = {}
     for place, plan in enumerate(plans):
@@ -99,9 +109,12 @@ class WithTuning:
     def __init__(
         self,
         strategy: Strategy,
-        tunable: Callable[[str, Sequence[str]], bool] = lambda source, trained: bool(number_constants(source)),
+        tunable: Callable[[str, Sequence[str]], bool] = lambda source, trained: bool(
+            number_constants(source)
+        ),
     ) -> None:
-        """`tunable`: whether a reward's source has constants that can be chosen, by what is known from the sources of all that were trained."""
+        """`tunable`: whether a reward's source has constants that can be chosen, by what is known
+        from the sources of all that were trained."""
         self._strategy = strategy
         self._tunable = tunable
 
@@ -122,4 +135,8 @@ class WithTuning:
         """Parent that the strategy would have tuned, where that can be done."""
         parent = self._strategy.to_tune(place, finished, samples)
         trained = [attempt.proposal.source for attempt in finished if attempt.fitness is not None]
-        return parent if parent is not None and self._tunable(parent.proposal.source, trained) else None
+        return (
+            parent
+            if parent is not None and self._tunable(parent.proposal.source, trained)
+            else None
+        )

@@ -11,11 +11,13 @@ from eureka_agent.search.strategies.interface import ProposalPlan
 
 
 class Greedy:
-    """Eureka's evolution (Ma et al. 2023): every generation starts from the best attempt so far and what was learned from it.
+    """Eureka's evolution (Ma et al. 2023): every generation starts from the best attempt so far and
+    what was learned from it.
 
-    Beside improving the best one, part of a generation changes its structure, retunes its weights, crosses it with the runner-up, and tries
-    something else. Where an operator comes round again it starts from the runner-up, if that is nearly as good: so one lucky parent does not
-    decide the whole search.
+    Beside improving the best one, part of a generation changes its structure, retunes its weights,
+    crosses it with the runner-up, and tries something else. Where an operator comes round again it
+    starts from the runner-up, if that is nearly as good: so one lucky parent does not decide the
+    whole search.
     """
 
     _OPERATORS = (
@@ -41,7 +43,11 @@ class Greedy:
             if operator is Operator.CROSSOVER and len(best) < 2:
                 operator = Operator.MUTATE_STRUCTURE
             again = operator in self._OPERATORS[: sample % len(self._OPERATORS)]
-            parents = (best[0].id, best[1].id) if operator is Operator.CROSSOVER else (second if again else best[0].id,)
+            parents = (
+                (best[0].id, best[1].id)
+                if operator is Operator.CROSSOVER
+                else (second if again else best[0].id,)
+            )
             plans.append(ProposalPlan(operator, parents))
         return plans
 
@@ -51,7 +57,8 @@ class Greedy:
 
 
 def _close_runner_up(best: Sequence[Attempt]) -> str:
-    """The second best where its fitness is nearer to the best one's than to the median; else the best."""
+    """The second best where its fitness is nearer to the best one's than to the median; else the
+    best."""
     fitness = [attempt.fitness for attempt in best if attempt.fitness is not None]
     if len(fitness) < 2 or fitness[1] <= (fitness[0] + statistics.median(fitness)) / 2:
         return best[0].id

@@ -8,7 +8,8 @@ from eureka_agent.records import Attempt
 
 
 def last_revisions(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """What became of each sample, in the order of iteration and sample: a proposal that was mended after a rejection counts once."""
+    """What became of each sample, in the order of iteration and sample: a proposal that was mended
+    after a rejection counts once."""
     last: dict[tuple[int, int], Attempt] = {}
     for attempt in sorted(attempts, key=lambda each: (each.iteration, each.sample, each.revision)):
         last[attempt.iteration, attempt.sample] = attempt

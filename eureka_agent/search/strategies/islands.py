@@ -1,6 +1,8 @@
-"""Islands: several small populations that evolve apart and now and then exchange their best (after REvolve 2025).
+"""Islands: several small populations that evolve apart and now and then exchange their best (after
+REvolve 2025).
 
-Nothing of it is stored. An attempt's island follows from its sample, what an island knows from the attempts that are on it.
+Nothing of it is stored. An attempt's island follows from its sample, what an island knows from the
+attempts that are on it.
 """
 
 from __future__ import annotations
@@ -12,26 +14,31 @@ from eureka_agent.records import Attempt, Operator
 from eureka_agent.search.strategies.interface import ProposalPlan
 
 MIGRATION = 3
-"""Generations from one migration to the next. Less often than every other one: an island has to get somewhere of its own first."""
+"""Generations from one migration to the next. Less often than every other one: an island has to get
+somewhere of its own first."""
 
 
 def island_count(samples: int) -> int:
-    """Four where each has four places of a generation, two where each has two. A few places more take an island further than a further island does."""
+    """Four where each has four places of a generation, two where each has two. A few places more
+    take an island further than a further island does."""
     if samples >= 16:
         return 4
     return 2 if samples >= 4 else 1
 
 
 def island_of(sample: int, samples: int) -> int:
-    """The island of a sample. In a further round of a generation samples count on, and each place stays on its island."""
+    """The island of a sample. In a further round of a generation samples count on, and each place
+    stays on its island."""
     return sample % samples % island_count(samples)
 
 
 class Islands:
-    """Each island evolves its own members by mutation and crossover; every few generations it is offered its neighbour's best as a parent.
+    """Each island evolves its own members by mutation and crossover; every few generations it is
+    offered its neighbour's best as a parent.
 
-    Of an island's choices of a parent every second takes its best member, every fourth the second best, every eighth the third, and so on:
-    by rank and not by fitness, whose scale is the task's. A member that is not chosen any more has died.
+    Of an island's choices of a parent every second takes its best member, every fourth the second
+    best, every eighth the third, and so on: by rank and not by fitness, whose scale is the task's.
+    A member that is not chosen any more has died.
     """
 
     _OPERATORS = (
@@ -44,7 +51,8 @@ class Islands:
     """An odd number, so that every operator meets every rank of parents."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals on an island that has nothing trained yet, else its next choices of operators and parents."""
+        """Fresh proposals on an island that has nothing trained yet, else its next choices of
+        operators and parents."""
         count = island_count(samples)
         members = [self._members(island, finished, samples) for island in range(count)]
         migration = count > 1 and iteration > 0 and iteration % MIGRATION == 0
@@ -57,7 +65,9 @@ class Islands:
                 continue
             places = len(range(island, samples, count))
             turn = max(iteration - 1, 0) * places + place // count
-            plans.append(self._evolve(mine, turn, self._OPERATORS[(turn + island) % len(self._OPERATORS)]))
+            plans.append(
+                self._evolve(mine, turn, self._OPERATORS[(turn + island) % len(self._OPERATORS)])
+            )
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
@@ -66,14 +76,21 @@ class Islands:
 
     def _members(self, island: int, finished: Sequence[Attempt], samples: int) -> list[Attempt]:
         """Those of an island that came to a fitness, best first."""
-        return [attempt for attempt in ranked(finished) if island_of(attempt.sample, samples) == island]
+        return [
+            attempt for attempt in ranked(finished) if island_of(attempt.sample, samples) == island
+        ]
 
-    def _welcome(self, best: Sequence[Attempt], migrant: Attempt, order: Sequence[Attempt]) -> ProposalPlan:
-        """A crossing of the island's best with the migrant, or the migrant alone where there is nobody to cross it with."""
+    def _welcome(
+        self, best: Sequence[Attempt], migrant: Attempt, order: Sequence[Attempt]
+    ) -> ProposalPlan:
+        """A crossing of the island's best with the migrant, or the migrant alone where there is
+        nobody to cross it with."""
         if not best:
             return ProposalPlan(Operator.IMPROVE, (migrant.id,))
         pair = {best[0].id, migrant.id}
-        return ProposalPlan(Operator.CROSSOVER, tuple(attempt.id for attempt in order if attempt.id in pair))
+        return ProposalPlan(
+            Operator.CROSSOVER, tuple(attempt.id for attempt in order if attempt.id in pair)
+        )
 
     def _evolve(self, members: Sequence[Attempt], turn: int, operator: Operator) -> ProposalPlan:
         """A plan from the island's own members. `turn` counts the island's choices."""
@@ -88,6 +105,7 @@ class Islands:
 
 
 def rank_of_turn(turn: int) -> int:
-    """The rank, 0 for the best, of the parent of choice number `turn`, from 0 on: 0 1 0 2 0 1 0 3 …, the exponent of 2 in `turn` + 1."""
+    """The rank, 0 for the best, of the parent of choice number `turn`, from 0 on: 0 1 0 2 0 1 0 3
+    …, the exponent of 2 in `turn` + 1."""
     number = turn + 1
     return (number & -number).bit_length() - 1

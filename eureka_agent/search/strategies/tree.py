@@ -1,6 +1,8 @@
-"""Tree search over rewards (after RF-Agent 2025): whatever was trained is a node below what it was made from.
+"""Tree search over rewards (after RF-Agent 2025): whatever was trained is a node below what it was
+made from.
 
-Where the next child goes is decided by UCT (Kocsis and Szepesvári 2006), what it is by what the node does not have yet.
+Where the next child goes is decided by UCT (Kocsis and Szepesvári 2006), what it is by what the
+node does not have yet.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ CHILDREN = {
     Operator.CROSSOVER: 2,
     Operator.DIFFERENT: 1,
 }
-"""The eight children that a node may have. What an optimiser tuned, without a model, does not count among them."""
+"""The eight children that a node may have. What an optimiser tuned, without a model, does not count
+among them."""
 ELITE = 5
 """Best attempts of the search, of which one is crossed with a node."""
 LONGEST_PATH = 4
@@ -31,9 +34,12 @@ LONGEST_PATH = 4
 
 
 class Node:
-    """A trained attempt in the tree, or its root, which is none and has the fresh ones as children."""
+    """A trained attempt in the tree, or its root, which is none and has the fresh ones as
+    children."""
 
-    def __init__(self, attempt: Attempt | None, parent: Node | None, value: float | None = None) -> None:
+    def __init__(
+        self, attempt: Attempt | None, parent: Node | None, value: float | None = None
+    ) -> None:
         self.attempt = attempt
         self.parent = parent
         self.children: list[Node] = []
@@ -41,7 +47,8 @@ class Node:
         self.values = [] if value is None else [value]
         """Its own and those of all its children."""
         self.tries = len(self.values)
-        """The same counted, with the children that this generation adds, of which nothing is known yet."""
+        """The same counted, with the children that this generation adds, of which nothing is known
+        yet."""
         self.visits = len(self.values)
         """Tries of the node and of all that is below it."""
         self.made: Counter[Operator] = Counter()
@@ -61,7 +68,8 @@ class Node:
         return [node.attempt for node in self.up() if node.attempt is not None]
 
     def add_try(self, value: float | None) -> None:
-        """A child was made here, or is to be (None), which counts as a visit and leaves the mean alone (Liu et al. 2020)."""
+        """A child was made here, or is to be (None), which counts as a visit and leaves the mean
+        alone (Liu et al. 2020)."""
         self.tries += 1
         if value is not None:
             self.values.append(value)
@@ -72,10 +80,12 @@ class Node:
 class Tree:
     """Spends a generation's samples one by one where UCT finds them best spent.
 
-    The value of a trained attempt is the share of the trained ones that it is not behind of; of what was rejected, failed or stopped 0. Ranks, because
-    the scale of a fitness is the task's, and one outlier would make all others look alike. At a node the choices are a further child of it, worth the mean of
-    its own value and its children's, and the way down to each of its children, worth the best choice that there is. Each sample of a generation counts as
-    a visit for those after it, so they spread.
+    The value of a trained attempt is the share of the trained ones that it is not behind of; of
+    what was rejected, failed or stopped 0. Ranks, because the scale of a fitness is the task's, and
+    one outlier would make all others look alike. At a node the choices are a further child of it,
+    worth the mean of its own value and its children's, and the way down to each of its children,
+    worth the best choice that there is. Each sample of a generation counts as a visit for those
+    after it, so they spread.
     """
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
@@ -101,9 +111,11 @@ class Tree:
 
 
 def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Node]:
-    """The tree's nodes by attempt id, parents before children, the root first with the id ""; `order`: the trained ones, best first.
+    """The tree's nodes by attempt id, parents before children, the root first with the id "";
+    `order`: the trained ones, best first.
 
-    A parent may turn out to fail after its children were made, in a search that works ahead: they go to the nearest one above that did not.
+    A parent may turn out to fail after its children were made, in a search that works ahead: they
+    go to the nearest one above that did not.
     """
     values = {attempt.id: 1.0 - place / len(order) for place, attempt in enumerate(order)}
     root = Node(None, None)
@@ -123,7 +135,8 @@ def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Nod
 
 
 def uct(worth: float, visits: int, all_visits: int) -> float:
-    """What a choice is worth and, the seldomer it was made of all that were made at its node, the more on top."""
+    """What a choice is worth and, the seldomer it was made of all that were made at its node, the
+    more on top."""
     return worth + EXPLORATION * math.sqrt(math.log(all_visits) / visits)
 
 
@@ -131,7 +144,9 @@ def _select(nodes: dict[str, Node], order: Sequence[Attempt]) -> Node:
     """The node that the next child is made from."""
     further: dict[Node, float] = {}
     worth: dict[Node, float] = {}
-    for node in reversed(nodes.values()):  # children before parents; who has no room anywhere below is worth nothing
+    for node in reversed(
+        nodes.values()
+    ):  # children before parents; who has no room anywhere below is worth nothing
         choices = [worth[child] for child in node.children if child in worth]
         if any(_missing(node, nodes, order)):
             further[node] = sum(node.values) / len(node.values)
@@ -141,10 +156,16 @@ def _select(nodes: dict[str, Node], order: Sequence[Attempt]) -> Node:
     node = nodes[""]
     while True:
         all_visits = node.tries + sum(child.visits for child in node.children)
-        scores = {child: uct(worth[child], child.visits, all_visits) for child in node.children if child in worth}
+        scores = {
+            child: uct(worth[child], child.visits, all_visits)
+            for child in node.children
+            if child in worth
+        }
         if node in further:
             scores[node] = uct(further[node], node.tries, all_visits)
-        chosen = max(scores, key=lambda each: scores[each])  # the first of equals: down rather than here
+        chosen = max(
+            scores, key=lambda each: scores[each]
+        )  # the first of equals: down rather than here
         if chosen is node:
             return node
         node = chosen
@@ -156,12 +177,15 @@ def _missing(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> It
         yield Operator.FRESH
         return
     for operator, most in CHILDREN.items():
-        if node.made[operator] < most and (operator is not Operator.CROSSOVER or _partner(node, nodes, order)):
+        if node.made[operator] < most and (
+            operator is not Operator.CROSSOVER or _partner(node, nodes, order)
+        ):
             yield operator
 
 
 def _partner(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> str | None:
-    """The best of the elite that this node descends from as little as the other way round, and that it was not crossed with."""
+    """The best of the elite that this node descends from as little as the other way round, and that
+    it was not crossed with."""
     own = {attempt.id for attempt in node.line()}
     for attempt in order[:ELITE]:
         related = attempt.id in own or any(each is node for each in nodes[attempt.id].up())
@@ -170,8 +194,11 @@ def _partner(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> st
     return None
 
 
-def _child(node: Node, nodes: dict[str, Node], order: Sequence[Attempt], asked: Counter[Operator]) -> ProposalPlan:
-    """A child of this node by the operator that it lacks and this generation has least of. Of equals the first in the table."""
+def _child(
+    node: Node, nodes: dict[str, Node], order: Sequence[Attempt], asked: Counter[Operator]
+) -> ProposalPlan:
+    """A child of this node by the operator that it lacks and this generation has least of. Of
+    equals the first in the table."""
     operator = min(_missing(node, nodes, order), key=lambda each: asked[each])
     if node.attempt is None:
         return ProposalPlan(operator)

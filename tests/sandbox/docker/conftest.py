@@ -1,4 +1,5 @@
-"""What the tests of the Docker wall share: a wall on the engine here, and containers in which another program than the worker runs."""
+"""What the tests of the Docker wall share: a wall on the engine here, and containers in which
+another program than the worker runs."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def wall(engine: Engine) -> DockerWall:
 
 
 @pytest.fixture
-def run_script(engine: Engine, tmp_path: Path) -> Callable[..., Awaitable[tuple[DockerHandle, ScriptWall]]]:
+def run_script(
+    engine: Engine, tmp_path: Path
+) -> Callable[..., Awaitable[tuple[DockerHandle, ScriptWall]]]:
     """Starts a script behind the wall."""
 
     async def run(script: str, limits: Limits | None = None) -> tuple[DockerHandle, ScriptWall]:

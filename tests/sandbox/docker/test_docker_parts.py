@@ -49,7 +49,8 @@ def test_engines_that_cannot_be_used_are_refused_in_one_line(host: str, message:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder whose path is short: that of a socket has at most 107 bytes, wherever the tests run."""
+    """A folder whose path is short: that of a socket has at most 107 bytes, wherever the tests
+    run."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder)
 
@@ -87,8 +88,12 @@ def test_a_dead_engines_socket_says_so(tmp_path: Path) -> None:
         connect({"DOCKER_HOST": f"unix://{path}"})
 
 
-@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", None])
-def test_an_engine_that_talks_nonsense_or_nothing_is_one_line(tmp_path: Path, answer: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", None]
+)
+def test_an_engine_that_talks_nonsense_or_nothing_is_one_line(
+    tmp_path: Path, answer: bytes | None
+) -> None:
     path = str(tmp_path / "docker.sock")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -149,7 +154,10 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
                 with connection:
                     request = connection.recv(1 << 16)
                     if request.startswith(b"GET /version"):
-                        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(VERSION)}\r\nConnection: close\r\n\r\n"
+                        head = (
+                            f"HTTP/1.1 200 OK\r\nContent-Length: {len(VERSION)}\r\nConnection:"
+                            " close\r\n\r\n"
+                        )
                         connection.sendall(head.encode() + VERSION)
                     else:
                         while request and not request.endswith(b"0\r\n\r\n"):
@@ -157,7 +165,9 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
                         connection.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
-        engine = Engine(docker.DockerClient(base_url=f"unix://{path}", version="1.41"), f"unix://{path}", {})
+        engine = Engine(
+            docker.DockerClient(base_url=f"unix://{path}", version="1.41"), f"unix://{path}", {}
+        )
         recipe = image.Recipe("FROM x", "", "x", "sha256:x", ())
         build = {
             "image": lambda: image._build(engine, recipe, lambda line: None, tmp_path),
@@ -171,7 +181,9 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
     assert "\n" not in caught.value.message
 
 
-def test_without_its_profile_of_system_calls_there_is_no_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_profile_of_system_calls_there_is_no_wall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine's own is a wider one."""
     monkeypatch.setattr(wall, "worker_profile", lambda: tmp_path / "seccomp.json")
     with pytest.raises(WallError, match=r"seccomp\.json"):
@@ -197,9 +209,9 @@ def test_options_of_a_container() -> None:
     assert options["mem_limit"] == options["memswap_limit"] == 1 << 30
     assert (options["cpuset_cpus"], "nano_cpus" in options) == ("2,3", False)
     assert options["security_opt"] == ["no-new-privileges", 'seccomp={"x": 1}']
-    assert [(mount["Target"], mount["Source"], mount["ReadOnly"]) for mount in options["mounts"]] == [
-        ("/a", "/b", True)
-    ]
+    assert [
+        (mount["Target"], mount["Source"], mount["ReadOnly"]) for mount in options["mounts"]
+    ] == [("/a", "/b", True)]
     assert options["mounts"][0]["BindOptions"] == {"Propagation": "rprivate", "NonRecursive": True}
     assert "device_requests" not in options
     assert "--parent" not in options["command"]
@@ -218,7 +230,10 @@ def test_options_of_a_container() -> None:
     ],
 )
 def test_gpus_of_a_container(
-    visible: str | None, otherwise: tuple[str, ...] | None, expected: tuple[int, list[str]], tmp_path: Path
+    visible: str | None,
+    otherwise: tuple[str, ...] | None,
+    expected: tuple[int, list[str]],
+    tmp_path: Path,
 ) -> None:
     limits = Limits(visible_gpu=visible, kernels=tmp_path)
     options = container_options("name", limits, surroundings(gpus=otherwise))
@@ -236,7 +251,11 @@ def test_gpus_of_a_container(
         ({"Running": False, "ExitCode": 3}, 3, ""),
         ({"Running": False, "ExitCode": 137}, -9, ""),
         ({"Running": False, "ExitCode": 139}, -11, ""),
-        ({"Running": False, "ExitCode": 137, "OOMKilled": True}, -9, "more memory than its 1.0 GiB"),
+        (
+            {"Running": False, "ExitCode": 137, "OOMKilled": True},
+            -9,
+            "more memory than its 1.0 GiB",
+        ),
         ({"Running": False, "ExitCode": 127, "Error": "no python"}, 127, "no python"),
     ],
 )
@@ -277,7 +296,9 @@ def test_a_driver_is_gone_when_its_process_is_and_not_before() -> None:
     assert not is_gone({})
 
 
-def test_a_marker_is_dead_when_its_process_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_marker_is_dead_when_its_process_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = (
         "from eureka_agent.sandbox.docker.markers import Marker\nimport time\n"
@@ -293,7 +314,9 @@ def test_a_marker_is_dead_when_its_process_is(tmp_path: Path, monkeypatch: pytes
     process.kill()
     process.wait()
     with dead_markers() as found:
-        assert [(host, driver["pid"]) for _, host, driver in found] == [("unix:///x", str(process.pid))]
+        assert [(host, driver["pid"]) for _, host, driver in found] == [
+            ("unix:///x", str(process.pid))
+        ]
         with dead_markers() as again:
             assert again == []  # somebody is at it
     marker = Marker("unix:///y")
@@ -303,7 +326,9 @@ def test_a_marker_is_dead_when_its_process_is(tmp_path: Path, monkeypatch: pytes
     assert len(list((tmp_path / "eureka-agent" / "drivers").iterdir())) == 1
 
 
-def test_a_marker_that_is_taken_away_meanwhile_is_nobody_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_marker_that_is_taken_away_meanwhile_is_nobody_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its driver lives, and may have other containers by now: these would be removed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     marker = Marker("unix:///x")
@@ -319,7 +344,9 @@ def test_a_marker_that_is_taken_away_meanwhile_is_nobody_s(tmp_path: Path, monke
         assert found == []
 
 
-def test_a_marker_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_marker_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     Marker("unix:///x").put()
     (here,) = (tmp_path / "eureka-agent" / "drivers").iterdir()
@@ -336,12 +363,14 @@ def test_a_marker_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypa
 
 def test_a_command_looks_for_the_killed_without_the_docker_package(tmp_path: Path) -> None:
     script = (
-        "import sys\nsys.argv = ['eureka', '--version']\nfrom eureka_agent.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('docker', 'requests', 'asyncio', 'torch') if name in sys.modules])"
+        "import sys\nsys.argv = ['eureka', '--version']\nfrom eureka_agent.cli.main import"
+        " main\ntry:\n    main()\nexcept SystemExit:\n    pass\nprint([name for name in ('docker',"
+        " 'requests', 'asyncio', 'torch') if name in sys.modules])"
     )
     variables = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=variables, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=variables, timeout=60
+    )
     assert result.stdout.splitlines()[-1] == "[]"
 
 

@@ -80,9 +80,17 @@ print(json.dumps({
 """
 
 
-async def test_what_a_worker_is_inside(run_script: Run, all_output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_worker_is_inside(
+    run_script: Run, all_output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    limits = Limits(memory_bytes=300 << 20, scratch_bytes=32 << 20, open_files=100, file_bytes=16 << 20, processes=20)
+    limits = Limits(
+        memory_bytes=300 << 20,
+        scratch_bytes=32 << 20,
+        open_files=100,
+        file_bytes=16 << 20,
+        processes=20,
+    )
     handle, wall = await run_script(LOOK, limits)
     output = await all_output(handle)
     assert await handle.wait() == 0, handle.last_words()
@@ -111,7 +119,11 @@ async def test_what_a_worker_is_inside(run_script: Run, all_output: Output, monk
     }
     assert found["sizes"] == {"/tmp": 64 << 20, "/scratch": 32 << 20, "/dev/shm": 16 << 20}
     if found["group"]["memory.max"] is not None:  # control groups of version 2
-        assert found["group"] == {"memory.max": str(300 << 20), "memory.swap.max": "0", "pids.max": "20"}
+        assert found["group"] == {
+            "memory.max": str(300 << 20),
+            "memory.swap.max": "0",
+            "pids.max": "20",
+        }
     assert "ro" in found["mounts"]["/"]
     for path in ("/tmp", "/scratch"):
         assert {"rw", "noexec", "nosuid", "nodev"} <= set(found["mounts"][path])
@@ -119,15 +131,26 @@ async def test_what_a_worker_is_inside(run_script: Run, all_output: Output, monk
     assert not {"work", "home", "var"} & set(found["root"]) - {Path(__file__).parts[1]}
 
 
-async def test_a_worker_opens_an_environment_and_makes_a_dry_run(wall: DockerWall, lines: Any, tmp_path: Path) -> None:
+async def test_a_worker_opens_an_environment_and_makes_a_dry_run(
+    wall: DockerWall, lines: Any, tmp_path: Path
+) -> None:
     reward = (resource_folder("envs") / "cartpole" / "rewards" / "balance_human.py").read_text()
     handle = await wall.start(tmp_path, Limits())
     try:
         events = lines(handle)
-        await handle.write(json.dumps({"type": "open", "environment": "cartpole", "task": "balance"}).encode() + b"\n")
+        await handle.write(
+            json.dumps({"type": "open", "environment": "cartpole", "task": "balance"}).encode()
+            + b"\n"
+        )
         opened = await events.next()
         assert (opened["type"], opened["description"]["environment"]) == ("opened", "cartpole")
-        command = {"type": "dry_run", "job": "a", "source": reward, "timeout_s": 20.0, "trusted": True}
+        command = {
+            "type": "dry_run",
+            "job": "a",
+            "source": reward,
+            "timeout_s": 20.0,
+            "trusted": True,
+        }
         await handle.write(json.dumps(command).encode() + b"\n")
         done = await events.next()
         assert (done["type"], done["job"], done["findings"]) == ("dry_run_done", "a", [])
@@ -138,12 +161,17 @@ async def test_a_worker_opens_an_environment_and_makes_a_dry_run(wall: DockerWal
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_environment_that_only_its_owner_may_read(run_script: Run, all_output: Output, tmp_path: Path) -> None:
+async def test_an_environment_that_only_its_owner_may_read(
+    run_script: Run, all_output: Output, tmp_path: Path
+) -> None:
     environment = tmp_path / "mine"
     environment.mkdir(mode=0o700)
     (environment / "env.py").write_text("x = 1\n")
     (environment / "env.py").chmod(0o600)
-    script = f"import os\nprint(open({str(environment / 'env.py')!r}).read(), os.statvfs({str(environment)!r}).f_flag & os.ST_RDONLY)"
+    script = (
+        f"import os\nprint(open({str(environment / 'env.py')!r}).read(),"
+        f" os.statvfs({str(environment)!r}).f_flag & os.ST_RDONLY)"
+    )
     handle, wall = await run_script(script, Limits(memory_bytes=1 << 29, readable=(environment,)))
     assert await all_output(handle) == b"x = 1\n 1\n"
     await wall.kill(handle)
@@ -152,8 +180,8 @@ async def test_an_environment_that_only_its_owner_may_read(run_script: Run, all_
 
 async def test_streams_are_byte_exact_in_both_directions(run_script: Run) -> None:
     script = (
-        "import sys\nwhile data := sys.stdin.buffer.read1(1 << 16):\n    sys.stdout.buffer.write(data[::-1][::-1])\n"
-        "sys.stdout.buffer.flush()"
+        "import sys\nwhile data := sys.stdin.buffer.read1(1 << 16):\n   "
+        " sys.stdout.buffer.write(data[::-1][::-1])\nsys.stdout.buffer.flush()"
     )
     handle, wall = await run_script(script)
     sent = os.urandom(1 << 20) * 24
@@ -199,10 +227,10 @@ async def test_output_that_nobody_reads_makes_the_worker_wait(run_script: Run) -
 
 async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine: Engine) -> None:
     script = (
-        "import os, signal, time\n"
-        "for number in range(1, 65):\n    try:\n        signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError):\n        pass\n"
-        "for _ in range(5):\n    os.fork()\n    os.setsid() if os.getpid() != 1 else None\n"
-        "os.write(1, b'x')\nos.close(1)\nos.close(2)\nwhile True:\n    time.sleep(1)"
+        "import os, signal, time\nfor number in range(1, 65):\n    try:\n       "
+        " signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError):\n       "
+        " pass\nfor _ in range(5):\n    os.fork()\n    os.setsid() if os.getpid() != 1 else"
+        " None\nos.write(1, b'x')\nos.close(1)\nos.close(2)\nwhile True:\n    time.sleep(1)"
     )
     handle, wall = await run_script(script)
     assert await handle.read(1) == b"x"
@@ -217,7 +245,9 @@ async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine:
         await handle.write(b"x")
 
 
-async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(run_script: Run, engine: Engine) -> None:
+async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(
+    run_script: Run, engine: Engine
+) -> None:
     """As two commands do that find the same leftovers."""
     handle, wall = await run_script("import time; time.sleep(60)")
     await asyncio.gather(*(engine.run(remove_container, engine, handle.name) for _ in range(4)))
@@ -228,7 +258,8 @@ async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(run_sc
 
 async def test_the_first_process_takes_no_signal_from_inside(run_script: Run) -> None:
     handle, wall = await run_script(
-        "import os, signal, time\nos.fork() or [os.kill(1, n) for n in (9, 19, 15)]\nos.write(1, b'x')\ntime.sleep(1)\nos.write(1, b'y')\ntime.sleep(60)"
+        "import os, signal, time\nos.fork() or [os.kill(1, n) for n in (9, 19, 15)]\nos.write(1,"
+        " b'x')\ntime.sleep(1)\nos.write(1, b'y')\ntime.sleep(60)"
     )
     received = b""
     while len(received) < 4:
@@ -238,7 +269,9 @@ async def test_the_first_process_takes_no_signal_from_inside(run_script: Run) ->
 
 
 async def test_too_much_memory_is_said_in_words(run_script: Run, all_output: Output) -> None:
-    handle, wall = await run_script("x = bytearray(1 << 30)\nprint(len(x))", Limits(memory_bytes=200 << 20))
+    handle, wall = await run_script(
+        "x = bytearray(1 << 30)\nprint(len(x))", Limits(memory_bytes=200 << 20)
+    )
     assert await all_output(handle) == b""
     assert await handle.wait() == -signal.SIGKILL
     await wall.kill(handle)
@@ -247,8 +280,9 @@ async def test_too_much_memory_is_said_in_words(run_script: Run, all_output: Out
 
 async def test_the_scratch_has_an_end(run_script: Run, all_output: Output) -> None:
     script = (
-        "import errno\ntry:\n    with open('/scratch/x', 'wb') as file:\n        while True: file.write(bytes(1 << 20))\n"
-        "except OSError as error:\n    print(errno.errorcode[error.errno])"
+        "import errno\ntry:\n    with open('/scratch/x', 'wb') as file:\n        while True:"
+        " file.write(bytes(1 << 20))\nexcept OSError as error:\n   "
+        " print(errno.errorcode[error.errno])"
     )
     handle, wall = await run_script(script, Limits(memory_bytes=1 << 29, scratch_bytes=8 << 20))
     assert await all_output(handle) == b"ENOSPC\n"
@@ -274,7 +308,14 @@ async def test_a_start_that_is_given_up_leaves_no_container(
         else:  # this engine was quicker this time
             await wall.kill(starting.result())
     assert given_up > 0
-    assert not {c["Id"] for c in list_containers(engine) if f'"pid": "{os.getpid()}"' in str(c["Labels"])} - before
+    assert (
+        not {
+            c["Id"]
+            for c in list_containers(engine)
+            if f'"pid": "{os.getpid()}"' in str(c["Labels"])
+        }
+        - before
+    )
 
 
 DRIVER = """
@@ -305,7 +346,9 @@ def test_the_next_command_cleans_up_after_a_driver_that_was_killed(
         return [found["Names"][0].lstrip("/") for found in list_containers(engine)]
 
     def said_after_a_kill() -> str:
-        driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(own)], stdout=subprocess.PIPE, text=True)
+        driver = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(own)], stdout=subprocess.PIPE, text=True
+        )
         assert driver.stdout is not None
         name = driver.stdout.readline().strip()
         assert name in containers()
@@ -318,17 +361,23 @@ def test_the_next_command_cleans_up_after_a_driver_that_was_killed(
         return result.stderr
 
     # another test's command on the same engine may have come first
-    assert any("removed 1 container of a search that was killed" in said_after_a_kill() for _ in range(3))
+    assert any(
+        "removed 1 container of a search that was killed" in said_after_a_kill() for _ in range(3)
+    )
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 
 async def test_a_kill_ends_although_the_engine_hangs(run_script: Run, engine: Engine) -> None:
-    """The engine itself cannot be stopped here: it is everybody's. A socket that swallows all requests stands in for it."""
+    """The engine itself cannot be stopped here: it is everybody's. A socket that swallows all
+    requests stands in for it."""
     handle, wall = await run_script("import time\ntime.sleep(60)")
     good = engine.client.api.timeout
     adapter = engine.client.api._custom_adapter
     path = adapter.socket_path
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
         listener.bind(f"{folder}/docker.sock")
         listener.listen()
         adapter.socket_path, engine.client.api.timeout = f"{folder}/docker.sock", 0.5
@@ -343,15 +392,21 @@ async def test_a_kill_ends_although_the_engine_hangs(run_script: Run, engine: En
     assert handle.returncode is not None
     assert "gives no answer" in handle.last_words()
     await wall.kill(handle)  # once it answers again
-    assert f"/{handle.name}" not in [name for container in list_containers(engine) for name in container["Names"]]
+    assert f"/{handle.name}" not in [
+        name for container in list_containers(engine) for name in container["Names"]
+    ]
 
 
 def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
     asyncio.run(wall.prepare())
     command = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox"]
-    listed = subprocess.run([*command, "list", "--format", "json"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [*command, "list", "--format", "json"], capture_output=True, text=True, check=True
+    )
     images = json.loads(listed.stdout)["images"]
-    assert [image["image"].partition(":")[0] for image in images if image["current"]] == ["eureka-worker"]
+    assert [image["image"].partition(":")[0] for image in images if image["current"]] == [
+        "eureka-worker"
+    ]
     text = subprocess.run([*command, "list"], capture_output=True, text=True, check=True).stdout
     assert "(searches use it)" in text
     cleaned = subprocess.run([*command, "clean"], capture_output=True, text=True, check=True)
@@ -361,7 +416,9 @@ def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
     assert "building" not in built.stdout  # it was there
 
 
-@pytest.mark.parametrize("choice", [Choice(requirements="of-another-image>=1"), Choice(base_image="not-here:ever")])
+@pytest.mark.parametrize(
+    "choice", [Choice(requirements="of-another-image>=1"), Choice(base_image="not-here:ever")]
+)
 @pytest.mark.usefixtures("engine")
 def test_what_only_looks_builds_and_pulls_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Choice

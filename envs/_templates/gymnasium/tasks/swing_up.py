@@ -1,4 +1,5 @@
-"""One task is one file; its name is the file's. Without any file here, the task is the environment's own reward."""
+"""One task is one file; its name is the file's. Without any file here, the task is the
+environment's own reward."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from eureka_agent.task import Task, TrainingBudget
 
 
 def fitness(tip_position: Tensor) -> Tensor:
-    """CHANGE: the number that decides, for each row of one step. Designers are told `fitness_doc`, never this code."""
+    """CHANGE: the number that decides, for each row of one step. Designers are told `fitness_doc`,
+    never this code."""
     return 0.05 * (tip_position[:, 0] > 0.95).float()
 
 

@@ -1,4 +1,5 @@
-"""The reward that you would write yourself, to compare with. Leave the file out where you have none."""
+"""The reward that you would write yourself, to compare with. Leave the file out where you have
+none."""
 
 import torch
 from torch import Tensor

@@ -8,7 +8,8 @@ from eureka_agent.task import Task, TrainingBudget
 
 
 def fitness(goal_distance: Tensor) -> Tensor:
-    """CHANGE: the number that decides, for each row of one step. Designers are told `fitness_doc`, never this code."""
+    """CHANGE: the number that decides, for each row of one step. Designers are told `fitness_doc`,
+    never this code."""
     return 0.05 * (goal_distance < 0.1).float()
 
 

@@ -95,7 +95,10 @@ class Legged(RandomWalks):
         position, rotation = self.torso(), rotation_of(self.at("turn"))
         velocity = torch.cat([self.velocity("torso")[:, :2], self.velocity("bob")], dim=-1)
         spin = self.angular_velocity("turn")
-        up, ahead = rotated(rotation, self.full(0.0, 0.0, 1.0)), rotated(rotation, self.full(1.0, 0.0, 0.0))
+        up, ahead = (
+            rotated(rotation, self.full(0.0, 0.0, 1.0)),
+            rotated(rotation, self.full(1.0, 0.0, 0.0)),
+        )
         targets = self.full(1000.0, 0.0, 0.0)
         to_target = torch.nn.functional.normalize(targets[:, :2] - position[:, :2], dim=-1)
         heading = (ahead[:, :2] * to_target).sum(dim=-1)
@@ -137,7 +140,16 @@ class Legged(RandomWalks):
             "prev_actions": self.prev_actions,
             "progress_buf": self.steps(),
             "obs_buf": torch.cat(
-                [position[:, 2:], *local, scalars, scaled, 0.2 * joint_velocity, 0.1 * sensors, self.actions], dim=-1
+                [
+                    position[:, 2:],
+                    *local,
+                    scalars,
+                    scaled,
+                    0.2 * joint_velocity,
+                    0.1 * sensors,
+                    self.actions,
+                ],
+                dim=-1,
             ),
         }
 

@@ -1,7 +1,9 @@
-"""Make-believe physics for the corpus: smooth random walks with velocities that fit, and rotations made of them.
+"""Make-believe physics for the corpus: smooth random walks with velocities that fit, and rotations
+made of them.
 
-The environments of `envs/` import this from PYTHONPATH. Nothing is solved by a policy here; the states are in plausible ranges, move smoothly, and
-what is derived from what (a height, a projection, the step before) agrees. Quaternions are x, y, z, w, as Isaac Gym has them.
+The environments of `envs/` import this from PYTHONPATH. Nothing is solved by a policy here; the
+states are in plausible ranges, move smoothly, and what is derived from what (a height, a
+projection, the step before) agrees. Quaternions are x, y, z, w, as Isaac Gym has them.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Walk:
     centre: tuple[float, ...] | float = 0.0
 
 
-# ── rotations ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── rotations ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def rotation_of(vector: Tensor) -> Tensor:
@@ -39,7 +41,11 @@ def rotation_of(vector: Tensor) -> Tensor:
 
 def product(first: Tensor, second: Tensor) -> Tensor:
     """Quaternion of the rotation `second` followed by `first`."""
-    vector = first[:, 3:] * second[:, :3] + second[:, 3:] * first[:, :3] + cross(first[:, :3], second[:, :3])
+    vector = (
+        first[:, 3:] * second[:, :3]
+        + second[:, 3:] * first[:, :3]
+        + cross(first[:, :3], second[:, :3])
+    )
     scalar = first[:, 3:] * second[:, 3:] - (first[:, :3] * second[:, :3]).sum(dim=-1, keepdim=True)
     return torch.cat([vector, scalar], dim=-1)
 
@@ -60,7 +66,7 @@ def cross(first: Tensor, second: Tensor) -> Tensor:
     return torch.linalg.cross(first, second, dim=-1)
 
 
-# ── the base of the environments ────────────────────────────────────────────────────────────────────────────────────
+# ── the base of the environments ──────────────────────────────────────────────────────────────────
 
 
 class RandomWalks(VecTask):
@@ -89,7 +95,9 @@ class RandomWalks(VecTask):
         for name, walk in self.walks.items():
             self._slices[name] = slice(begin, begin + walk.size)
             begin += walk.size
-            centre += list(walk.centre) if isinstance(walk.centre, tuple) else [walk.centre] * walk.size
+            centre += (
+                list(walk.centre) if isinstance(walk.centre, tuple) else [walk.centre] * walk.size
+            )
             spread += [walk.spread] * walk.size
             speed += [walk.speed] * walk.size
         self._centre, self._spread, self._speed = (
@@ -97,12 +105,15 @@ class RandomWalks(VecTask):
         )
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        """A spring of the frequency speed / spread, damped and shaken so that both have the spread that they are to have."""
+        """A spring of the frequency speed / spread, damped and shaken so that both have the spread
+        that they are to have."""
         self.prev_actions = self.last_actions
         self.last_actions = actions
         dt = self.control_dt
         frequency = self._speed / self._spread
-        noise = self.random.normal(torch.arange(self.num_envs, device=self.device), self.place.shape[1])
+        noise = self.random.normal(
+            torch.arange(self.num_envs, device=self.device), self.place.shape[1]
+        )
         columns = torch.arange(self.place.shape[1], device=self.device) % self.num_actions
         shaken = 0.9 * noise + 0.6 * actions[:, columns]
         pull = -(frequency**2) * (self.place - self._centre) - frequency * self.motion
@@ -149,9 +160,14 @@ def vectors(
     frame: str, unit: str, size: int, bounds: tuple[float, float] | None = None, /, **docs: str
 ) -> tuple[Variable, ...]:
     """Several variables of one shape, unit, frame and range."""
-    return tuple(Variable(name, (size,) if size else (), unit, frame, doc, bounds) for name, doc in docs.items())
+    return tuple(
+        Variable(name, (size,) if size else (), unit, frame, doc, bounds)
+        for name, doc in docs.items()
+    )
 
 
 def constants(**numbers: float) -> tuple[Constant, ...]:
     """Isaac's scales and thresholds, which have no unit that anyone wrote down."""
-    return tuple(Constant(name, value, "1", name.replace("_", " ")) for name, value in numbers.items())
+    return tuple(
+        Constant(name, value, "1", name.replace("_", " ")) for name, value in numbers.items()
+    )

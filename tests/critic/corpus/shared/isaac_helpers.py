@@ -1,4 +1,5 @@
-"""Isaac Gym's helpers as the corpus calls them, written from their definitions: what a call of an undefined `quat_mul` means.
+"""Isaac Gym's helpers as the corpus calls them, written from their definitions: what a call of an
+undefined `quat_mul` means.
 
 Quaternions are x, y, z, w. Independent of whatever the program under test has under these names.
 """
@@ -76,9 +77,20 @@ def unscale(value: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def compute_heading_and_up(
-    torso: Tensor, inverse_start: Tensor, to_target: Tensor, forward: Tensor, up: Tensor, up_index: int
+    torso: Tensor,
+    inverse_start: Tensor,
+    to_target: Tensor,
+    forward: Tensor,
+    up: Tensor,
+    up_index: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Torso's quaternion, upright projection, heading projection, up and heading vector."""
     rotation = product(torso, inverse_start)
     up_vector, heading = rotated(rotation, up), rotated(rotation, forward)
-    return rotation, up_vector[:, up_index], (heading * normalize(to_target)).sum(dim=-1), up_vector, heading
+    return (
+        rotation,
+        up_vector[:, up_index],
+        (heading * normalize(to_target)).sum(dim=-1),
+        up_vector,
+        heading,
+    )

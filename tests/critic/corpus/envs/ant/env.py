@@ -15,4 +15,7 @@ class Ant(Legged):
     num_actions = 8
     walks = legged_walks(8, 4, 0.55)
     variables = legged_variables(8, 4)
-    constants = (*LEGGED_CONSTANTS, *constants(termination_height=0.38, death_cost=-2.0, alive_reward_scale=0.5))
+    constants = (
+        *LEGGED_CONSTANTS,
+        *constants(termination_height=0.38, death_cost=-2.0, alive_reward_scale=0.5),
+    )

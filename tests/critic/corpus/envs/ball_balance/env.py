@@ -10,7 +10,8 @@ from torch import Tensor
 
 
 class BallBalance(RandomWalks):
-    """A tray on three legs on which a ball rolls, which is to be kept in the tray's middle and in the air above 0.7 m."""
+    """A tray on three legs on which a ball rolls, which is to be kept in the tray's middle and in
+    the air above 0.7 m."""
 
     num_actions = 3
     walks: ClassVar = {

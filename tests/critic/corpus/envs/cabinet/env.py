@@ -12,7 +12,8 @@ JOINTS = 9
 
 
 class Cabinet(RandomWalks):
-    """An arm with a two-finger gripper in front of a cabinet, whose top drawer it is to pull open, towards +x.
+    """An arm with a two-finger gripper in front of a cabinet, whose top drawer it is to pull open,
+    towards +x.
 
     The drawer is open at 0.4 m. Of the cabinet's four joints, the last one is the top drawer's.
     """
@@ -64,7 +65,9 @@ class Cabinet(RandomWalks):
             "franka_dof_pos": angles,
             "franka_dof_vel": speeds,
             "cabinet_dof_pos": torch.cat([cabinet, opening], dim=-1),
-            "cabinet_dof_vel": torch.cat([self.velocity("others"), self.velocity("drawer")], dim=-1),
+            "cabinet_dof_vel": torch.cat(
+                [self.velocity("others"), self.velocity("drawer")], dim=-1
+            ),
             "gripper_forward_axis": self.full(0.0, 0.0, 1.0),
             "gripper_up_axis": self.full(0.0, 1.0, 0.0),
             "drawer_inward_axis": self.full(-1.0, 0.0, 0.0),

@@ -12,9 +12,11 @@ from eureka_agent.task import Variable
 
 
 class Car(RandomWalks):
-    """A car that is to follow its lane at a good speed behind other traffic without hitting anything.
+    """A car that is to follow its lane at a good speed behind other traffic without hitting
+    anything.
 
-    The first action is the steering, the second the pedal: 1 is full throttle, -1 full brake. An episode ends with a collision.
+    The first action is the steering, the second the pedal: 1 is full throttle, -1 full brake. An
+    episode ends with a collision.
     """
 
     num_actions = 2

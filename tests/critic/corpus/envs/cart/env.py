@@ -14,7 +14,9 @@ class Cart(RandomWalks):
     num_actions = 1
     walks: ClassVar = {"cart": Walk(1, 0.7, 1.0), "pole": Walk(1, 0.35, 1.2)}
     variables = (
-        *vectors("world", "m", 0, cart_pos="position of the cart; the rail's middle is 0, its ends ±3"),
+        *vectors(
+            "world", "m", 0, cart_pos="position of the cart; the rail's middle is 0, its ends ±3"
+        ),
         *vectors("world", "m/s", 0, cart_vel="velocity of the cart"),
         *vectors("joint", "rad", 0, pole_angle="angle of the pole; 0 is upright"),
         *vectors("joint", "rad/s", 0, pole_vel="angular velocity of the pole"),

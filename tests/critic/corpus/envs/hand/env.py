@@ -15,7 +15,8 @@ JOINTS = 20
 
 
 class Hand(RandomWalks):
-    """A hand with five fingers and 20 joints that is to turn a cube in its palm to a goal orientation.
+    """A hand with five fingers and 20 joints that is to turn a cube in its palm to a goal
+    orientation.
 
     The palm is at (0, -0.39, 0.54), facing up. An episode ends where the cube has fallen off.
     """
@@ -52,7 +53,11 @@ class Hand(RandomWalks):
     )  # fmt: skip
 
     def compute_variables(self) -> dict[str, Tensor]:
-        position, rotation, goal = self.at("object"), rotation_of(self.at("turn")), rotation_of(self.at("goal_turn"))
+        position, rotation, goal = (
+            self.at("object"),
+            rotation_of(self.at("turn")),
+            rotation_of(self.at("goal_turn")),
+        )
         centre = self.full(0.0, -0.39, 0.54)
         tips = (position.unsqueeze(1) + self.at("fingers").view(-1, FINGERS, 3)).contiguous()
         touching = (tips - position.unsqueeze(1)).norm(dim=-1) < 0.05
@@ -69,7 +74,9 @@ class Hand(RandomWalks):
             "fingertip_pos": tips,
             "shadow_hand_dof_pos": self.at("joints").clamp(0.0, 1.571),
             "shadow_hand_dof_lower_limits": torch.zeros(self.num_envs, JOINTS, device=self.device),
-            "shadow_hand_dof_upper_limits": torch.full((self.num_envs, JOINTS), 1.571, device=self.device),
+            "shadow_hand_dof_upper_limits": torch.full(
+                (self.num_envs, JOINTS), 1.571, device=self.device
+            ),
             "shadow_hand_dof_vel": self.velocity("joints"),
             "dof_force_tensor": 0.8 * self.actions - 0.05 * self.velocity("joints"),
             "vec_sensor_tensor": self.at("touch") * touching.repeat_interleave(6, dim=-1),

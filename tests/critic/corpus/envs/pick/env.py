@@ -12,7 +12,8 @@ JOINTS = 9
 
 
 class Pick(RandomWalks):
-    """An arm with a two-finger gripper over a table, whose top is z = 0. It is to pick up a cube of 4 cm and bring it to a goal in the air."""
+    """An arm with a two-finger gripper over a table, whose top is z = 0. It is to pick up a cube of
+    4 cm and bring it to a goal in the air."""
 
     num_actions = 8
     walks: ClassVar = {
@@ -61,7 +62,9 @@ class Pick(RandomWalks):
             "cube_rot": rotation_of(self.at("turn")),
             "gripper_width": width,
             "is_grasped": held.float(),
-            "qpos": torch.cat([self.at("joints")[:, :7], 0.5 * width.unsqueeze(-1).expand(-1, 2)], dim=-1),
+            "qpos": torch.cat(
+                [self.at("joints")[:, :7], 0.5 * width.unsqueeze(-1).expand(-1, 2)], dim=-1
+            ),
             "qvel": self.velocity("joints"),
             "left_finger_force": push,
             "right_finger_force": -push,

@@ -14,7 +14,8 @@ TARGET_HEIGHT = 1.0
 
 
 class Quadcopter(RandomWalks):
-    """A flying robot with four tilting rotors that is to reach a target in the air and hover there."""
+    """A flying robot with four tilting rotors that is to reach a target in the air and hover
+    there."""
 
     num_actions = 12
     walks: ClassVar = {
@@ -41,7 +42,9 @@ class Quadcopter(RandomWalks):
     def compute_variables(self) -> dict[str, Tensor]:
         rotation, spin = rotation_of(self.at("turn")), self.angular_velocity("turn")
         return {
-            "root_states": torch.cat([self.at("root"), rotation, self.velocity("root"), spin], dim=-1),
+            "root_states": torch.cat(
+                [self.at("root"), rotation, self.velocity("root"), spin], dim=-1
+            ),
             "root_positions": self.at("root"),
             "target_root_positions": self.at("target"),
             "root_quats": rotation,
