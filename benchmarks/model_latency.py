@@ -29,14 +29,14 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.ranking import ranked
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     Event,
     IterationStarted,
     TrainingProgress,
     TrainingQueued,
     TrainingResumed,
 )
+from eureka_agent.ranking import ranked
 from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4

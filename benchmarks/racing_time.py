@@ -38,9 +38,9 @@ from _results import RESULTS, commit, write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated, FinalStarted
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, FinalStarted
 from eureka_agent.search.summary import best_attempt, run_report
 
 NAME = "racing_time"

@@ -44,8 +44,8 @@ from _results import RESULTS, commit, write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import FinalStarted
 from eureka_agent.records import Operator, Stage
-from eureka_agent.report.events import FinalStarted
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.history import last_revisions
 from eureka_agent.search.summary import best_attempt, run_report

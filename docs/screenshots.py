@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from eureka_agent.report.events import Event, RunStarted, TrainingEnded
+from eureka_agent.journal.entries import Event, RunStarted, TrainingEnded
 from eureka_agent.report.live import LiveView
 from eureka_agent.report.tables import render_end
 from eureka_agent.search.session import start

@@ -17,8 +17,8 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.cli.output import print_json, say
+from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted
 from eureka_agent.report.console import CleanConsole
-from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
 
 if TYPE_CHECKING:
     from eureka_agent.report.plain import PlainLog
@@ -55,7 +55,7 @@ class _Log:
             with suppress(OSError):
                 self._observer.tick()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         from eureka_agent.report.plain import PlainLog
 
         if isinstance(event, RunStarted) and self._handle is None:
@@ -81,7 +81,7 @@ class _Folder:
     def __init__(self) -> None:
         self.path: Path | None = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         if isinstance(event, RunStarted):
             self.path = event.run_folder
 
@@ -109,7 +109,7 @@ class _View:
         with self._dropping():
             self._view.__exit__(kind, error, traceback)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         if not self._console.quiet:
             with self._dropping():
                 self._view(event)
@@ -144,7 +144,7 @@ class Screen:
         self._observers = (*observers, view)
         self.paused = view.paused
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         """Hand an event on."""
         for observer in self._observers:
             observer(event)

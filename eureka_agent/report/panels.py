@@ -9,10 +9,10 @@ from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 
+from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
-from eureka_agent.report.events import Notice
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words
 from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline

@@ -5,6 +5,35 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
+from eureka_agent.journal.entries import (
+    Analysed,
+    AttemptEnded,
+    AttemptRepeated,
+    BaseEntry,
+    ConfirmationStarted,
+    FinalStarted,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    MidwayReached,
+    Notice,
+    Proposed,
+    RequestEnded,
+    RequestStarted,
+    Reviewed,
+    RunEnded,
+    RungScored,
+    RunStarted,
+    Scored,
+    TrainingEnded,
+    TrainingKind,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingResumed,
+    TrainingRetried,
+    TrainingWaits,
+)
+from eureka_agent.journal.state import Recorded, changed
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
@@ -17,30 +46,7 @@ from eureka_agent.report.entries import (
     standing,
     why_stopped,
 )
-from eureka_agent.report.events import (
-    AttemptEnded,
-    AttemptRepeated,
-    ConfirmationStarted,
-    Event,
-    FinalStarted,
-    IterationEnded,
-    IterationStarted,
-    Judged,
-    Notice,
-    Proposed,
-    RequestEnded,
-    RequestStarted,
-    RunEnded,
-    RunStarted,
-    Scored,
-    TrainingEnded,
-    TrainingKind,
-    TrainingProgress,
-    TrainingQueued,
-    TrainingResumed,
-    TrainingRetried,
-    TrainingWaits,
-)
+from eureka_agent.report.ledger import ledger
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
 from eureka_agent.report.requests import Requests
@@ -75,7 +81,8 @@ class SearchView:
         self.notices: deque[Notice] = deque(maxlen=KEPT_NOTICES)
         self.trainings_done = 0
         self._finished_steps = 0
-        self._attempts: dict[str, Attempt] = {}
+        self.attempts: dict[str, Attempt] = {}
+        """The last version of each."""
         self._trained: dict[str, Attempt] = {}
         self._ended_attempts: set[str] = set()
         self._plans: dict[int, int] = {}
@@ -153,13 +160,9 @@ class SearchView:
         )
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
-    def attempt(self, identifier: str) -> Attempt | None:
-        """The last version of an attempt that an event brought."""
-        return self._attempts.get(identifier)
-
     # ── events ────────────────────────────────────────────────────────────────────────────────────
 
-    def apply(self, event: Event, now: float) -> None:
+    def apply(self, event: BaseEntry, now: float) -> None:
         """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
         if self._untouched:  # before a run begins there may be notices
             self.started_at, self._untouched = now, False
@@ -173,7 +176,7 @@ class SearchView:
         )
         self._pace.train(now, not self.activity.stands_still)
 
-    def _take_over(self, event: Event, now: float) -> None:
+    def _take_over(self, event: BaseEntry, now: float) -> None:
         match event:
             case RunStarted():
                 self._run_started(event, now)
@@ -187,10 +190,17 @@ class SearchView:
             case RequestEnded():
                 self.requests.end(event)
             case Proposed():
-                self._meet(event.attempt)
-                self._pace.designed.add(event.attempt.iteration)
+                self._meet(self._changed(event))
+                self._pace.designed.add(event.iteration)
             case Judged():
-                self._judged(event.attempt)
+                self._judged(self._changed(event))
+            case Reviewed():
+                reviewed = self._changed(event)
+                if reviewed.stage is Stage.REJECTED:
+                    self._judged(reviewed)
+                self.attempts[reviewed.id] = reviewed
+            case RungScored() | MidwayReached() | Analysed():
+                self.attempts[event.attempt] = self._changed(event)
             case TrainingQueued():
                 self._queued(event)
             case TrainingProgress():
@@ -206,13 +216,13 @@ class SearchView:
             case TrainingEnded():
                 self._training_ended(event)
             case AttemptEnded():
-                self._attempt_ended(event.attempt)
+                self._attempt_ended(self._changed(event))
             case ConfirmationStarted():
                 self._enter(event.iteration, "the best again")
                 self._confirmed_iterations.add(event.iteration)
                 self._repeats += event.trainings
             case AttemptRepeated():
-                self._rank(event.attempt)
+                self._rank(self._changed(event))
             case IterationEnded():
                 self._plans[event.iteration] = len(self._trained_samples[event.iteration])
                 self._confirmed_iterations.add(event.iteration)
@@ -242,7 +252,11 @@ class SearchView:
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.started_at = event, now
-        self.requests.take_over(event.asked_before)
+        self.requests.take_over(ledger(event.asked).total)
+        for attempt in event.known:
+            if attempt.stage not in (Stage.PROPOSED, Stage.ACCEPTED):
+                self._attempt_ended(attempt)
+            self.attempts[attempt.id] = attempt
         if not event.settings.trains_baselines:
             return
         seeds = event.settings.seeds_of_baselines
@@ -251,14 +265,18 @@ class SearchView:
         if event.description.sparse_reward is not None:
             self.finals["sparse"] = SeedScores("sparse", seeds)
 
+    def _changed(self, event: BaseEntry) -> Attempt:
+        """The attempt that an entry is about, with what it says."""
+        return changed(self.attempts, Recorded(0, "", 0.0, event))
+
     def _meet(self, attempt: Attempt) -> None:
         """Remember an attempt; a resumed run may begin with any of its stages."""
-        if attempt.id not in self._attempts:
+        if attempt.id not in self.attempts:
             self.proposed += 1
-        self._attempts[attempt.id] = attempt
+        self.attempts[attempt.id] = attempt
 
     def _judged(self, attempt: Attempt) -> None:
-        earlier = self._attempts.get(attempt.id)
+        earlier = self.attempts.get(attempt.id)
         self._meet(attempt)
         if attempt.stage is Stage.REJECTED:
             if earlier is not None and earlier.stage is Stage.ACCEPTED:  # its review came later
@@ -295,18 +313,20 @@ class SearchView:
         )
 
     def _queued(self, event: TrainingQueued) -> None:
-        attempt = self._attempts.get(event.label)
-        if event.kind == "search":
+        attempt = self.attempts.get(event.label)
+        if event.training == "search":
             role = attempt.proposal.operator.value if attempt is not None else ""
             if attempt is not None:
                 self._trained_samples[attempt.iteration].add(attempt.sample)
-        elif event.kind == "repeat":
+        elif event.training == "repeat":
             role = "again"
         else:
-            final = self._final(event.label, event.kind)
+            final = self._final(event.label, event.training)
             final.queued += 1
-            role = f"{'final' if event.kind == 'final' else 'baseline'}, seed {final.queued}"
-        self.queued[event.job] = TrainingView(event.job, event.label, event.kind, event.seed, role)
+            role = f"{'final' if event.training == 'final' else 'baseline'}, seed {final.queued}"
+        self.queued[event.job] = TrainingView(
+            event.job, event.label, event.training, event.seed, role
+        )
 
     def _progress(self, event: TrainingProgress, now: float) -> None:
         training = self.running.get(event.job)
@@ -349,11 +369,16 @@ class SearchView:
         if training is not None:
             self._running_steps -= training.env_steps
             self._finished_steps += training.env_steps
+        attempt = self.attempts.get(event.label)
+        if event.training == "search" and attempt and attempt.stage is Stage.REJECTED:
+            # turned down meanwhile: the training of what is made of it counts in its place
+            self._trained_samples[attempt.iteration].discard(attempt.sample)
+            return
         self.trainings_done += 1
-        if event.kind == "search":
+        if event.training == "search":
             self._trained_here.add(event.label)
-        elif event.kind != "repeat":
-            final = self._final(event.label, event.kind)
+        elif event.training != "repeat":
+            final = self._final(event.label, event.training)
             final.ended += 1
             final.fitness.append(event.fitness)
 
@@ -381,7 +406,7 @@ class SearchView:
 
     def _rank(self, attempt: Attempt) -> None:
         """Put an attempt where it belongs on the leaderboard."""
-        self._attempts[attempt.id] = attempt
+        self.attempts[attempt.id] = attempt
         if attempt.fitness is not None:
             self._trained[attempt.id] = attempt
             self.leaderboard = [
@@ -391,9 +416,8 @@ class SearchView:
     def _final_started(self, event: FinalStarted) -> None:
         self.phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
-        for attempt in event.attempts:
-            self._attempts.setdefault(attempt.id, attempt)
-            self._final(attempt.id, "final").planned = seeds
+        for name in event.attempts:
+            self._final(name, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
         kind: TrainingKind = (

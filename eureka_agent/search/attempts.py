@@ -18,10 +18,22 @@ from eureka_agent.archive.artefacts import (
     write_proposal,
     write_verdict,
 )
-from eureka_agent.archive.run_folder import Run, now
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
+from eureka_agent.journal.entries import (
+    AttemptEnded,
+    AttemptRepeated,
+    Judged,
+    MidwayReached,
+    Notice,
+    Observer,
+    Proposed,
+    Reviewed,
+    RungScored,
+    TrainingWaits,
+)
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import (
@@ -33,15 +45,6 @@ from eureka_agent.records import (
     RungScore,
     Stage,
     Verdict,
-)
-from eureka_agent.report.events import (
-    AttemptEnded,
-    AttemptRepeated,
-    Judged,
-    Notice,
-    Observer,
-    Proposed,
-    TrainingWaits,
 )
 from eureka_agent.search.course import Course
 from eureka_agent.search.gate_trust import GateOfRound
@@ -136,19 +139,17 @@ class AttemptRunner:
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
-        attempt = Attempt(
-            id=attempt_id(iteration, sample, revision),
+        proposed = Proposed(
+            attempt=attempt_id(iteration, sample, revision),
             iteration=iteration,
             sample=sample,
             revision=revision,
             proposal=proposal,
-            stage=Stage.PROPOSED,
             seed=derive_seed(self._run.settings.seed, "training", iteration, sample, revision),
-            created=now(),
         )
+        self._observer(proposed)
+        attempt = self._archived(proposed.attempt)
         write_proposal(self._run.folder, attempt)
-        self._run.archive.put_attempt(attempt)
-        self._observer(Proposed(attempt=attempt))
         return attempt
 
     async def _revise(self, rejected: Attempt, request: DesignRequest) -> Attempt:
@@ -185,11 +186,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.source, memory=self._memory.before(attempt)
         )
-        judged = self._with_verdict(attempt, await self._after_gate(attempt, verdict))
-        self._observer(Judged(attempt=judged))
-        if judged.stage in ENDED:
-            self._observer(AttemptEnded(attempt=judged))
-        return judged
+        return self._judged(attempt, await self._after_gate(attempt, verdict))
 
     async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
         """The verdict, with the trajectory gate's findings as warnings where it has refused too
@@ -210,9 +207,7 @@ class AttemptRunner:
         loosened = await self._after_gate(attempt, verdict)
         if attempt.stage is not Stage.REJECTED or known is not None or loosened is verdict:
             return attempt
-        attempt = self._with_verdict(attempt, loosened)
-        self._observer(Judged(attempt=attempt))
-        return attempt
+        return self._judged(attempt, loosened)
 
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with what the reviewer says of it, who may turn it down."""
@@ -235,19 +230,19 @@ class AttemptRunner:
                 )
             )
             return attempt
-        return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
+        if verdict is attempt.verdict:
+            return attempt
+        self._observer(Reviewed(attempt=attempt.id, verdict=verdict))
+        reviewed = self._archived(attempt.id)
+        write_verdict(self._run.folder, reviewed)
+        return reviewed
 
-    def _with_verdict(self, attempt: Attempt, verdict: Verdict) -> Attempt:
-        errors = [finding for finding in verdict.findings if finding.severity == "error"]
-        stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
-        reason = f"{errors[0].code} {errors[0].message}" if errors else ""
-        judged = attempt.model_copy(update={"stage": stage, "reason": reason, "verdict": verdict})
-        if verdict.repaired is not None and verdict.repaired != attempt.proposal.source:
-            proposal = attempt.proposal.model_copy(update={"source": verdict.repaired})
-            judged = judged.model_copy(update={"proposal": proposal})
+    def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
+        self._observer(Judged(attempt=attempt.id, verdict=verdict))
+        judged = self._archived(attempt.id)
+        if judged.proposal.source != attempt.proposal.source:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
-        self._run.archive.put_attempt(judged)
         return judged
 
     async def _train(self, attempt: Attempt, course: Course | None) -> Attempt:
@@ -263,16 +258,10 @@ class AttemptRunner:
             if course is None:
                 await review
                 if review.result().stage is Stage.REJECTED:
-                    return self._turned_down(review.result())
+                    return review.result()
             return await self._train_reviewed(attempt, review, course)
         finally:
             review.cancel()
-
-    def _turned_down(self, attempt: Attempt) -> Attempt:
-        """An attempt that was let pass, and then was not."""
-        self._observer(Judged(attempt=attempt))
-        self._observer(AttemptEnded(attempt=attempt))
-        return attempt
 
     async def _train_reviewed(
         self, attempt: Attempt, review: asyncio.Task[Attempt], course: Course | None
@@ -287,7 +276,7 @@ class AttemptRunner:
         if reviewed.stage is Stage.REJECTED:
             drop_files(request)
             self._trials.settle(request)
-            return self._turned_down(reviewed)
+            return reviewed
         # what broke off keeps its checkpoints: they say how far it came
         reached = (
             course.rungs.checkpoints(trial.points)
@@ -316,24 +305,21 @@ class AttemptRunner:
         )
         if course is not None and not trial.stopped:
             await self._pass_milestone(attempt, course, trial.points)
-        trained = self._archived(attempt.id).model_copy(
-            update={
-                "stage": Stage.STOPPED
-                if trial.stopped
-                else Stage.FAILED
-                if trial.outcome is None
-                else Stage.TRAINED,
-                "reason": trial.failure,
-                "retries": trial.retries,
-                "outcome": outcome,
-                "diagnosis": diagnosis,
-            }
+        failed = Stage.FAILED if trial.outcome is None else Stage.TRAINED
+        self._observer(
+            AttemptEnded(
+                attempt=attempt.id,
+                stage=Stage.STOPPED if trial.stopped else failed,
+                reason=trial.failure,
+                retries=trial.retries,
+                outcome=outcome,
+                diagnosis=diagnosis,
+            )
         )
+        trained = self._archived(attempt.id)
         write_diagnosis(self._run.folder, trained)
-        self._run.archive.put_attempt(trained)
         self._midway_episodes(attempt).unlink(missing_ok=True)
         self._trials.settle(request)
-        self._observer(AttemptEnded(attempt=trained))
         return trained
 
     async def _at_rung(
@@ -390,12 +376,8 @@ class AttemptRunner:
             )
             evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
             fitness = None if evaluation is None else evaluation.fitness_mean()
-            archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
-            scores = (
-                *archived.rungs,
-                RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation),
-            )
-            self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
+            score = RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation)
+            self._observer(RungScored(attempt=attempt.id, score=score))
         return rungs.score(rung, self._archived(attempt.id))
 
     async def _pass_milestone(
@@ -417,9 +399,7 @@ class AttemptRunner:
             midway = await asyncio.to_thread(
                 midway_of, before, score, course.rungs, self._run.description, known
             )
-            self._run.archive.put_attempt(
-                self._archived(attempt.id).model_copy(update={"midway": midway})
-            )
+            self._observer(MidwayReached(attempt=attempt.id, midway=midway))
         course.milestone.pass_by(attempt.sample)
 
     def _midway_episodes(self, attempt: Attempt) -> Path:
@@ -440,13 +420,8 @@ class AttemptRunner:
             failure=trial.failure,
             retries=trial.retries,
         )
-        # read again: another of its repeats may have ended meanwhile
-        attempt = self._archived(attempt_id)
-        repeats = sorted((*attempt.repeats, made), key=lambda repeat: repeat.seed)
-        attempt = attempt.model_copy(update={"repeats": tuple(repeats)})
-        self._run.archive.put_attempt(attempt)
+        self._observer(AttemptRepeated(attempt=attempt_id, repeat=made))
         self._trials.settle(request)
-        self._observer(AttemptRepeated(attempt=attempt, repeat=made))
 
     def _archived(self, attempt_id: str) -> Attempt:
         attempt = self._run.archive.attempt(attempt_id)

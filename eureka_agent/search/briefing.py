@@ -19,6 +19,7 @@ from eureka_agent.designer.interface import (
     TunedReward,
     prefers_failures,
 )
+from eureka_agent.journal.entries import Analysed, BaselinesTold, Observer
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
@@ -34,8 +35,6 @@ MEMORY_SHOWN = 3
 """Good attempts beside the parents that a designer is shown in short."""
 STOPPED_SHOWN = 2
 """Attempts that racing stopped, which it is shown besides: weaker ones, not mistakes."""
-REFERENCES_FACT = "told_baselines"
-"""Name of the archive's record of the baselines' scores that designers are told."""
 
 
 class Analyses(Protocol):
@@ -55,11 +54,13 @@ class Briefing:
         self,
         run: Run,
         strategy: Strategy,
+        observer: Observer,
         models: Sequence[str] = (),
         analyst: Analyses | None = None,
     ) -> None:
         """`models`: names of the models that share the proposals."""
         self._run = run
+        self._observer = observer
         self._strategy = strategy
         self._models = models
         self._analyst = analyst
@@ -153,15 +154,15 @@ class Briefing:
         if iteration == 0 or not self._models:
             return ()
         archive = self._run.archive
-        if archive.fact(REFERENCES_FACT) is None:
+        if archive.state.baselines_told is None:
             told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
-            scores = [
+            scores = tuple(
                 each
                 for each in score_table(archive.trainings())
                 if each.name in told and each.mean is not None
-            ]
-            archive.set_fact(REFERENCES_FACT, [score.model_dump(mode="json") for score in scores])
-        return tuple(Score.model_validate(score) for score in archive.fact(REFERENCES_FACT))
+            )
+            self._observer(BaselinesTold(scores=scores))
+        return archive.state.baselines_told or ()
 
     def _answering(
         self,
@@ -201,13 +202,10 @@ class Briefing:
         if self._analyst is None or parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.source, parent.diagnosis)
-        archived = self._run.archive.attempt(
-            parent.id
-        )  # read again: more is known of it than what is planned with
-        if text and archived is not None and archived.analysis != text:
-            archived = archived.model_copy(update={"analysis": text})
-            write_analysis(self._run.folder, archived)
-            self._run.archive.put_attempt(archived)
+        known = self._run.archive.attempt(parent.id)
+        if text and known is not None and known.analysis != text:
+            self._observer(Analysed(attempt=parent.id, text=text))
+            write_analysis(self._run.folder, known.model_copy(update={"analysis": text}))
         return text
 
     def _summary(self, attempt: Attempt, progress: float) -> ParentSummary:

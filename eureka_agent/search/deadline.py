@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Attempt, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.events import Notice, Observer
 from eureka_agent.search.budget import steps_of_a_training
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.standing import REPEATS_LAG, rungs_of, standing, works_ahead
-from eureka_agent.search.summary import BUDGET_FACT, STOPPED_FACT, run_cost
+from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
 
 
@@ -47,9 +47,9 @@ class Deadline:
         """Whether this generation may begin, or go on. The first one always may: without it there
         is nothing to show."""
         archive, settings = self._run.archive, self._run.settings
-        stopped = archive.fact(STOPPED_FACT)
-        if stopped is not None and stopped["budget"] == self.limit.text:
-            return iteration < int(stopped["iterations"])
+        reached = archive.state.deadline_reached
+        if reached is not None and reached.limit == self.limit.text:
+            return iteration < reached.iterations
         if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
             return True
         used, needed = self._used_seconds(), self._seconds_needed(iteration)
@@ -61,9 +61,7 @@ class Deadline:
             " generation with the final trainings would have taken about"
             f" {wording.duration(needed)}"
         )
-        archive.set_fact(
-            STOPPED_FACT, {"budget": self.limit.text, "iterations": iteration, "text": text}
-        )
+        self._observer(DeadlineReached(limit=self.limit.text, iterations=iteration, text=text))
         self._observer(Notice(text=text, level="warning"))
         return False
 
@@ -96,7 +94,7 @@ class Deadline:
             )
             known = sum(training.name in BASELINES for training in trainings)
             final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
-        before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
+        before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
         repeats = self._repeats_to_come(attempts, iteration) * steps_of_a_training(settings)
         # a generation like those before takes its repeats too

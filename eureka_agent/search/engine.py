@@ -18,18 +18,20 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.invocation import command
-from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
-from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, Stage
-from eureka_agent.report import wording
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
+    BaselinesNotAwaited,
     ConfirmationStarted,
     IterationEnded,
     IterationStarted,
     Notice,
     Observer,
+    SearchEndedEarly,
 )
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
+from eureka_agent.ranking import ranked
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report import wording
 from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import known_before, repeat_seeds, to_confirm
@@ -45,7 +47,6 @@ from eureka_agent.search.standing import (
     standing,
     works_ahead,
 )
-from eureka_agent.search.summary import ENDED_EARLY_FACT, NOT_AWAITED_FACT
 
 Life = asyncio.Task[Attempt | None]
 """Of a proposal, until nothing more happens to it; None where the budget for models did not allow
@@ -131,8 +132,8 @@ class SearchEngine:
                 f" `{resume_command(self._run.folder)}{another}` tries again"
             )
             self._observer(Notice(text=text, level="warning"))
-        if self._run.archive.fact(ENDED_EARLY_FACT, "") != text:
-            self._run.archive.set_fact(ENDED_EARLY_FACT, text)
+        if self._run.archive.state.ended_early != text:
+            self._observer(SearchEndedEarly(text=text))
 
     def _end_with(self, iteration: int, error: EurekaError) -> None:
         """Let nothing follow this generation. Raises the error again where nothing could be kept of
@@ -193,7 +194,7 @@ class SearchEngine:
         if self._baselines is None:
             return False
         limit = None if self._deadline is None else self._deadline.limit.text
-        if limit is not None and self._run.archive.fact(NOT_AWAITED_FACT) == limit:
+        if limit is not None and self._run.archive.state.baselines_not_awaited == limit:
             return False
         try:
             async with asyncio.timeout(
@@ -201,7 +202,8 @@ class SearchEngine:
             ):
                 await self._baselines()
         except TimeoutError:
-            self._run.archive.set_fact(NOT_AWAITED_FACT, limit)
+            assert limit is not None  # else nothing times out
+            self._observer(BaselinesNotAwaited(limit=limit))
             return False
         return True
 
@@ -301,7 +303,7 @@ class SearchEngine:
         await asyncio.gather(*lives, *before)
         await self._confirm(iteration)
         best = ranked(self._known_after(iteration))
-        self._observer(IterationEnded(iteration=iteration, best=best[0] if best else None))
+        self._observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
 
     def _known_after(self, iteration: int) -> list[Attempt]:
         """The attempts up to this generation as they were at its end, also when a resumed run
@@ -330,7 +332,11 @@ class SearchEngine:
         if not missing:
             return
         self._observer(
-            ConfirmationStarted(iteration=iteration, attempts=repeated, trainings=len(missing))
+            ConfirmationStarted(
+                iteration=iteration,
+                attempts=tuple(each.id for each in repeated),
+                trainings=len(missing),
+            )
         )
         with first_error():
             async with asyncio.TaskGroup() as group:

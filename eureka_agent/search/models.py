@@ -212,7 +212,7 @@ def find_recording(word: str) -> Recording:
 
 def recording_of(run: Run) -> Recording:
     """A run's replies. One that replayed another has the other's settings."""
-    settings: dict[str, Any] = run.archive.fact(RECORDED_SETTINGS_FACT) or {
+    settings: dict[str, Any] = run.archive.state.began.recorded_settings or {
         name: value
         for name, value in run.settings.model_dump(mode="json").items()
         if name in SETTINGS
@@ -231,10 +231,6 @@ def recording_of(run: Run) -> Recording:
         settings,
         {name: value for name, value in search.items() if value is not None},
     )
-
-
-RECORDED_SETTINGS_FACT = "recorded_settings"
-"""Where the archive of a run that replays keeps the settings of the one that was recorded."""
 
 
 def _refuse_models_without_designer(settings: SearchSettings) -> None:

@@ -9,6 +9,7 @@ import pytest
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.migrations import MIGRATIONS, migrate
 from eureka_agent.errors import RunFolderError
+from eureka_agent.journal.entries import AttemptImported, FinalTrained
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
 
 
@@ -16,7 +17,7 @@ def test_an_attempt_comes_back_as_it_was_put(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     attempt = make_attempt(0, 2, fitness=3.5, retries=1)
-    Archive(tmp_path).put_attempt(attempt)
+    Archive(tmp_path).append(AttemptImported(record=attempt))
     assert Archive(tmp_path).attempt("1-03") == attempt
 
 
@@ -30,7 +31,7 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
         make_attempt(0, 9, revision=1),
         make_attempt(0, 9),
     ):
-        archive.put_attempt(attempt)
+        archive.append(AttemptImported(record=attempt))
     assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
     assert [attempt.id for attempt in archive.attempts(iteration=0)] == ["1-10", "1-10-r1", "1-11"]
     assert archive.attempts(iteration=2) == ()
@@ -40,8 +41,8 @@ def test_a_later_stage_replaces_the_earlier_one(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     archive = Archive(tmp_path)
-    archive.put_attempt(make_attempt(0, 0, stage=Stage.PROPOSED))
-    archive.put_attempt(make_attempt(0, 0, fitness=2.0))
+    archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.PROPOSED)))
+    archive.append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
     assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
         (Stage.TRAINED, 2.0)
     ]
@@ -50,7 +51,7 @@ def test_a_later_stage_replaces_the_earlier_one(
 def test_the_table_can_be_read_with_plain_sql(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=2.0))
+    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
     rows = (
         sqlite3.connect(tmp_path / "archive.sqlite")
         .execute("SELECT id, stage, fitness FROM attempts")
@@ -67,7 +68,7 @@ def test_trainings_and_messages_come_back(tmp_path: Path) -> None:
     message = Message(
         role="designer", model="m", request="q", reply="a", cost=Cost(prompt_tokens=3)
     )
-    archive.put_training(training)
+    archive.append(FinalTrained(training=training))
     archive.put("key", message)
     assert archive.trainings() == (training,)
     assert archive.find("key") == message
@@ -102,7 +103,7 @@ def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_damaged_record_is_a_clear_error(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=1.0))
+    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
         connection.execute("UPDATE attempts SET record = '{\"id\": 3}'")
     with pytest.raises(RunFolderError, match="is damaged: a record of Attempt is broken"):

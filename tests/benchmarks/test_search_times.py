@@ -9,8 +9,7 @@ import racing_time
 import where_time_goes
 from _searches import Watch
 
-from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
     Event,
@@ -18,6 +17,7 @@ from eureka_agent.report.events import (
     TrainingEnded,
     TrainingQueued,
 )
+from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
 
 
 def outcome(fitness: float) -> Outcome:
@@ -103,8 +103,8 @@ def test_seeds_are_summed_up_by_geometric_means_and_a_paired_interval() -> None:
 
 
 def test_every_moment_of_a_search_is_counted_once() -> None:
-    queued = TrainingQueued(job="a@1", label="a", kind="search", seed=1)
-    ended = TrainingEnded(job="a@1", label="a", kind="search", fitness=1.0)
+    queued = TrainingQueued(job="a@1", label="a", training="search", seed=1)
+    ended = TrainingEnded(job="a@1", label="a", training="search", fitness=1.0)
     started = cast("RunStarted", RunStarted.__new__(RunStarted))
     watch = watched((2.0, started), (3.0, queued), (13.0, ended), seconds=15.0)
     stopwatch = where_time_goes.Stopwatch(watch)

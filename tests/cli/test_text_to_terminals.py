@@ -11,6 +11,7 @@ import pytest
 from outcomes import make_outcome
 from stranger import attempt, edit_settings, eureka, make_run, message
 
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import (
     Diagnosis,
     Finding,
@@ -52,18 +53,22 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
         findings=(),
         text=EVIL,
     )
-    run.archive.put_attempt(
-        attempt(
-            proposal=proposal,
-            stage=Stage.TRAINED,
-            reason=EVIL,
-            verdict=Verdict(findings=(finding,)),
-            diagnosis=diagnosis,
-            outcome=make_outcome(1.0),
+    run.archive.append(
+        AttemptImported(
+            record=attempt(
+                proposal=proposal,
+                stage=Stage.TRAINED,
+                reason=EVIL,
+                verdict=Verdict(findings=(finding,)),
+                diagnosis=diagnosis,
+                outcome=make_outcome(1.0),
+            )
         )
     )
-    run.archive.put_attempt(
-        attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+    run.archive.append(
+        AttemptImported(
+            record=attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+        )
     )
     run.archive.put("evil", message(attempt=EVIL, model=EVIL, role="reviewer"))
     facts = dict.fromkeys(("designer", "wall", "message", "created"), EVIL)

@@ -21,6 +21,7 @@ from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 
 MakeRun = Callable[..., Run]
@@ -223,7 +224,7 @@ def test_a_run_from_before_signatures_is_asked_about_once(make: MakeRun, tmp_pat
     assert "--trust" in assert_one_clear_error(eureka("resume", str(folder), cwd=tmp_path))
     run = open_run(folder)
     assert run.sign() == ""  # what `resume` does
-    run.archive.put_attempt(attempt("1-02", sample=1))
+    run.archive.append(AttemptImported(record=attempt("1-02", sample=1)))
     assert is_own(folder, attempts=True)
 
 

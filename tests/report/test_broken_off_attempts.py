@@ -10,10 +10,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from eureka_agent.journal.entries import AttemptEnded, RunStarted
 from eureka_agent.records import Attempt, RungScore, Stage
 from eureka_agent.report.as_json import attempt_to_json
 from eureka_agent.report.entries import early_ends
-from eureka_agent.report.events import AttemptEnded, RunStarted
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import event_line

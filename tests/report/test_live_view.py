@@ -10,17 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from eureka_agent.records import (
-    Attempt,
-    CurvePoint,
-    Operator,
-    Repeat,
-    RunStatus,
-    Score,
-    Stage,
-    TaskDescription,
-)
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
     ConfirmationStarted,
@@ -39,6 +29,16 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingResumed,
     TrainingRetried,
+)
+from eureka_agent.records import (
+    Attempt,
+    CurvePoint,
+    Operator,
+    Repeat,
+    RunStatus,
+    Score,
+    Stage,
+    TaskDescription,
 )
 from eureka_agent.report.lines import fit, share_rows
 from eureka_agent.report.live import LiveView, progress_view
@@ -88,11 +88,11 @@ class Scene:
     def accept(self, identifier: str) -> None:
         proposed = self.make(identifier, Stage.PROPOSED)
         self.send(Proposed(attempt=proposed), Judged(attempt=self.make(identifier, Stage.ACCEPTED)))
-        self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, kind="search", seed=7))
+        self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, training="search", seed=7))
 
     def finish(self, identifier: str, fitness: float, **values: str) -> None:
         self.send(
-            TrainingEnded(job=f"{identifier}@7", label=identifier, kind="search", fitness=fitness)
+            TrainingEnded(job=f"{identifier}@7", label=identifier, training="search", fitness=fitness)
         )
         self.send(AttemptEnded(attempt=self.make(identifier, Stage.TRAINED, fitness, **values)))
 
@@ -152,7 +152,7 @@ def test_a_training_that_a_review_ends_counts_as_none(
     why = "turned down by its review"
     rejected = scene.make("1-02", Stage.REJECTED, reason=why)
     scene.send(
-        TrainingEnded(job="1-02@7", label="1-02", kind="search", fitness=None, failure=why),
+        TrainingEnded(job="1-02@7", label="1-02", training="search", fitness=None, failure=why),
         Judged(attempt=rejected),
         AttemptEnded(attempt=rejected),
     )
@@ -211,8 +211,8 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     for one, value in zip(best, (2.0, 6.0), strict=True):
         assert one.outcome is not None
         scene.send(
-            TrainingQueued(job=f"{one.id}@9", label=one.id, kind="repeat", seed=9),
-            TrainingEnded(job=f"{one.id}@9", label=one.id, kind="repeat", fitness=value),
+            TrainingQueued(job=f"{one.id}@9", label=one.id, training="repeat", seed=9),
+            TrainingEnded(job=f"{one.id}@9", label=one.id, training="repeat", fitness=value),
         )
         outcome = one.outcome.model_copy(update={"fitness": value})
         made = Repeat(iteration=0, seed=9, outcome=outcome)
@@ -339,7 +339,7 @@ def test_steps_of_an_earlier_process_took_no_time(
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=()))
-    scene.send(TrainingQueued(job="1-02@8", label="1-02", kind="search", seed=8), seconds=0.0)
+    scene.send(TrainingQueued(job="1-02@8", label="1-02", training="search", seed=8), seconds=0.0)
     scene.send(TrainingResumed(job="1-02@8", label="1-02", points=(point(300, 1.0),)), seconds=0.0)
     scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
     assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 800) / 100.0)
@@ -364,7 +364,7 @@ def test_a_training_that_a_kill_cut_off_counts_once(
 ) -> None:
     # the archive had it as accepted, so the resumed engine goes straight to its training
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
-    scene.send(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
+    scene.send(TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7))
     scene.send(TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
     scene.finish("1-01", 1.5)
     assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.proposed) == (
@@ -379,7 +379,7 @@ def test_a_training_that_a_kill_cut_off_counts_once(
 def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
     scene.send(scene.started)
     for seed in (1, 2, 3):
-        scene.send(TrainingEnded(job=f"human@{seed}", label="human", kind="human", fitness=2.0))
+        scene.send(TrainingEnded(job=f"human@{seed}", label="human", training="human", fitness=2.0))
     scene.send(
         Scored(
             score=Score(
@@ -405,11 +405,11 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
         IterationEnded(iteration=0, best=None),
         FinalStarted(attempts=(scene.make("1-01", Stage.TRAINED, 1.5),)),
     )
-    scene.send(TrainingQueued(job="1-01@100", label="1-01", kind="final", seed=100))
-    scene.send(TrainingEnded(job="1-01@100", label="1-01", kind="final", fitness=1.25))
+    scene.send(TrainingQueued(job="1-01@100", label="1-01", training="final", seed=100))
+    scene.send(TrainingEnded(job="1-01@100", label="1-01", training="final", fitness=1.25))
     assert scene.view.trainings_total == 1 + 3 + 6
     assert "1 of 3 seeds" in scene.text(80, 30)
-    scene.send(TrainingQueued(job="1-01@101", label="1-01", kind="final", seed=101))
+    scene.send(TrainingQueued(job="1-01@101", label="1-01", training="final", seed=101))
     scene.send(TrainingProgress(job="1-01@101", points=()))
     assert "final, seed 2" in scene.text(80, 30)
     score = Score(
@@ -583,7 +583,7 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         IterationStarted(iteration=0, round=0, samples=2),
         Proposed(attempt=scene.make("1-01", Stage.PROPOSED)),
         Judged(attempt=scene.make("1-01", Stage.ACCEPTED)),
-        TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7),
+        TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
         Judged(attempt=scene.make("1-02", Stage.REJECTED, reason="unknown variable 'heigth'")),
         TrainingProgress(job="1-01@7", points=(point(100, 1.0),)),
         TrainingProgress(job="1-01@7", points=(point(200, 1.0),)),
@@ -643,7 +643,7 @@ def test_plain_progress_is_one_line_in_ten_seconds(
     log = PlainLog(console, scene.clock)
     log(scene.started)
     log(Proposed(attempt=scene.make("1-01", Stage.PROPOSED)))
-    log(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
+    log(TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7))
     for second in range(25):
         scene.clock.now += 1.0
         log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))

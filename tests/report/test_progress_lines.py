@@ -13,9 +13,7 @@ from rich.console import Console
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli import watch as watching
-from eureka_agent.records import Attempt, CurvePoint, Stage, TaskDescription
-from eureka_agent.report import plain
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     IterationStarted,
     Judged,
     Notice,
@@ -27,6 +25,8 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingWaits,
 )
+from eureka_agent.records import Attempt, CurvePoint, Stage, TaskDescription
+from eureka_agent.report import plain
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
@@ -64,7 +64,7 @@ class Log:
     def train(self, make: Callable[..., Attempt], name: str) -> None:
         self.log(Proposed(attempt=make(name, Stage.PROPOSED)))
         self.log(Judged(attempt=make(name, Stage.ACCEPTED)))
-        self.log(TrainingQueued(job=f"{name}@7", label=name, kind="search", seed=7))
+        self.log(TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7))
         self.log(TrainingProgress(job=f"{name}@7", points=()))
 
 

@@ -12,17 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
-from eureka_agent.records import (
-    Attempt,
-    Cost,
-    CurvePoint,
-    Message,
-    RunStatus,
-    Stage,
-    TaskDescription,
-)
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     Event,
     FinalStarted,
     IterationStarted,
@@ -36,6 +26,16 @@ from eureka_agent.report.events import (
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
+)
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    CurvePoint,
+    Message,
+    RunStatus,
+    Stage,
+    TaskDescription,
 )
 from eureka_agent.report.ledger import ledger
 from eureka_agent.report.panels import search_lines
@@ -238,7 +238,7 @@ def generation(
         begin + 30.0,
         Proposed(attempt=make(name, Stage.PROPOSED)),
         Judged(attempt=make(name, Stage.ACCEPTED)),
-        TrainingQueued(job=f"{name}@7", label=name, kind="search", seed=7),
+        TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7),
         TrainingProgress(job=f"{name}@7", points=()),
     )
     watch.send(begin + 40.0, TrainingProgress(job=f"{name}@7", points=(point(steps, 1.0),)))
@@ -253,7 +253,7 @@ def test_the_time_left_has_the_replies_to_come_in_it(
     # wait 30 s each
     assert watch.view.seconds_left(40.0) == pytest.approx(50.0 + 60.0)
     watch.send(50.0, TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
-    watch.send(50.0, TrainingEnded(job="1-01@7", label="1-01", kind="search", fitness=1.0))
+    watch.send(50.0, TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.0))
     watch.send(50.0, IterationStarted(iteration=1, round=0, samples=1), sent(2, "design of 2-01"))
     # 10 s into the wait: 20 s of it, 30 s of the next generation's, and 2000 env steps
     assert watch.view.seconds_left(60.0) == pytest.approx(20.0 + 30.0 + 40.0)
@@ -273,7 +273,7 @@ def test_what_baselines_make_while_a_model_is_awaited_is_not_the_searchs_speed(
     )
     watch = Watch(replace(started, settings=settings), now=0.0)
     watch.send(0.0, IterationStarted(iteration=0, round=0, samples=1), sent(1, "design of 1-01"))
-    watch.send(0.0, TrainingQueued(job="human@1", label="human", kind="human", seed=1))
+    watch.send(0.0, TrainingQueued(job="human@1", label="human", training="human", seed=1))
     watch.send(0.0, TrainingProgress(job="human@1", points=()))
     watch.send(10.0, TrainingProgress(job="human@1", points=(point(800, 1.0),)))
     assert watch.view.seconds_left(10.0) is None  # how long a generation waits is not known yet
@@ -306,7 +306,7 @@ def test_the_seed_of_a_baseline_is_shown_whole(
 ) -> None:
     watch = Watch(started)
     for seed in range(1, 13):
-        watch.send(1.0, TrainingQueued(job=f"human@{seed}", label="human", kind="human", seed=seed))
+        watch.send(1.0, TrainingQueued(job=f"human@{seed}", label="human", training="human", seed=seed))
         watch.send(1.0, TrainingProgress(job=f"human@{seed}", points=(point(100, 1234.5),)))
     lines = watch.text(width, 60)
     assert all(len(line) <= width for line in lines)
@@ -322,7 +322,7 @@ def test_the_curves_of_a_table_are_on_one_scale(
 ) -> None:
     watch = Watch(started)
     for label, values in (("1-01", (0.0, 7.0)), ("1-02", (1.0, 2.0))):
-        watch.send(1.0, TrainingQueued(job=label, label=label, kind="search", seed=1))
+        watch.send(1.0, TrainingQueued(job=label, label=label, training="search", seed=1))
         watch.send(
             1.0, TrainingProgress(job=label, points=tuple(point(100, value) for value in values))
         )

@@ -18,8 +18,8 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.journal.entries import Observer
 from eureka_agent.records import Finding, Proposal, Verdict
-from eureka_agent.report.events import Observer
 from eureka_agent.search.assembly import _generations
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing

@@ -14,6 +14,7 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, rewa
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.strategies.best_of_n import BestOfN
@@ -70,7 +71,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
     told = []
     for iteration in range(2):
         for sample in range(6):
-            run.archive.put_attempt(planned(iteration, sample, float(iteration)))
+            run.archive.append(AttemptImported(record=planned(iteration, sample, float(iteration))))
         told.append(
             {parent.id for request in requests_of(str(run.folder)) for parent in request.parents}
         )

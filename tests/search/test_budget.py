@@ -22,8 +22,8 @@ from scripted_search import (
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
+from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice, RunStarted
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.events import IterationEnded, IterationStarted, Notice, RunStarted
 from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import (
     Dial,

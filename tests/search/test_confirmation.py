@@ -9,8 +9,8 @@ from typing import Any
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptRepeated, ConfirmationStarted, IterationEnded
 from eureka_agent.records import Attempt
-from eureka_agent.report.events import AttemptRepeated, ConfirmationStarted, IterationEnded
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import run_report
 

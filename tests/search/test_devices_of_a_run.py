@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.report.events import Event, Notice
+from eureka_agent.journal.entries import Event, Notice
 from eureka_agent.sandbox.devices import CPU, Hardware
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.session import DEVICES_FACT, _note_devices

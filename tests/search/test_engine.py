@@ -21,9 +21,9 @@ from scripted_search import (
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
+from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
-from eureka_agent.report.events import IterationEnded, IterationStarted, Notice
 from eureka_agent.search.assembly import AnalystIfReachable
 from eureka_agent.search.engine import SearchFailedError, first_error
 from eureka_agent.search.summary import ENDED_EARLY_FACT, run_report

@@ -25,8 +25,8 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import is_wrong
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
+from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Finding, Verdict
-from eureka_agent.report.events import Notice
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.summary import GATE_FACT, run_report
 from eureka_agent.search.trial import Trial, TrialRequest

@@ -20,8 +20,8 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated
 from eureka_agent.records import Stage
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated
 from eureka_agent.search.seeds import derive_seed
 
 MakeRun = Callable[..., Run]

@@ -22,6 +22,7 @@ from scripted_search import (
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.memory import MOST_KNOWN_EPISODES, RunMemory
 
@@ -180,7 +181,7 @@ def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
     ]
     for place, fields in stages:
         attempt = make_attempt(*place, **fields)
-        made.archive.put_attempt(attempt)
+        made.archive.append(AttemptImported(record=attempt))
         if attempt.stage is Stage.TRAINED:
             write_episodes(made, attempt.id, worst=[0.5, 0.25], best=[1.0, 2.0, 3.0])
     return made
@@ -252,7 +253,7 @@ def test_of_many_attempts_a_spread_over_fitness_is_kept(
     run = make_run(iterations=2, samples=100)
     for sample in range(100):
         attempt = make_attempt(0, sample, float(sample))
-        run.archive.put_attempt(attempt)
+        run.archive.append(AttemptImported(record=attempt))
         write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
     episodes = RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes
     best = [each.fitness["best"] for each in episodes]

@@ -13,10 +13,10 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, rewa
 from eureka_agent.archive.artefacts import CURVES, attempt_folder
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import Event, TrainingWaits
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
-from eureka_agent.report.events import Event, TrainingWaits
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest

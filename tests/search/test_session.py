@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
-from eureka_agent.report.events import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.search.ending import REPORT_FILE, Stopwatch, end_run
 from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost

@@ -16,9 +16,9 @@ from outcomes import make_outcome
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.errors import EnvironmentFaultError
+from eureka_agent.journal.entries import FinalTrained, Notice
 from eureka_agent.llm.prompts import system_message, task_text
 from eureka_agent.records import FinalTraining
-from eureka_agent.report.events import Notice
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
@@ -76,7 +76,9 @@ def put_baselines(run: Run, **fitness: list[float | None]) -> None:
     for name, values in fitness.items():
         for seed, value in enumerate(values):
             outcome = None if value is None else make_outcome(value)
-            run.archive.put_training(FinalTraining(name=name, seed=seed, outcome=outcome))
+            run.archive.append(
+                FinalTrained(training=FinalTraining(name=name, seed=seed, outcome=outcome))
+            )
 
 
 async def test_the_baselines_scores_are_told_from_the_second_generation_on(

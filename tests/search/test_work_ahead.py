@@ -15,8 +15,8 @@ from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedS
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.journal.entries import IterationEnded, IterationStarted
 from eureka_agent.records import Evaluation, Proposal, Stage
-from eureka_agent.report.events import IterationEnded, IterationStarted
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest

@@ -13,10 +13,10 @@ from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run, list_runs
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.journal.entries import Event, Notice
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.records import Message, TaskDescription, Verdict, WrittenFitness
-from eureka_agent.report.events import Event, Notice
 from eureka_agent.search.models import Models
 from eureka_agent.search.session import start
 from eureka_agent.search.summary import run_report
