@@ -40,6 +40,9 @@ from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
 MOST_NUMBER = 2**62
+MOST_TIME = 64
+"""Characters of an entry's time."""
+MOST_SECONDS = 1e10
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 _FULL_BYTES = 256 * 1024
@@ -137,6 +140,10 @@ def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
+def _are_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
+
+
 def now() -> str:
     """The present, ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -191,6 +198,7 @@ class Archive:
             ) from None
 
         self._number = self._last()[0]
+        self._data_version = 0
 
     def close(self) -> None:
         """Close the file; the archive cannot be used after it."""
@@ -254,24 +262,30 @@ class Archive:
 
     @property
     def state(self) -> RunState:
-        """What the run knows by its entries up to now."""
+        """What the run knows by its entries up to now, those of other processes included."""
+        ((version,),) = self._read("PRAGMA data_version")
         if self._state is None:
             self._state = self.state_at(None)
+        elif version != self._data_version and not self._unwritten:
+            self._fold(self._state, "number > ?", self._number)
+        if version != self._data_version:
+            self._data_version, (self._number, _) = version, self._last()
         return self._state
 
     def state_at(self, number: int | None) -> RunState:
         """What it knew after the entry of this number; after the last one for None."""
         state = RunState()
-        passing = ", ".join(f"'{kind}'" for kind in PASSING)
-        for recorded in self._entries(
-            f"number <= ? AND kind NOT IN ({passing})", (MOST_NUMBER if number is None else number,)
-        ):
+        self._fold(state, "number <= ?", MOST_NUMBER if number is None else number)
+        return state
+
+    def _fold(self, state: RunState, condition: str, number: int) -> None:
+        passing = ", ".join(f"'{kind}'" for kind in sorted(PASSING))
+        for recorded in self._entries(f"{condition} AND kind NOT IN ({passing})", (number,)):
             try:
                 state.apply(recorded)
             except KeyError as error:
                 raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
         state.seconds = max(state.seconds, self._last()[1])
-        return state
 
     def append(self, entry: BaseEntry) -> Recorded:
         """Store an entry, with those before it that wait to be, before anybody acts on it. One that
@@ -319,17 +333,21 @@ class Archive:
             values,
         )
         for number, time, seconds, kind, version, record in rows:
+            if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
+                raise self._damaged(f"entry {number} of the journal has no time that could be")
             entry: BaseEntry = self._entry(record, f"entry {number} of the journal")
             if getattr(entry, "kind", None) != kind or version != entry.version:
                 raise self._damaged(
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"
                 )
-            yield Recorded(int(number), str(time), float(seconds), entry)
+            yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
         """Number and seconds of the last entry that is stored."""
         rows = self._read("SELECT number, seconds FROM journal ORDER BY number DESC LIMIT 1")
+        if rows and not _are_seconds(rows[0][1]):
+            raise self._damaged("the last entry of the journal has no time that could be")
         return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:

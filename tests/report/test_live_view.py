@@ -88,11 +88,15 @@ class Scene:
     def accept(self, identifier: str) -> None:
         proposed = self.make(identifier, Stage.PROPOSED)
         self.send(Proposed(attempt=proposed), Judged(attempt=self.make(identifier, Stage.ACCEPTED)))
-        self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, training="search", seed=7))
+        self.send(
+            TrainingQueued(job=f"{identifier}@7", label=identifier, training="search", seed=7)
+        )
 
     def finish(self, identifier: str, fitness: float, **values: str) -> None:
         self.send(
-            TrainingEnded(job=f"{identifier}@7", label=identifier, training="search", fitness=fitness)
+            TrainingEnded(
+                job=f"{identifier}@7", label=identifier, training="search", fitness=fitness
+            )
         )
         self.send(AttemptEnded(attempt=self.make(identifier, Stage.TRAINED, fitness, **values)))
 

@@ -306,7 +306,9 @@ def test_the_seed_of_a_baseline_is_shown_whole(
 ) -> None:
     watch = Watch(started)
     for seed in range(1, 13):
-        watch.send(1.0, TrainingQueued(job=f"human@{seed}", label="human", training="human", seed=seed))
+        watch.send(
+            1.0, TrainingQueued(job=f"human@{seed}", label="human", training="human", seed=seed)
+        )
         watch.send(1.0, TrainingProgress(job=f"human@{seed}", points=(point(100, 1234.5),)))
     lines = watch.text(width, 60)
     assert all(len(line) <= width for line in lines)
