@@ -510,18 +510,6 @@ class RungScore(Record):
     """The episodes that this is the mean of; None in archives of earlier versions, too."""
 
 
-class Midway(Record):
-    """What was known of an attempt at the last rung of its first training, where the next
-    generation is designed."""
-
-    fitness: float | None
-    """The score there."""
-    checkpoints: tuple[CheckpointRecord, ...]
-    """Those up to the rung."""
-    diagnosis: Diagnosis
-    """Of the curves up to the rung."""
-
-
 class Repeat(Record):
     """An attempt's reward trained once more from another seed, to tell a good reward from a lucky
     training."""
@@ -560,9 +548,6 @@ class Attempt(Record):
     asked."""
     rungs: tuple[RungScore, ...] = ()
     """Those that its first training has come to."""
-    midway: Midway | None = None
-    """Its first training at the last rung, in a search that works ahead; None where it did not come
-    past it."""
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""

@@ -43,6 +43,8 @@ MOST_NUMBER = 2**62
 MOST_TIME = 64
 """Characters of an entry's time."""
 MOST_SECONDS = 1e10
+MOST_VIEWS = 64
+"""Earlier states that are kept in memory; others are folded again where one is asked for."""
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 _FULL_BYTES = 256 * 1024
@@ -165,6 +167,7 @@ class Archive:
         """Wall time of the run over all its processes: what entries are stamped with."""
         self._state: RunState | None = None
         self._unwritten: list[Recorded] = []
+        self._views: dict[int, RunState] = {}
         path = folder / FILE_NAME
         check_files(path, writing=not reading)
         try:
@@ -272,10 +275,25 @@ class Archive:
             self._data_version, (self._number, _) = version, self._last()
         return self._state
 
+    def view(self) -> tuple[int, RunState]:
+        """What the run knows now, as it stays, with the number of the last entry that it rests
+        on."""
+        number = self._number
+        if number not in self._views:
+            if len(self._views) >= MOST_VIEWS:
+                del self._views[min(self._views)]
+            self._views[number] = self.state.copy()
+        return number, self._views[number]
+
     def state_at(self, number: int | None) -> RunState:
         """What it knew after the entry of this number; after the last one for None."""
+        if number is not None and number in self._views:
+            return self._views[number]
+        self.flush()
         state = RunState()
         self._fold(state, "number <= ?", MOST_NUMBER if number is None else number)
+        if number is not None:
+            self._views[number] = state
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:

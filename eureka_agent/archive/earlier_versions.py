@@ -15,7 +15,6 @@ from eureka_agent.journal.entries import (
     AttemptImported,
     BaseEntry,
     BaselinesNotAwaited,
-    BaselinesTold,
     DeadlineReached,
     FinalTrained,
     GateLoosened,
@@ -101,7 +100,9 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
             {name: change[name] for name in ("name", "before", "now")}
         )
     for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
-        yield AttemptImported(record=Attempt.model_validate_json(record))
+        fields = load_json(record)
+        fields.pop("midway", None)  # what was known of it at a rung decides nothing any more
+        yield AttemptImported(record=Attempt.model_validate(fields))
     for name, seed, failure, cached, retries, outcome in connection.execute(
         "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
     ).fetchmany(_MOST_ROWS):
@@ -126,8 +127,6 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
 def _decisions(facts: dict[str, Any]) -> Iterator[BaseEntry]:
     if "gate_loosened" in facts:
         yield GateLoosened.model_validate(facts["gate_loosened"])
-    if "told_baselines" in facts:
-        yield BaselinesTold.model_validate({"scores": facts["told_baselines"]})
     if isinstance(facts.get("baselines_not_awaited"), str):
         yield BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
     if "stopped_by_budget" in facts:

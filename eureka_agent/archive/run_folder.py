@@ -14,12 +14,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import yaml
 from pydantic import ValidationError
@@ -45,6 +45,7 @@ from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import (
+    RETIRED_SETTINGS,
     SearchSettings,
     parse_settings,
     read_settings_file,
@@ -281,7 +282,14 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
 
 def _read_settings(folder: Path) -> SearchSettings:
     path = folder / SETTINGS_FILE
-    return parse_settings(SearchSettings, read_settings_file(path, read_plain), str(path))
+    return run_settings(read_settings_file(path, read_plain), str(path))
+
+
+def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
+    """Settings as a run has them, which an earlier version may have written. Raises SettingsError;
+    `origin` names their place in it."""
+    known = {name: value for name, value in values.items() if name not in RETIRED_SETTINGS}
+    return parse_settings(SearchSettings, known, origin)
 
 
 def _read_environment(folder: Path) -> bytes:

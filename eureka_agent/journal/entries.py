@@ -20,7 +20,7 @@ from eureka_agent.records import (
     Diagnosis,
     FinalTraining,
     Message,
-    Midway,
+    Operator,
     Outcome,
     Proposal,
     Record,
@@ -174,6 +174,23 @@ class IterationStarted(BaseEntry):
     samples: Count
 
 
+class Planned(BaseEntry):
+    """The strategy's plan for one proposal, made from what was known then. A resumed run keeps to
+    it."""
+
+    kind: Literal["planned"] = "planned"
+    iteration: Count
+    sample: Count
+    operator: Operator
+    parents: tuple[str, ...] = ()
+    """Attempt ids."""
+    model: str = ""
+    """Who is asked, of several models."""
+    seen: Count
+    """Number of the last entry that the plan was made from: attempts and scores up to it, and none
+    after, go into the request."""
+
+
 class IterationEnded(BaseEntry):
     """All attempts of an iteration reached their last stage, and the best so far were confirmed."""
 
@@ -201,13 +218,6 @@ class GateLoosened(BaseEntry):
     iteration: Count
     sample: Count
     text: str
-
-
-class BaselinesTold(BaseEntry):
-    """Scores of the baselines that designers are told, from now on."""
-
-    kind: Literal["baselines-told"] = "baselines-told"
-    scores: tuple[Score, ...]
 
 
 class BaselinesNotAwaited(BaseEntry):
@@ -290,11 +300,14 @@ class RungScored(_OfAttempt):
     score: RungScore
 
 
-class MidwayReached(_OfAttempt):
-    """What was known of the training at its last rung."""
+class RungDecided(_OfAttempt):
+    """What becomes of the training at a rung, in its race."""
 
-    kind: Literal["midway-reached"] = "midway-reached"
-    midway: Midway
+    kind: Literal["rung-decided"] = "rung-decided"
+    env_steps: Count
+    """Where the rung is."""
+    stop: str
+    """Why it is stopped; empty where it goes on."""
 
 
 class AttemptEnded(_OfAttempt):
@@ -456,10 +469,10 @@ Entry = Annotated[
     | RunEnded
     | Notice
     | IterationStarted
+    | Planned
     | IterationEnded
     | ConfirmationStarted
     | GateLoosened
-    | BaselinesTold
     | BaselinesNotAwaited
     | DeadlineReached
     | ModelBudgetSpent
@@ -469,7 +482,7 @@ Entry = Annotated[
     | Judged
     | Reviewed
     | RungScored
-    | MidwayReached
+    | RungDecided
     | AttemptEnded
     | Analysed
     | AttemptRepeated

@@ -3,7 +3,7 @@ the run, for one that resumes it, and for whoever looks on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eureka_agent.journal.entries import (
@@ -13,24 +13,25 @@ from eureka_agent.journal.entries import (
     AttemptRepeated,
     BaseEntry,
     BaselinesNotAwaited,
-    BaselinesTold,
+    ConfirmationStarted,
     DeadlineReached,
     FinalTrained,
     GateLoosened,
     IterationEnded,
     Judged,
-    MidwayReached,
     ModelBudgetSpent,
+    Planned,
     Proposed,
     Reviewed,
     RunCreated,
     RunEnded,
+    RungDecided,
     RungScored,
     RunStarted,
     SearchEndedEarly,
     SettingChanged,
 )
-from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage, Verdict
+from eureka_agent.records import Attempt, FinalTraining, RunStatus, Stage, Verdict
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,31 @@ class RunState:
     changes: tuple[tuple[str, SettingChanged], ...] = ()
     """Settings that were changed when it was resumed, each with the time."""
     gate_loosened: GateLoosened | None = None
-    baselines_told: tuple[Score, ...] | None = None
     baselines_not_awaited: str | None = None
     """The limit in wall time that was reached before they were there."""
     deadline_reached: DeadlineReached | None = None
     budget_spent: ModelBudgetSpent | None = None
     ended_early: str = ""
     iterations_ended: set[int] = field(default_factory=set)
+    plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
+    """By iteration and sample."""
+    confirmations: tuple[ConfirmationStarted, ...] = ()
+    decisions: dict[tuple[str, int], str] = field(default_factory=dict)
+    """What became of attempts at rungs, by id and env steps: why each was stopped, or ""."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
+
+    def copy(self) -> RunState:
+        """The same, which later entries do not change."""
+        return replace(
+            self,
+            iterations_ended=set(self.iterations_ended),
+            plans=dict(self.plans),
+            decisions=dict(self.decisions),
+            by_id=dict(self.by_id),
+            by_training=dict(self.by_training),
+        )
 
     @property
     def designer(self) -> str:
@@ -112,8 +128,6 @@ class RunState:
                 self.changes = (*self.changes, (recorded.time, entry))
             case GateLoosened() as entry:
                 self.gate_loosened = entry
-            case BaselinesTold() as entry:
-                self.baselines_told = entry.scores
             case BaselinesNotAwaited() as entry:
                 self.baselines_not_awaited = entry.limit
             case DeadlineReached() as entry:
@@ -124,6 +138,12 @@ class RunState:
                 self.ended_early = entry.text
             case IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
+            case ConfirmationStarted() as entry:
+                self.confirmations = (*self.confirmations, entry)
+            case Planned() as entry:
+                self.plans[entry.iteration, entry.sample] = entry
+            case RungDecided() as entry:
+                self.decisions[entry.attempt, entry.env_steps] = entry.stop
             case FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case _ if recorded.entry.of_attempt:
@@ -155,8 +175,6 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
             return judged(attempt, verdict)
         case RungScored(score=score):
             update = {"rungs": (*attempt.rungs, score)}
-        case MidwayReached(midway=midway):
-            update = {"midway": midway}
         case AttemptEnded():
             update = {
                 "stage": entry.stage,

@@ -15,7 +15,6 @@ from eureka_agent.journal.entries import (
     IterationEnded,
     IterationStarted,
     Judged,
-    MidwayReached,
     Notice,
     Proposed,
     RequestEnded,
@@ -199,7 +198,7 @@ class SearchView:
                 if reviewed.stage is Stage.REJECTED:
                     self._judged(reviewed)
                 self.attempts[reviewed.id] = reviewed
-            case RungScored() | MidwayReached() | Analysed():
+            case RungScored() | Analysed():
                 self.attempts[event.attempt] = self._changed(event)
             case TrainingQueued():
                 self._queued(event)

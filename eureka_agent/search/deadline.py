@@ -3,15 +3,13 @@ trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
-from eureka_agent.records import BASELINES, Attempt, Stage
+from eureka_agent.records import BASELINES, Stage
 from eureka_agent.report import wording
 from eureka_agent.search.budget import steps_of_a_training
-from eureka_agent.search.confirmation import repeat_seeds, to_confirm
-from eureka_agent.search.standing import REPEATS_LAG, rungs_of, standing, works_ahead
 from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
 
@@ -74,9 +72,9 @@ class Deadline:
         searched = run_cost(attempts, (), ()).env_steps
         # what is still in training counts with what it has behind it, and with what is left of it
         under_way = [
-            each.midway.checkpoints[-1].env_steps
+            each.rungs[-1].env_steps if each.rungs else 0
             for each in attempts
-            if each.outcome is None and each.midway
+            if each.stage is Stage.ACCEPTED
         ]
         left = len(under_way) * steps_of_a_training(settings) - sum(under_way)
         done, searched = done + sum(under_way), searched + sum(under_way) + left
@@ -96,29 +94,6 @@ class Deadline:
             final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
         before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
-        repeats = self._repeats_to_come(attempts, iteration) * steps_of_a_training(settings)
-        # a generation like those before takes its repeats too
-        generation = (searched + repeats) / iteration
-        return (
-            generation + left + repeats + final_trainings * steps_of_a_training(settings)
-        ) / speed
-
-    def _repeats_to_come(self, attempts: Sequence[Attempt], iteration: int) -> int:
-        """Trainings that will confirm the best of the generations which this one does not wait for,
-        as they stand now."""
-        settings = self._run.settings
-        if not works_ahead(settings, self._run.description):
-            return 0
-        archived = {attempt.id: attempt for attempt in attempts}
-        known = standing(attempts, iteration, rungs_of(settings))
-        generations = range(max(0, iteration - REPEATS_LAG + 1), iteration)
-        best = {
-            each
-            for generation in generations
-            for each in to_confirm(known, generation, settings.confirm)
-        }
-        return sum(
-            all(repeat.seed != seed for repeat in archived[each].repeats)
-            for each in best
-            for seed in repeat_seeds(archived[each], settings.seed, settings.confirm_seeds)
-        )
+        # a generation like those before, with its repeats
+        generation = searched / iteration
+        return (generation + left + final_trainings * steps_of_a_training(settings)) / speed

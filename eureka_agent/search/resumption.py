@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_folder import SETTINGS_FILE, Run
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, run_settings
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import SettingChanged
@@ -39,9 +39,7 @@ def check_resumable(run: Run) -> None:
     cannot be compared."""
     stored = run.archive.state.began.settings
     # as it is read today: an older version may have written a value in another form
-    began = parse_settings(SearchSettings, stored, f"the archive of {run.name!r}").model_dump(
-        mode="json"
-    )
+    began = run_settings(stored, f"the archive of {run.name!r}").model_dump(mode="json")
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
@@ -86,9 +84,7 @@ def record_changes(run: Run) -> list[str]:
 
     Returns what changed, in words.
     """
-    known = parse_settings(
-        SearchSettings, run.archive.state.began.settings, f"the archive of {run.name!r}"
-    )
+    known = run_settings(run.archive.state.began.settings, f"the archive of {run.name!r}")
     last = known.model_dump(mode="json")
     last.update({change.name: change.now for _, change in run.archive.state.changes})
     settings = run.settings.model_dump(mode="json")
