@@ -129,7 +129,7 @@ class AttemptRunner:
                 return attempt
             attempt = await self.settle(attempt, request)
         if race is not None:
-            race.tell(attempt)
+            await race.tell(attempt)
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
@@ -341,7 +341,7 @@ class AttemptRunner:
             stop = await race.at_rung(attempt, rung, score)
             self._observer(RungDecided(attempt=attempt.id, env_steps=env_steps, stop=stop))
         else:
-            race.tell(self._archived(attempt.id))
+            await race.tell(self._archived(attempt.id))
         if not stop and policy is not None:
             self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop

@@ -221,12 +221,12 @@ class SearchEngine:
         self, attempt: Attempt, request: DesignRequest, race: Race | None
     ) -> Attempt | None:
         try:
-            return await self._attempts.finish(attempt, request, race)
+            attempt = await self._attempts.finish(attempt, request, race)
         except LanguageModelError as error:  # turned down by its review, and nobody mends it
             self.end_with(attempt.iteration, error)
-            return attempt
-        finally:
-            await self.leave(attempt.sample, race)
+        # not where it is cancelled: nothing is decided about the others by a search that ends
+        await self.leave(attempt.sample, race)
+        return attempt
 
     async def leave(self, sample: int, race: Race | None) -> None:
         """Nobody waits for this candidate any more."""
@@ -239,7 +239,8 @@ class SearchEngine:
         archive, settings = self.run.archive, self.run.settings
         known = [each for each in archive.state.confirmations if each.iteration == iteration]
         if known or iteration in archive.state.iterations_ended:
-            await self.repeat(each for confirmation in known for each in confirmation.attempts)
+            again = (each for confirmation in known for each in confirmation.attempts)
+            await self.repeat(iteration, again)
         elif chosen := to_confirm(archive.attempts(), settings.confirm):
             await self.confirm_these(iteration, chosen)
 
@@ -249,9 +250,9 @@ class SearchEngine:
         self.observer(
             ConfirmationStarted(iteration=iteration, attempts=tuple(attempts), trainings=trainings)
         )
-        await self.repeat(attempts)
+        await self.repeat(iteration, attempts)
 
-    async def repeat(self, attempts: Iterable[str]) -> None:
+    async def repeat(self, iteration: int, attempts: Iterable[str]) -> None:
         """Train these attempts again from their further seeds, as far as that is not done."""
         archive, settings = self.run.archive, self.run.settings
         with first_error():
@@ -259,9 +260,7 @@ class SearchEngine:
                 for attempt in (archive.state.by_id[each] for each in attempts):
                     for seed in repeat_seeds(attempt, settings.seed, settings.confirm_seeds):
                         if all(repeat.seed != seed for repeat in attempt.repeats):
-                            group.create_task(
-                                self._attempts.repeat(attempt.id, attempt.iteration, seed)
-                            )
+                            group.create_task(self._attempts.repeat(attempt.id, iteration, seed))
 
     def end_iteration(self, iteration: int) -> None:
         """Tell that all of this generation has ended, once."""

@@ -157,7 +157,7 @@ class Race(Protocol):
         stopped, or ""."""
         ...
 
-    def tell(self, attempt: Attempt) -> None:
+    async def tell(self, attempt: Attempt) -> None:
         """The scores of one about which an earlier process decided."""
         ...
 
@@ -188,7 +188,7 @@ class OpenRace:
         others = [each for each in self._attempts() if each.id != attempt.id]
         return falls_behind(score, self.rungs.scores(rung, others), MARGIN * (rung + 1), noise)
 
-    def tell(self, attempt: Attempt) -> None:
+    async def tell(self, attempt: Attempt) -> None:
         """Nothing: the archive has its scores."""
 
     async def leave(self, sample: int) -> None:
@@ -233,11 +233,14 @@ class GenerationRace:
             )
         return (self._stopped[rung] or {}).get(candidate, "")
 
-    def tell(self, attempt: Attempt) -> None:
+    async def tell(self, attempt: Attempt) -> None:
         """The scores of one about which an earlier process decided."""
         for score in attempt.rungs:
             rung = self.rungs.env_steps.index(score.env_steps)
             self._scores[rung][attempt.sample] = score.fitness
+        async with self._decided:
+            self._decide()
+            self._decided.notify_all()
 
     async def tell_noise(self, noise: Sequence[float]) -> None:
         """The noise at each rung: whoever waits is decided about."""

@@ -14,6 +14,7 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.report import wording
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.racing import GenerationRace, OpenRace, Race
+from eureka_agent.search.strategies.history import last_revisions
 
 if TYPE_CHECKING:
     from eureka_agent.search.engine import SearchEngine
@@ -79,7 +80,7 @@ class Generations:
                 f" {wording.plural(rounds, 'round')} of {size}"
             )
         )
-        raise engine.failed(what, archive.attempts(iteration))
+        raise engine.failed(what, last_revisions(this_round))
 
     async def _round(self, iteration: int, samples: range) -> None:
         engine = self._engine
@@ -151,7 +152,7 @@ class Steady:
         """All proposals that settings, deadline and designer allow."""
         engine = self._engine
         for confirmation in engine.run.archive.state.confirmations:
-            self._group.create_task(engine.repeat(confirmation.attempts))
+            self._group.create_task(engine.repeat(confirmation.iteration, confirmation.attempts))
         for place in self._places():
             if not await self._plan(*place):
                 break
@@ -161,7 +162,8 @@ class Steady:
         while not self._any_trained() and not engine.is_cut_short:
             if rounds >= engine.rounds(last):
                 attempts = engine.run.archive.attempts()
-                raise engine.failed(f"none of {len(attempts)} proposals was trained", attempts)
+                what = f"none of {len(attempts)} proposals was trained"
+                raise engine.failed(what, last_revisions(attempts))
             for sample in range(rounds * size, (rounds + 1) * size):
                 if not await self._plan(last, sample):
                     break

@@ -204,7 +204,7 @@ class ScriptedSearch:
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
-        self.engine._baselines = self.finals.known
+        self.engine.baselines = self.finals.known
         async with asyncio.TaskGroup() as group:
             group.create_task(self.finals.baselines())
             group.create_task(_generations(self.engine, self.finals, self.run.settings.finalists))

@@ -114,7 +114,7 @@ async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: in
 
 
 async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
-    search = search_with(restorable(make_run(**{**SETTINGS, "work_ahead": False})), Fuse())
+    search = search_with(restorable(make_run(**SETTINGS)), Fuse())
     await search.engine.search()
     parents = {
         parent.id: parent for request in search.designer.requests[12:] for parent in request.parents

@@ -516,10 +516,7 @@ def test_wall_time_is_shared_by_the_workers(
 def test_without_working_ahead_every_phase_waits_for_the_last_training(
     text: str, workers: int, expected: tuple[int, int]
 ) -> None:
-    assert (
-        size(in_time(text, workers, settings=SETTINGS.model_copy(update={"work_ahead": False})))
-        == expected
-    )
+    assert size(in_time(text, workers, settings=SETTINGS)) == expected
 
 
 def test_too_short_a_time_says_what_the_shortest_is() -> None:

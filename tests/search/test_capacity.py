@@ -18,7 +18,7 @@ def test_a_default_search_on_two_cores_fills_its_slots() -> None:
 
 
 def test_a_search_that_waits_for_its_generations_needs_half_as_many() -> None:
-    waiting = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3, work_ahead=False)
+    waiting = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3)
     # a generation has 8 candidates, and the 6 baselines beside it; the finals are 9
     capacity = plan_capacity(waiting, places=2)
     assert (capacity.workers, capacity.slots) == (2, 7)
