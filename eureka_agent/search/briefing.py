@@ -80,18 +80,18 @@ class Briefing:
         recorded stay."""
         archive = self._run.archive
         recorded = archive.state.plans
-        known = [recorded.get((iteration, sample)) for sample in samples]
-        seen = next((plan.seen for plan in known if plan is not None), None)
-        if None in known:
-            if seen is None:
-                seen, state = archive.view()
-            else:
-                state = archive.state_at(seen)
-            for plan in self._plans(iteration, samples, state.attempts(), seen):
-                if (iteration, plan.sample) not in recorded:
+        known = {
+            each: recorded[iteration, each] for each in samples if (iteration, each) in recorded
+        }
+        if len(known) < len(samples):
+            # those that a killed process had no time to record are made from what it knew
+            seen = next((plan.seen for plan in known.values()), None)
+            number, state = archive.view() if seen is None else (seen, archive.state_at(seen))
+            for plan in self._plans(iteration, samples, state.attempts(), number):
+                if plan.sample not in known:
                     self._observer(plan)
-        plans = archive.state.plans
-        return [plans[iteration, sample] for sample in samples]
+                    known[plan.sample] = plan
+        return [known[sample] for sample in samples]
 
     def _plans(
         self, iteration: int, samples: range, history: Sequence[Attempt], seen: int

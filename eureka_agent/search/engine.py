@@ -242,15 +242,15 @@ class SearchEngine:
             again = (each for confirmation in known for each in confirmation.attempts)
             await self.repeat(iteration, again)
         elif chosen := to_confirm(archive.attempts(), settings.confirm):
-            await self.confirm_these(iteration, chosen)
+            self.record_confirmation(iteration, chosen)
+            await self.repeat(iteration, chosen)
 
-    async def confirm_these(self, iteration: int, attempts: Sequence[str]) -> None:
-        """Train these again; which they are is recorded first."""
+    def record_confirmation(self, iteration: int, attempts: Sequence[str]) -> None:
+        """Record that these are to be trained again."""
         trainings = len(attempts) * self.run.settings.confirm_seeds
         self.observer(
             ConfirmationStarted(iteration=iteration, attempts=tuple(attempts), trainings=trainings)
         )
-        await self.repeat(iteration, attempts)
 
     async def repeat(self, iteration: int, attempts: Iterable[str]) -> None:
         """Train these attempts again from their further seeds, as far as that is not done."""

@@ -175,17 +175,21 @@ class OpenRace:
         rungs: Rungs,
         attempts: Callable[[], Iterable[Attempt]],
         noise: Callable[[int], Awaitable[float]],
+        decided: Callable[[], None] = lambda: None,
     ) -> None:
         """`attempts`: those of the run, as they are known by then. `noise`: waits until the noise
-        at a checkpoint is known."""
+        at a checkpoint is known. `decided`: called when a decision has been recorded."""
         self.rungs = rungs
         self._attempts = attempts
         self._noise = noise
+        self._decided = decided
 
     async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
         """Compare this candidate with those before it; why it is to be stopped, or ""."""
         noise = await self._noise(self.rungs.places[rung])
         others = [each for each in self._attempts() if each.id != attempt.id]
+        # whoever asked records it in this step of the event loop
+        asyncio.get_running_loop().call_soon(self._decided)
         return falls_behind(score, self.rungs.scores(rung, others), MARGIN * (rung + 1), noise)
 
     async def tell(self, attempt: Attempt) -> None:

@@ -146,7 +146,9 @@ class Steady:
         self._lives: list[Life] = []
         self._race: OpenRace | None = None
         if can_pause(engine):
-            self._race = OpenRace(engine.rungs, engine.run.archive.attempts, engine.noise)
+            self._race = OpenRace(
+                engine.rungs, engine.run.archive.attempts, engine.noise, self._changed.set
+            )
 
     async def search(self) -> None:
         """All proposals that settings, deadline and designer allow."""
@@ -224,7 +226,8 @@ class Steady:
             chosen = to_confirm(ended, engine.run.settings.confirm)
             asked = {each for known in state.confirmations for each in known.attempts}
             if new := [each for each in chosen if each not in asked]:
-                self._group.create_task(engine.confirm_these(place[0], new))
+                engine.record_confirmation(place[0], new)
+                self._group.create_task(engine.repeat(place[0], new))
         for iteration in range(engine.run.settings.iterations):
             left = any(each[0] == iteration for each in self._under_way)
             planned = sum(each[0] == iteration for each in state.plans)

@@ -171,4 +171,5 @@ async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(
         resumed = search_with(open_run(run.folder), Fuse())
         await resumed.see_through()
         assert resumed.designer.requests == whole.designer.requests[proposed:]
-        assert {attempt.id: attempt.seed for attempt in run.archive.attempts()} == seeds
+        made = resumed.run.archive.attempts()
+        assert {attempt.id: attempt.seed for attempt in made} == seeds
