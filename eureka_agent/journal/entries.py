@@ -7,6 +7,7 @@ that changes its meaning gets a new `version`.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -19,8 +20,8 @@ from eureka_agent.records import (
     CurvePoint,
     Diagnosis,
     FinalTraining,
-    Message,
     Midway,
+    Money,
     Outcome,
     Proposal,
     Record,
@@ -102,6 +103,17 @@ class RunCreated(BaseEntry):
     """Wall time before the first generation, of a run with a budget."""
 
 
+class Asked(Record):
+    """An account of requests to models."""
+
+    requests: Count = 0
+    uncounted: Count = 0
+    """Requests whose tokens the server did not count."""
+    tokens: Count = 0
+    money: Money = Decimal(0)
+    """None where that of any request is unknown."""
+
+
 class RunStarted(BaseEntry):
     """A process begins to work on the run; a resumed run has several."""
 
@@ -126,8 +138,8 @@ class RunStarted(BaseEntry):
     """Wall time that earlier processes spent on the run."""
     known: tuple[Attempt, ...] = Field(default=(), exclude=True)
     """The attempts of earlier processes, for whoever looks on from here; not recorded."""
-    asked: tuple[Message, ...] = Field(default=(), exclude=True)
-    """Their requests to models; not recorded."""
+    asked: Asked = Asked()
+    """The requests to models that the run has made so far."""
 
 
 class SettingChanged(BaseEntry):
