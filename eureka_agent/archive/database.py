@@ -30,7 +30,14 @@ from eureka_agent.archive.migrations import (
 )
 from eureka_agent.archive.rows import attempt_row
 from eureka_agent.archive.safe_files import check_numbers
-from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_copy, fetch
+from eureka_agent.archive.sqlite_files import (
+    MOST_READ_BYTES,
+    ROW_BYTES,
+    check_files,
+    connect,
+    connect_to_copy,
+    fetch,
+)
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import ENTRY, PASSING, BaseEntry
@@ -40,6 +47,8 @@ from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
 MOST_NUMBER = 2**62
+MOST_SECONDS = 1e10
+ENTRIES_AT_ONCE = 500
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 _FULL_BYTES = 256 * 1024
@@ -263,9 +272,8 @@ class Archive:
         """What it knew after the entry of this number; after the last one for None."""
         state = RunState()
         passing = ", ".join(f"'{kind}'" for kind in PASSING)
-        for recorded in self._entries(
-            f"number <= ? AND kind NOT IN ({passing})", (MOST_NUMBER if number is None else number,)
-        ):
+        until = MOST_NUMBER if number is None else number
+        for recorded in self._entries(0, f"number <= ? AND kind NOT IN ({passing})", until):
             try:
                 state.apply(recorded)
             except KeyError as error:
@@ -310,14 +318,26 @@ class Archive:
 
     def entries(self, after: int = 0) -> Iterator[Recorded]:
         """All entries behind the one of this number, in their order."""
-        return self._entries("number > ?", (after,))
+        return self._entries(after)
 
-    def _entries(self, condition: str, values: tuple[object, ...]) -> Iterator[Recorded]:
-        rows = self._read(
-            f"SELECT number, time, seconds, kind, version, record FROM journal WHERE {condition}"
-            " ORDER BY number",
-            values,
-        )
+    def _entries(self, after: int, condition: str = "TRUE", *values: object) -> Iterator[Recorded]:
+        """Those that also meet the condition; so few at once that whoever writes meanwhile is not
+        held up."""
+        size, full = 0, True
+        while full:
+            rows = self._read(
+                "SELECT number, time, seconds, kind, version, record FROM journal"
+                f" WHERE number > ? AND {condition} ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
+                (after, *values),
+            )
+            size += sum(ROW_BYTES + len(str(row[-1])) for row in rows)
+            if self._reading and size > MOST_READ_BYTES:
+                raise self._damaged(f"its journal holds more than {MOST_READ_BYTES} bytes")
+            yield from self._recorded(rows)
+            full = len(rows) == ENTRIES_AT_ONCE
+            after = rows[-1][0] if rows else after
+
+    def _recorded(self, rows: list[tuple[Any, ...]]) -> Iterator[Recorded]:
         for number, time, seconds, kind, version, record in rows:
             entry: BaseEntry = self._entry(record, f"entry {number} of the journal")
             if getattr(entry, "kind", None) != kind or version != entry.version:
@@ -325,12 +345,17 @@ class Archive:
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"
                 )
-            yield Recorded(int(number), str(time), float(seconds), entry)
+            yield Recorded(number, str(time), self._seconds(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
         """Number and seconds of the last entry that is stored."""
         rows = self._read("SELECT number, seconds FROM journal ORDER BY number DESC LIMIT 1")
-        return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
+        return (int(rows[0][0]), self._seconds(rows[0][1])) if rows else (0, 0.0)
+
+    def _seconds(self, value: object) -> float:
+        if not isinstance(value, float) or not 0 <= value <= MOST_SECONDS:
+            raise self._damaged(f"a run cannot have taken {str(value)[:40]} s")
+        return value
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts, or those of one iteration, in the order of iteration, sample, revision."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -61,15 +62,31 @@ def runs(output_format: str) -> None:
     is_flag=True,
     help="What models were asked and what it cost, by who asked and by attempt.",
 )
+@click.option("--events", is_flag=True, help="The run's journal: what happened, and when.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Watch a run that another process works on; Ctrl-C leaves the search alone.",
+)
 @FORMAT
-def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
+def show(
+    run: str, attempt: str | None, cost: bool, events: bool, follow: bool, output_format: str
+) -> None:
     """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it.
 
     \b
     eureka show latest
     eureka show latest 2-03
     eureka show latest --cost
+    eureka show latest --follow
     """
+    _check_whole_run({"--cost": cost, "--events": events, "--follow": follow}, attempt)
+    if follow:
+        _follow(run, output_format)
+        return
+    if events:
+        _show_events(run, output_format)
+        return
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
@@ -79,7 +96,7 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
 
     report = _report(run)
     if cost:
-        _show_cost(report, attempt, output_format)
+        _show_cost(report, output_format)
         return
     if attempt is None:
         if output_format == "json":
@@ -104,15 +121,47 @@ def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
     )
 
 
-def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:
+def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
+    """Refuse two of these flags at once, and one with an attempt."""
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
+    if given and attempt is not None:
+        raise UsageError(
+            f"{given[0]} is for a whole run, not for one attempt", f"leave out {attempt!r}"
+        )
+
+
+def _follow(word: str, output_format: str) -> None:
+    from eureka_agent.archive.run_folder import find_run
+    from eureka_agent.cli.watch import follow
+
+    if output_format == "json":
+        raise UsageError(
+            "--follow has no JSON: it shows what changes",
+            f"what happened until now: {command('show latest --events --format json')}",
+        )
+    follow(find_run(word))
+
+
+def _show_events(word: str, output_format: str) -> None:
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.report.journal_lines import entry_to_json, journal_lines
+
+    run = open_run(find_run(word), reading=True)
+    with closing(run.archive) as archive:
+        if output_format == "json":
+            entries = [entry_to_json(each) for each in archive.entries()]
+            print_json({"run": run.name, "folder": str(run.folder), "entries": entries})
+            return
+        for line in journal_lines(archive.entries(), run.folder):
+            say(line)
+
+
+def _show_cost(report: RunReport, output_format: str) -> None:
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.ledger import ledger_to_json, render_ledger
 
-    if attempt is not None:
-        raise UsageError(
-            "--cost is for a whole run, not for one attempt",
-            f"leave out {attempt!r}: the table has a line for every attempt",
-        )
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:
