@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -18,6 +19,7 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.cli.output import print_json, say
+from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted
 from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
@@ -261,8 +263,11 @@ def follow(folder: Path) -> None:
         with suppress(OSError):
             say("No longer watched; the search goes on.")
         raise click.exceptions.Abort from None
-    run_now = open_run(folder, reading=True)
-    with closing(run_now.archive):
-        console.print(render_end(run_report(run_now)))
-        if run_now.status is not RunStatus.FINISHED:
-            say(f"Nobody works on this run. Go on with:  {resume_command(folder)}")
+    ended = open_run(folder, reading=True)
+    with closing(ended.archive):
+        if ended.status is RunStatus.FINISHED:
+            console.print(render_end(run_report(ended)))
+            return
+        say(f"Nobody works on this run: it is {ended.status.value}.")
+        say(f"See it with:   {command(shlex.join(['show', str(folder)]))}")
+        say(f"Go on with:    {resume_command(folder)}")
