@@ -56,14 +56,15 @@ def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
 
 
 def entry_to_json(recorded: Recorded) -> dict[str, Any]:
-    """An entry in plain JSON types: its place in the journal, then its own fields."""
+    """An entry in plain JSON types: its place in the journal, and its own fields apart, of which
+    one may have the name of a place."""
     return {
         "number": recorded.number,
         "time": recorded.time,
         "seconds": recorded.seconds,
         "kind": kind_of(recorded.entry),
         "version": recorded.entry.version,
-        **json.loads(recorded.entry.model_dump_json()),
+        "fields": json.loads(recorded.entry.model_dump_json(exclude={"kind"})),
     }
 
 
