@@ -34,7 +34,7 @@ def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
         history = [
             attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1
         ]
-        briefing = Briefing(run, strategy_of(run.settings))
+        briefing = Briefing(run, strategy_of(run.settings), run.archive.append)
         found = asyncio.run(
             briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0)
         )

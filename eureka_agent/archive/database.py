@@ -47,6 +47,8 @@ from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
 MOST_NUMBER = 2**62
+MOST_TIME = 64
+"""Characters of an entry's time."""
 MOST_SECONDS = 1e10
 ENTRIES_AT_ONCE = 500
 MOST_UNWRITTEN = 200
@@ -146,6 +148,10 @@ def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
+def _are_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
+
+
 def now() -> str:
     """The present, ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -200,6 +206,7 @@ class Archive:
             ) from None
 
         self._number = self._last()[0]
+        self._data_version = 0
 
     def close(self) -> None:
         """Close the file; the archive cannot be used after it."""
@@ -263,23 +270,30 @@ class Archive:
 
     @property
     def state(self) -> RunState:
-        """What the run knows by its entries up to now."""
+        """What the run knows by its entries up to now, those of other processes included."""
+        ((version,),) = self._read("PRAGMA data_version")
         if self._state is None:
             self._state = self.state_at(None)
+        elif version != self._data_version and not self._unwritten:
+            self._fold(self._state, "number > ?", self._number)
+        if version != self._data_version:
+            self._data_version, (self._number, _) = version, self._last()
         return self._state
 
     def state_at(self, number: int | None) -> RunState:
         """What it knew after the entry of this number; after the last one for None."""
         state = RunState()
-        passing = ", ".join(f"'{kind}'" for kind in PASSING)
-        until = MOST_NUMBER if number is None else number
-        for recorded in self._entries(0, f"number <= ? AND kind NOT IN ({passing})", until):
+        self._fold(state, "number <= ?", MOST_NUMBER if number is None else number)
+        return state
+
+    def _fold(self, state: RunState, condition: str, number: int) -> None:
+        passing = ", ".join(f"'{kind}'" for kind in sorted(PASSING))
+        for recorded in self._entries(f"{condition} AND kind NOT IN ({passing})", (number,)):
             try:
                 state.apply(recorded)
             except KeyError as error:
                 raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
         state.seconds = max(state.seconds, self._last()[1])
-        return state
 
     def append(self, entry: BaseEntry) -> Recorded:
         """Store an entry, with those before it that wait to be, before anybody acts on it. One that
@@ -318,17 +332,17 @@ class Archive:
 
     def entries(self, after: int = 0) -> Iterator[Recorded]:
         """All entries behind the one of this number, in their order."""
-        return self._entries(after)
+        return self._entries("number > ?", (after,))
 
-    def _entries(self, after: int, condition: str = "TRUE", *values: object) -> Iterator[Recorded]:
-        """Those that also meet the condition; so few at once that whoever writes meanwhile is not
+    def _entries(self, condition: str, values: tuple[object, ...]) -> Iterator[Recorded]:
+        """Those that meet the condition: read so few at once that whoever writes meanwhile is not
         held up."""
-        size, full = 0, True
+        after, size, full = 0, 0, True
         while full:
             rows = self._read(
                 "SELECT number, time, seconds, kind, version, record FROM journal"
-                f" WHERE number > ? AND {condition} ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
-                (after, *values),
+                f" WHERE {condition} AND number > ? ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
+                (*values, after),
             )
             size += sum(ROW_BYTES + len(str(row[-1])) for row in rows)
             if self._reading and size > MOST_READ_BYTES:
@@ -339,23 +353,22 @@ class Archive:
 
     def _recorded(self, rows: list[tuple[Any, ...]]) -> Iterator[Recorded]:
         for number, time, seconds, kind, version, record in rows:
+            if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
+                raise self._damaged(f"entry {number} of the journal has no time that could be")
             entry: BaseEntry = self._entry(record, f"entry {number} of the journal")
             if getattr(entry, "kind", None) != kind or version != entry.version:
                 raise self._damaged(
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"
                 )
-            yield Recorded(number, str(time), self._seconds(seconds), entry)
+            yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
         """Number and seconds of the last entry that is stored."""
         rows = self._read("SELECT number, seconds FROM journal ORDER BY number DESC LIMIT 1")
-        return (int(rows[0][0]), self._seconds(rows[0][1])) if rows else (0, 0.0)
-
-    def _seconds(self, value: object) -> float:
-        if not isinstance(value, float) or not 0 <= value <= MOST_SECONDS:
-            raise self._damaged(f"a run cannot have taken {str(value)[:40]} s")
-        return value
+        if rows and not _are_seconds(rows[0][1]):
+            raise self._damaged("the last entry of the journal has no time that could be")
+        return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts, or those of one iteration, in the order of iteration, sample, revision."""

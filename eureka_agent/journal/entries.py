@@ -376,6 +376,7 @@ class RequestStarted(_Passing):
 class RequestEnded(_Passing):
     """The reply to a request is stored, or there will be none."""
 
+    durable: ClassVar[bool] = True  # a kill does not lose the time that the reply took
     kind: Literal["request-ended"] = "request-ended"
     request: RequestStarted
     cost: Cost | None

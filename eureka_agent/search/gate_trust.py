@@ -74,7 +74,7 @@ class GateOfRound:
         refused = sum(map(refused_by_gate, counted))
         if not is_wrong(len(counted), refused):
             return False
-        if known is None:
+        if archive.state.gate_loosened is None:  # another may have waited too
             text = (
                 f"the trajectory gate refused {refused} of the"
                 f" {wording.plural(len(counted), 'proposal')} of generation {self._iteration + 1}"

@@ -5,12 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from outcomes import make_outcome
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.migrations import MIGRATIONS, migrate
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import AttemptImported, FinalTrained
-from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
+from eureka_agent.journal.entries import (
+    Analysed,
+    AttemptEnded,
+    AttemptImported,
+    FinalTrained,
+    Notice,
+    RunCreated,
+    RunEnded,
+)
+from eureka_agent.records import Attempt, Cost, FinalTraining, Message, RunStatus, Stage
 
 
 def test_an_attempt_comes_back_as_it_was_put(
@@ -75,11 +84,63 @@ def test_trainings_and_messages_come_back(tmp_path: Path) -> None:
     assert archive.find("another key") is None
 
 
-def test_facts_keep_their_json_types(tmp_path: Path) -> None:
+def test_the_journal_comes_back_in_order_with_its_time(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    archive.set_fact("versions", {"torch": "2.13"})
-    assert archive.fact("versions") == {"torch": "2.13"}
-    assert archive.fact("missing", 4) == 4
+    archive.clock = lambda: 12.5
+    archive.append(RunCreated(command=("eureka",)))
+    archive.append(Notice(text="passes"))  # stored with the next one that is durable
+    assert [each.number for each in Archive(tmp_path).entries()] == [1]
+    archive.append(RunEnded(status=RunStatus.STOPPED, message="stopped"))
+    stored = list(Archive(tmp_path).entries())
+    assert [(each.number, each.seconds, type(each.entry)) for each in stored] == [
+        (1, 12.5, RunCreated),
+        (2, 12.5, Notice),
+        (3, 12.5, RunEnded),
+    ]
+    assert [each.number for each in Archive(tmp_path).entries(after=2)] == [3]
+
+
+def test_a_reader_sees_what_another_process_adds(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
+    writer = Archive(tmp_path)
+    writer.append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
+    reader = Archive(tmp_path, reading=True)
+    assert [each.id for each in reader.attempts()] == ["1-01"]
+    writer.append(AttemptImported(record=make_attempt(0, 1, fitness=2.0)))
+    assert [each.id for each in reader.attempts()] == ["1-01", "1-02"]
+
+
+def test_what_was_known_at_an_entry_is_known_later(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
+    archive = Archive(tmp_path)
+    first = archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.ACCEPTED)))
+    outcome = make_outcome(3.0)
+    archive.append(AttemptEnded(attempt="1-01", stage=Stage.TRAINED, outcome=outcome))
+    then, later = archive.state_at(first.number), Archive(tmp_path).state_at(None)
+    assert then.by_id["1-01"].stage is Stage.ACCEPTED
+    assert (later.by_id["1-01"].stage, later.by_id["1-01"].fitness) == (Stage.TRAINED, 3.0)
+
+
+def test_an_entry_that_changes_nobody_is_damage(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.append(RunCreated())
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        record = Analysed(attempt="7-01", text="").model_dump_json()
+        connection.execute(
+            "INSERT INTO journal VALUES (2, '', 0, 'analysed', 1, '7-01', ?, '')", (record,)
+        )
+    with pytest.raises(RunFolderError, match="entry 2 is about '7-01', unknown"):
+        Archive(tmp_path, reading=True).attempts()
+
+
+def test_entries_of_a_later_version_are_refused_in_one_line(tmp_path: Path) -> None:
+    Archive(tmp_path).append(RunCreated())
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        connection.execute("UPDATE journal SET version = 2")
+    with pytest.raises(RunFolderError, match="'run-created', version 2, which this version"):
+        Archive(tmp_path, reading=True).attempts()
 
 
 def test_migrations_apply_once_and_in_order_from_any_earlier_state(tmp_path: Path) -> None:
@@ -105,16 +166,9 @@ def test_a_damaged_record_is_a_clear_error(
 ) -> None:
     Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        connection.execute("UPDATE attempts SET record = '{\"id\": 3}'")
-    with pytest.raises(RunFolderError, match="is damaged: a record of Attempt is broken"):
+        connection.execute("UPDATE journal SET record = '{\"id\": 3}'")
+    with pytest.raises(RunFolderError, match="is damaged: entry 1 of the journal is broken"):
         Archive(tmp_path).attempts()
-
-
-def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    with pytest.raises(TypeError):
-        archive.set_facts({"first": 1, "second": object()})
-    assert Archive(tmp_path).fact("first") is None
 
 
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:

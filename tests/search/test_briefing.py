@@ -86,12 +86,12 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
 async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
     run = restorable(make_run(**SETTINGS))
     first, second = [
-        await Briefing(run, BestOfN()).requests(iteration, range(6), [], 1.0)
+        await Briefing(run, BestOfN(), run.archive.append).requests(iteration, range(6), [], 1.0)
         for iteration in (0, 1)
     ]
     assert [request.angle for request in (*first, *second)] == list(range(12))
     assert [request.number for request in second] == list(range(1, 7))
-    again = await Briefing(run, BestOfN()).requests(0, range(6, 12), [], 1.0)
+    again = await Briefing(run, BestOfN(), run.archive.append).requests(0, range(6, 12), [], 1.0)
     assert len({opening(request)[1].content for request in (*first, *again)}) == 12, (
         "a second round of the same generation"
     )
@@ -159,7 +159,9 @@ async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> 
     ]
 
     async def told(iteration: int, *history: object) -> Diagnosis | None:
-        requests = await Briefing(run, Greedy()).requests(iteration, range(1), list(history), 1.0)  # type: ignore[arg-type]
+        requests = await Briefing(run, Greedy(), run.archive.append).requests(
+            iteration, range(1), list(history), 1.0
+        )  # type: ignore[arg-type]
         return requests[0].parents[0].diagnosis
 
     assert await told(1, best) == diagnosis

@@ -36,9 +36,10 @@ from eureka_agent.search.budget import (
     time_text,
 )
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.ending import Recorder
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.session import effective_settings
-from eureka_agent.search.summary import BUDGET_FACT, run_report
+from eureka_agent.search.summary import run_report
 from eureka_agent.search.time_limit import TimeLimit, time_limit
 from eureka_agent.search.trial import TrialRequest
 from eureka_agent.settings import SearchSettings, parse_settings
@@ -544,7 +545,7 @@ class Timed:
         trials = TableTrials({reward(number): float(number) for number in range(1, 21)}, fuse)
         limit = time_limit(run.settings)
         assert limit is not None
-        deadline = Deadline(run, limit, lambda: self.now, self.observe)
+        deadline = Deadline(run, limit, lambda: self.now, Recorder(run, self.observe))
         self.search = ScriptedSearch(
             run, self.designer, trials, observer=self.observe, fuse=fuse, deadline=deadline
         ).engine.search
@@ -640,7 +641,7 @@ async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_f
 
     sources = [reward(number) for number in range(1, 9)]
     trials = Patient({source: float(number) for number, source in enumerate(sources, 1)})
-    deadline = Deadline(run, TimeLimit("60s", 60.0), lambda: 14.0, observe)
+    deadline = Deadline(run, TimeLimit("60s", 60.0), lambda: 14.0, Recorder(run, observe))
     search = ScriptedSearch(
         run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline
     )
@@ -657,7 +658,7 @@ async def test_the_time_before_the_first_generation_counts_but_is_no_training(
     timed_run: Callable[..., Run],
 ) -> None:
     run = timed_run()
-    run.archive.set_fact(BUDGET_FACT, {"text": "", "seconds_before": 30.0})
+    run.archive.append(run.archive.state.began.model_copy(update={"seconds_before": 30.0}))
     await Timed(run, now=30.0).search()
     # at 150 s it ends at 270 s; at 210 s it would at 330 s
     assert generations(run) == 3

@@ -52,13 +52,14 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     assert repeats(run) == {"1-01": [(0, 2.0)], "1-02": [(0, 6.0)]}
     # the second generation has none among the best two, so nothing is trained again after it
     assert Counter(request.kind for request in trials.requests) == {"search": 6, "repeat": 2}
-    ended = [event.best.id for event in events if isinstance(event, IterationEnded) and event.best]
+    ended = [event.best for event in events if isinstance(event, IterationEnded) and event.best]
     assert ended == ["1-02", "1-02"]
     started = [event for event in events if isinstance(event, ConfirmationStarted)]
-    assert [
-        (event.iteration, event.trainings, [one.id for one in event.attempts]) for event in started
-    ] == [(0, 2, ["1-01", "1-02"])]
-    assert [event.attempt.fitness for event in events if isinstance(event, AttemptRepeated)] == [
+    assert [(event.iteration, event.trainings, list(event.attempts)) for event in started] == [
+        (0, 2, ["1-01", "1-02"])
+    ]
+    repeated = (each for each in events if isinstance(each, AttemptRepeated))
+    assert [run.archive.state.by_id[each.attempt].fitness for each in repeated] == [
         5.0,
         6.5,
     ]

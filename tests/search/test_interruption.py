@@ -20,7 +20,7 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated
+from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated, Judged
 from eureka_agent.records import Stage
 from eureka_agent.search.seeds import derive_seed
 
@@ -87,7 +87,9 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
 
     def observe(event: Any) -> None:
-        if isinstance(event, AttemptEnded):
+        if isinstance(event, AttemptEnded) or (
+            isinstance(event, Judged) and not event.verdict.accepted
+        ):
             fuse("ended")
         if isinstance(event, AttemptRepeated):
             fuse("repeated")

@@ -29,7 +29,10 @@ def test_every_reward_that_the_gate_refused_in_the_run_is_named(
     ]
     others = [refused(20, "unsafe", "S201"), refused(21, "let pass", "G601", "warning")]
     history = [planned(0, 30, 5.0), *misleading, *others]
-    asked = asyncio.run(Briefing(make_run(), Greedy()).requests(1, range(8), history, 1.0))
+    run = make_run()
+    asked = asyncio.run(
+        Briefing(run, Greedy(), run.archive.append).requests(1, range(8), history, 1.0)
+    )
     assert {request.misleading for request in asked} == {
         tuple(f"reward {place}" for place in range(FAILURES_SHOWN + 2))
     }

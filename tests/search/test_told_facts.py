@@ -68,7 +68,7 @@ def test_nothing_that_may_change_before_a_run_is_resumed_is_told(make_run: MakeR
 
 async def told_in(run: Run, iteration: int, *models: str) -> str:
     """The designer's order of the first proposal of a generation."""
-    briefing = Briefing(run, Greedy(), models or ("openai/any",))
+    briefing = Briefing(run, Greedy(), run.archive.append, models or ("openai/any",))
     return opening((await briefing.requests(iteration, range(1), [], 1.0))[0])[1].content
 
 
