@@ -29,7 +29,9 @@ MOST_CHARACTERS = 400
 class Record(BaseModel):
     """Base of all records: closed (no unknown keys) and immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, ser_json_inf_nan="null", defer_build=True
+    )
 
 
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 
-from pydantic import Field, FiniteFloat, TypeAdapter
+from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
 
 from eureka_agent.records import (
     Attempt,
@@ -498,7 +498,7 @@ Entry = Annotated[
     | TrainingResumed,
     Field(discriminator="kind"),
 ]
-ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
+ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 
 
 class Observer(Protocol):
@@ -508,5 +508,14 @@ class Observer(Protocol):
     def __call__(self, entry: BaseEntry, /) -> None: ...
 
 
-PASSING = frozenset(kind.model_fields["kind"].default for kind in _Passing.__subclasses__())
+KINDS: dict[str, type[BaseEntry]] = {
+    each.model_fields["kind"].default: each for each in get_args(get_args(Entry)[0])
+}
+PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, _Passing))
 """Kinds that change nothing of what a run knows."""
+OF_RUN = frozenset(
+    kind
+    for kind, each in KINDS.items()
+    if not issubclass(each, _Passing | _OfAttempt | AttemptImported)
+)
+"""Kinds that change what it knows beside its attempts."""

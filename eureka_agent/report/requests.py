@@ -11,7 +11,7 @@ from eureka_agent.journal.entries import Asked, Observer, RequestEnded, RequestS
 from eureka_agent.llm.interface import CompletionRequest, RequestObserver, Role
 from eureka_agent.records import Message
 from eureka_agent.report import wording
-from eureka_agent.report.ledger import format_money, ledger
+from eureka_agent.report.ledger import Ledger, format_money
 
 _PURPOSES = {
     Role.DESIGNER: "design",
@@ -47,7 +47,7 @@ def purpose(request: CompletionRequest) -> str:
 
 def asked_before(messages: Sequence[Message]) -> Asked:
     """The account with which a process begins."""
-    total = ledger(messages).total
+    total = Ledger(tuple(messages)).total
     return Asked(
         requests=total.requests,
         uncounted=total.uncounted,
