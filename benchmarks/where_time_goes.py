@@ -144,7 +144,7 @@ class Stopwatch:
         events = self._watch.events
         total = self._watch.seconds()
         kinds = {
-            f"job {event.job}": event.kind
+            f"job {event.job}": event.training
             for _, event in events
             if isinstance(event, TrainingQueued)
         }

@@ -14,7 +14,7 @@ import os
 import shlex
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,14 +28,21 @@ from eureka_agent.archive.migrations import (
     migrate,
     migrated_copy,
 )
-from eureka_agent.archive.rows import attempt_row
+from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers
-from eureka_agent.archive.sqlite_files import check_files, connect, connect_to_copy, fetch
+from eureka_agent.archive.sqlite_files import (
+    MOST_READ_BYTES,
+    ROW_BYTES,
+    check_files,
+    connect,
+    connect_to_copy,
+    fetch,
+)
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import ENTRY, PASSING, BaseEntry
-from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.records import Attempt, FinalTraining, Message, Record
+from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry
+from eureka_agent.journal.state import Recorded, RunState, changed
+from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault
 
 FILE_NAME = "archive.sqlite"
@@ -45,6 +52,7 @@ MOST_TIME = 64
 MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states that are kept in memory; others are folded again where one is asked for."""
+ENTRIES_AT_ONCE = 500
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 _FULL_BYTES = 256 * 1024
@@ -146,6 +154,10 @@ def _are_seconds(value: object) -> bool:
     return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
 
 
+def _listed(kinds: Iterable[str]) -> str:
+    return ", ".join(f"'{kind}'" for kind in sorted(kinds))
+
+
 def now() -> str:
     """The present, ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -166,6 +178,7 @@ class Archive:
         self.clock: Callable[[], float] = lambda: 0.0
         """Wall time of the run over all its processes: what entries are stamped with."""
         self._state: RunState | None = None
+        self._facts: RunState | None = None
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
         path = folder / FILE_NAME
@@ -218,7 +231,7 @@ class Archive:
         ) as error:  # a number that is asked for may be any
             raise self._damaged(_reason(error)) from None
 
-    def _parsed(self, model: type[RecordT], text: object) -> RecordT:
+    def _parsed(self, model: type[RecordT], text: object, what: str = "") -> RecordT:
         try:
             if not isinstance(text, str):
                 raise ValueError(f"it is {type(text).__name__}, expected text")
@@ -227,17 +240,7 @@ class Archive:
             return model.model_validate_json(text)
         except ValueError as error:  # pydantic's too
             reason = validation_fault(error) if isinstance(error, ValidationError) else str(error)
-            raise self._damaged(f"a record of {model.__name__} is broken: {reason}") from None
-
-    def _entry(self, text: object, what: str) -> BaseEntry:
-        try:
-            if not isinstance(text, str):
-                raise ValueError(f"it is {type(text).__name__}, expected text")
-            if self._reading:
-                check_numbers(text)
-            return ENTRY.validate_json(text)
-        except ValueError as error:  # pydantic's too
-            reason = validation_fault(error) if isinstance(error, ValidationError) else str(error)
+            what = what or f"a record of {model.__name__}"
             raise self._damaged(f"{what} is broken: {reason}") from None
 
     def _damaged(self, reason: str) -> RunFolderError:
@@ -285,6 +288,20 @@ class Archive:
             self._views[number] = self.state.copy()
         return number, self._views[number]
 
+    @property
+    def facts(self) -> RunState:
+        """The same without the attempts, where these were not read yet: of many they take long."""
+        if self._state is not None:
+            return self.state
+        if self._facts is None:
+            self._facts = RunState()
+            of_run = f"SELECT number FROM journal WHERE kind IN ({_listed(OF_RUN)})"
+            chosen = f"number IN ({of_run})"
+            for recorded in self._entries(chosen, ()):
+                self._facts.apply(recorded)
+            self._facts.seconds = max(self._facts.seconds, self._last()[1])
+        return self._facts
+
     def state_at(self, number: int | None) -> RunState:
         """What it knew after the entry of this number; after the last one for None."""
         if number is not None and number in self._views:
@@ -297,8 +314,8 @@ class Archive:
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:
-        passing = ", ".join(f"'{kind}'" for kind in sorted(PASSING))
-        for recorded in self._entries(f"{condition} AND kind NOT IN ({passing})", (number,)):
+        chosen = f"{condition} AND kind NOT IN ({_listed(PASSING)})"
+        for recorded in self._entries(chosen, (number,)):
             try:
                 state.apply(recorded)
             except KeyError as error:
@@ -336,7 +353,7 @@ class Archive:
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
             self._connection.executemany(
-                f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * 12)})", columns
+                f"INSERT OR REPLACE INTO attempts VALUES ({PLACES})", columns
             )
         self._unwritten.clear()
 
@@ -345,20 +362,33 @@ class Archive:
         return self._entries("number > ?", (after,))
 
     def _entries(self, condition: str, values: tuple[object, ...]) -> Iterator[Recorded]:
-        rows = self._read(
-            f"SELECT number, time, seconds, kind, version, record FROM journal WHERE {condition}"
-            " ORDER BY number",
-            values,
-        )
+        """Those that meet the condition: read so few at once that whoever writes meanwhile is not
+        held up."""
+        after, size, full = 0, 0, True
+        while full:
+            rows = self._read(
+                "SELECT number, time, seconds, kind, version, record FROM journal"
+                f" WHERE {condition} AND number > ? ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
+                (*values, after),
+            )
+            size += sum(ROW_BYTES + len(str(row[-1])) for row in rows)
+            if self._reading and size > MOST_READ_BYTES:
+                raise self._damaged(f"its journal holds more than {MOST_READ_BYTES} bytes")
+            yield from self._recorded(rows)
+            full = len(rows) == ENTRIES_AT_ONCE
+            after = rows[-1][0] if rows else after
+
+    def _recorded(self, rows: list[tuple[Any, ...]]) -> Iterator[Recorded]:
         for number, time, seconds, kind, version, record in rows:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
                 raise self._damaged(f"entry {number} of the journal has no time that could be")
-            entry: BaseEntry = self._entry(record, f"entry {number} of the journal")
-            if getattr(entry, "kind", None) != kind or version != entry.version:
+            model = KINDS.get(kind)
+            if model is None or version != model.version:
                 raise self._damaged(
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"
                 )
+            entry = self._parsed(model, record, f"entry {number} of the journal")
             yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
@@ -374,11 +404,25 @@ class Archive:
 
     def attempt(self, attempt_id: str) -> Attempt | None:
         """The attempt with this id."""
-        return self.state.by_id.get(attempt_id)
+        if self._state is not None:
+            return self.state.by_id.get(attempt_id)
+        known: dict[str, Attempt] = {}
+        for recorded in self._entries("attempt = ? AND attempt != ''", (attempt_id,)):
+            try:
+                known[attempt_id] = changed(known, recorded)
+            except KeyError as error:
+                raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
+        return known.get(attempt_id)
+
+    def attempts_in_brief(self) -> tuple[Attempt, ...]:
+        """All attempts in that order, each with what a line of a list shows of it
+        (`archive/rows.py`)."""
+        rows = self._read("SELECT brief FROM attempts ORDER BY iteration, sample, revision")
+        return tuple(self._parsed(Attempt, brief) for (brief,) in rows)
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
-        return self.state.trainings()
+        return self.facts.trainings()
 
     # ── whose run it is ───────────────────────────────────────────────────────────────────────────
 
@@ -434,10 +478,19 @@ class Archive:
     def account(self) -> tuple[Message, ...]:
         """The same without what was said: a long search has megabytes of that, and sums need none
         of it."""
-        rows = self._read(
-            "SELECT json_set(record, '$.request', '', '$.reply', '') FROM messages ORDER BY rowid"
+        return tuple(
+            Message(
+                role=str(role),
+                model=str(model),
+                attempt=str(attempt),
+                request="",
+                reply="",
+                cost=self._parsed(Cost, cost),
+            )
+            for role, model, attempt, cost in self._read(
+                "SELECT role, model, attempt, cost FROM messages ORDER BY rowid"
+            )
         )
-        return tuple(self._parsed(Message, record) for (record,) in rows)
 
     def keyed_messages(self) -> dict[str, Message]:
         """All of them by their keys."""
@@ -447,7 +500,14 @@ class Archive:
     def put(self, key: str, message: Message) -> None:
         """Store a request with its reply; called before the reply is used."""
         self._write(
-            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record) VALUES (?, ?, ?,"
-            " ?, ?)",
-            (key, message.model, message.role, message.attempt, message.model_dump_json()),
+            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record, cost)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                message.model,
+                message.role,
+                message.attempt,
+                message.model_dump_json(),
+                message.cost.model_dump_json(),
+            ),
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.rows import attempt_row
+from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers, load_json
 from eureka_agent.journal.entries import (
     AttemptImported,
@@ -59,7 +59,7 @@ def fill_journal(connection: sqlite3.Connection) -> None:
         # a signature covers facts that are no more: such a run counts as unsigned
         connection.execute("DELETE FROM run")
         connection.executemany(
-            f"INSERT INTO attempts VALUES ({', '.join('?' * 12)})",
+            f"INSERT INTO attempts VALUES ({PLACES})",
             [attempt_row(each) for each in state.attempts()],
         )
     except (ValidationError, ValueError, TypeError, KeyError) as error:

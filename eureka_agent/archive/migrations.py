@@ -75,7 +75,8 @@ MIGRATIONS: list[tuple[str, str]] = [
             record TEXT NOT NULL,
             seal TEXT NOT NULL
         );
-        CREATE INDEX journal_of_attempt ON journal (attempt);
+        CREATE INDEX journal_of_attempt ON journal (attempt) WHERE attempt != '';
+        CREATE INDEX journal_by_kind ON journal (kind);
         ALTER TABLE attempts RENAME TO old_attempts;
         CREATE TABLE attempts (
             id TEXT PRIMARY KEY,
@@ -89,9 +90,12 @@ MIGRATIONS: list[tuple[str, str]] = [
             fitness REAL,
             trainings INTEGER NOT NULL,
             retries INTEGER NOT NULL,
-            created TEXT NOT NULL
+            created TEXT NOT NULL,
+            brief TEXT NOT NULL
         );
         CREATE INDEX attempts_by_fitness ON attempts (fitness);
+        ALTER TABLE messages ADD COLUMN cost TEXT NOT NULL DEFAULT '{}';
+        UPDATE messages SET cost = coalesce(json_extract(record, '$.cost'), '{}');
         """,
     ),
 ]

@@ -100,7 +100,7 @@ class Run:
     @property
     def status(self) -> RunStatus:
         """Where the run stands; a run that was killed while it ran is a stopped one."""
-        status = self.archive.state.status
+        status = self.archive.facts.status
         return (
             RunStatus.STOPPED
             if status is RunStatus.RUNNING and not is_held(self.folder)
@@ -116,20 +116,20 @@ class Run:
     def written_fitness(self) -> WrittenFitness | None:
         """What a language model wrote for the run's sentence; None for a run by the task's own
         metric."""
-        return self.archive.state.began.written_fitness
+        return self.archive.facts.began.written_fitness
 
     @property
     def fitness_origin(self) -> str:
         """Who wrote the fitness and how it was accepted, in words; empty for the task's own
         metric."""
         author = self.description.fitness_author
-        accepted = self.archive.state.began.fitness_accepted or "not accepted"
+        accepted = self.archive.facts.began.fitness_accepted or "not accepted"
         return author and f"fitness written by {author}, {accepted}"
 
     @property
     def seconds(self) -> float:
         """Wall time spent on this run, over all its resumptions."""
-        return self.archive.state.seconds
+        return self.archive.facts.seconds
 
     def is_own(self, *, attempts: bool = False) -> bool:
         """True when this user's program wrote what decides about code, walls and keys
@@ -157,7 +157,7 @@ class Run:
         return ""
 
     def _signature(self, signer: Signer, run_id: str) -> str:
-        began = self.archive.state.began
+        began = self.archive.facts.began
         return signer.run(
             run_id, _read_settings(self.folder), _read_environment(self.folder), began
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,9 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.cli.output import print_json, say
+from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted
+from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
 
 if TYPE_CHECKING:
@@ -90,11 +94,13 @@ class _View:
     """The progress view while it can be written: without a reader it is dropped, and the search
     goes on."""
 
-    def __init__(self, console: LastingConsole) -> None:
+    def __init__(
+        self, console: LastingConsole, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         from eureka_agent.report.live import progress_view
 
         self._console = console
-        self._view = progress_view(console)
+        self._view = progress_view(console, clock)
 
     def __enter__(self) -> _View:
         self._view.__enter__()
@@ -150,12 +156,12 @@ class Screen:
             observer(event)
 
 
-async def _tick(log: _Log, view: _View) -> None:
-    """Let time pass for both: a search that waits has no events."""
+async def _tick(*observers: _Log | _View) -> None:
+    """Let time pass for them: a search that waits has no entries."""
     while True:
         await asyncio.sleep(TICK_S)
-        log.tick()
-        view.tick()
+        for observer in observers:
+            observer.tick()
 
 
 @contextmanager
@@ -228,3 +234,40 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     else:
         console.print(render_end(run_report(finished)))
     return finished
+
+
+def follow(folder: Path) -> None:
+    """Show a run that another process works on until it ends. Ctrl-C ends this alone. Exit status
+    130 after that."""
+    from eureka_agent.archive.run_folder import open_run
+    from eureka_agent.report.follow import Follower, RunClock
+    from eureka_agent.report.tables import render_end
+    from eureka_agent.search.summary import run_report
+
+    open_run(folder, reading=True).archive.close()  # says what is wrong with the folder
+    console, clock = LastingConsole(), RunClock()
+
+    async def run() -> None:
+        main = asyncio.current_task()
+        assert main is not None  # this is a coroutine of asyncio.run
+        with _cancelled_by_signals(main), _View(console, clock) as view:
+            ticking = asyncio.create_task(_tick(view))
+            try:
+                await Follower(folder, view, clock).follow()
+            finally:
+                ticking.cancel()
+
+    try:
+        asyncio.run(run())
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        with suppress(OSError):
+            say("No longer watched; the search goes on.")
+        raise click.exceptions.Abort from None
+    ended = open_run(folder, reading=True)
+    with closing(ended.archive):
+        if ended.status is RunStatus.FINISHED:
+            console.print(render_end(run_report(ended)))
+            return
+        say(f"Nobody works on this run: it is {ended.status.value}.")
+        say(f"See it with:   {command(shlex.join(['show', str(folder)]))}")
+        say(f"Go on with:    {resume_command(folder)}")

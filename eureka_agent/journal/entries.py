@@ -7,10 +7,11 @@ that changes its meaning gets a new `version`.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 
-from pydantic import Field, FiniteFloat, TypeAdapter
+from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
 
 from eureka_agent.records import (
     Attempt,
@@ -19,7 +20,7 @@ from eureka_agent.records import (
     CurvePoint,
     Diagnosis,
     FinalTraining,
-    Message,
+    Money,
     Operator,
     Outcome,
     Proposal,
@@ -102,6 +103,17 @@ class RunCreated(BaseEntry):
     """Wall time before the first generation, of a run with a budget."""
 
 
+class Asked(Record):
+    """An account of requests to models."""
+
+    requests: Count = 0
+    uncounted: Count = 0
+    """Requests whose tokens the server did not count."""
+    tokens: Count = 0
+    money: Money = Decimal(0)
+    """None where that of any request is unknown."""
+
+
 class RunStarted(BaseEntry):
     """A process begins to work on the run; a resumed run has several."""
 
@@ -126,8 +138,8 @@ class RunStarted(BaseEntry):
     """Wall time that earlier processes spent on the run."""
     known: tuple[Attempt, ...] = Field(default=(), exclude=True)
     """The attempts of earlier processes, for whoever looks on from here; not recorded."""
-    asked: tuple[Message, ...] = Field(default=(), exclude=True)
-    """Their requests to models; not recorded."""
+    asked: Asked = Asked()
+    """The requests to models that the run has made so far."""
 
 
 class SettingChanged(BaseEntry):
@@ -499,7 +511,7 @@ Entry = Annotated[
     | TrainingResumed,
     Field(discriminator="kind"),
 ]
-ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
+ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 
 
 class Observer(Protocol):
@@ -509,5 +521,14 @@ class Observer(Protocol):
     def __call__(self, entry: BaseEntry, /) -> None: ...
 
 
-PASSING = frozenset(kind.model_fields["kind"].default for kind in _Passing.__subclasses__())
+KINDS: dict[str, type[BaseEntry]] = {
+    each.model_fields["kind"].default: each for each in get_args(get_args(Entry)[0])
+}
+PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, _Passing))
 """Kinds that change nothing of what a run knows."""
+OF_RUN = frozenset(
+    kind
+    for kind, each in KINDS.items()
+    if not issubclass(each, _Passing | _OfAttempt | AttemptImported)
+)
+"""Kinds that change what it knows beside its attempts."""

@@ -173,6 +173,8 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
     match entry:
         case Judged(verdict=verdict) | Reviewed(verdict=verdict):
             return judged(attempt, verdict)
+        case RungDecided():
+            return attempt  # what follows from it is an entry of its own
         case RungScored(score=score):
             update = {"rungs": (*attempt.rungs, score)}
         case AttemptEnded():

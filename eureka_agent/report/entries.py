@@ -111,6 +111,16 @@ def standing(attempt: Attempt) -> Standing:
     )
 
 
+def discarded(attempt: Attempt, env_steps: int) -> Discarded:
+    """The line of an attempt that came to nothing. `env_steps`: those of a whole training."""
+    reason = attempt.reason
+    if attempt.stage is Stage.REJECTED:
+        reason = first_error(attempt) or reason
+    elif attempt.stage is Stage.STOPPED:
+        reason = why_stopped(attempt, env_steps)
+    return Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage)
+
+
 def remark(attempt: Attempt, env_steps: int) -> str:
     """The one line that says most about an attempt: why it came to nothing, or its first finding.
     `env_steps`: those of a whole training."""

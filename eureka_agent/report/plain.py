@@ -34,7 +34,7 @@ from eureka_agent.journal.entries import (
     TrainingRetried,
 )
 from eureka_agent.llm.text import printable
-from eureka_agent.records import Attempt, Repeat, RunStatus, Stage
+from eureka_agent.records import Attempt, Proposal, Repeat, RunStatus, Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.ledger import format_money
@@ -223,7 +223,7 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
             steps = event.points[-1].env_steps if event.points else 0
             return f"training of {event.label} goes on at {wording.count(steps)} env steps"
         case IterationEnded():
-            best = None if event.best is None else view.attempts[event.best]
+            best = None if event.best is None else view.attempts.get(event.best)
             summary = (
                 f"best so far is {best.id} with fitness {wording.number(best.fitness)}"
                 if best
@@ -280,7 +280,7 @@ def _answered(event: RequestEnded) -> str:
 
 def _judged(attempt: Attempt) -> str:
     if attempt.stage is not Stage.REJECTED:
-        return f"{attempt.id} accepted by the critic ({_origin(attempt)})"
+        return f"{attempt.id} accepted by the critic ({origin(attempt.proposal)})"
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
@@ -289,7 +289,7 @@ def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
         case Stage.TRAINED:
             return (
                 f"{attempt.id} trained: fitness {wording.number(attempt.fitness)}"
-                f" ({_origin(attempt)})"
+                f" ({origin(attempt.proposal)})"
             )
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
@@ -308,7 +308,8 @@ def _repeated(attempt: Attempt, repeat: Repeat) -> str:
     )
 
 
-def _origin(attempt: Attempt) -> str:
-    operator = wording.words(attempt.proposal.operator.value)
-    parents = " and ".join(attempt.proposal.parents)
+def origin(proposal: Proposal) -> str:
+    """`improve from 1-01`."""
+    operator = wording.words(proposal.operator.value)
+    parents = " and ".join(proposal.parents)
     return f"{operator} from {parents}" if parents else operator

@@ -14,7 +14,6 @@ from decimal import Decimal
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.report import wording
-from eureka_agent.search.racing import rungs_of
 from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings, schedule_of
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
@@ -224,6 +223,8 @@ class Dial:
 def _rungs(settings: SearchSettings) -> list[float]:
     """Parts of a training at which candidates are compared: where the checkpoints are that stand
     for the ones asked for."""
+    from eureka_agent.search.racing import rungs_of  # with numpy, which a list of runs needs not
+
     return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
 
 

@@ -68,8 +68,8 @@ class Deadline:
         speed of the run so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        done = run_cost(attempts, trainings, ()).env_steps
-        searched = run_cost(attempts, (), ()).env_steps
+        done = run_cost(attempts, trainings).env_steps
+        searched = run_cost(attempts, ()).env_steps
         # what is still in training counts with what it has behind it, and with what is left of it
         under_way = [
             each.rungs[-1].env_steps if each.rungs else 0

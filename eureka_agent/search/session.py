@@ -20,6 +20,7 @@ from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarte
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.report.requests import asked_before
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
@@ -301,7 +302,7 @@ async def _work(
                 fitness_origin=run.fitness_origin,
                 seconds_before=run.seconds,
                 known=before.attempts(),
-                asked=run.archive.account(),
+                asked=asked_before(run.archive.account()),
             )
         )
         if run.why_unsigned:

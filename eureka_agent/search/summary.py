@@ -8,34 +8,46 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Stage
-from eureka_agent.report.ledger import ledger
+from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
+from eureka_agent.report.metric import same_words
 from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.sentence import agrees
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings
 
 
-def best_attempt(run: Run) -> Attempt | None:
+def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
     """The finalist with the highest mean over the final seeds; the best of the search where there
-    was no final."""
+    was no final. `attempts`: all of the run, where they are at hand."""
     for score in score_table(run.archive.trainings()):
         if score.name not in BASELINES and score.mean is not None:
             return run.archive.attempt(score.name)
-    trained = ranked(run.archive.attempts())
-    return trained[0] if trained else None
+    trained = ranked(run.archive.attempts() if attempts is None else attempts)
+    return run.archive.attempt(trained[0].id) if trained else None
 
 
 def run_report(run: Run) -> RunReport:
     """Everything that a report of this run is made from."""
-    state, messages = run.archive.state, run.archive.account()
-    attempts, trainings = state.attempts(), state.trainings()
+    return _report(run, run.archive.attempts(), run.archive.account())
+
+
+def run_overview(run: Run, *, costs: bool = True) -> RunReport:
+    """The same for a list and the terminal, soon also for a long run: of its attempts what a line
+    shows, in full the best alone. `costs`: with the account of the requests to models."""
+    messages = run.archive.account() if costs else ()
+    return _report(run, run.archive.attempts_in_brief(), messages)
+
+
+def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]) -> RunReport:
+    state = run.archive.facts
+    trainings, ledger = state.trainings(), Ledger(tuple(messages))
+    words_agree = same_words(run.sentence, run.description.sentence)
     return RunReport(
         run_name=run.name,
         folder=run.folder,
         description=run.description,
         sentence=run.sentence,
-        sentence_agrees=agrees(run.sentence, run.description),
+        sentence_agrees=words_agree or _agrees(run),
         settings=run.settings,
         status=run.status,
         started=state.created,
@@ -45,9 +57,9 @@ def run_report(run: Run) -> RunReport:
         devices=state.devices,
         attempts=attempts,
         scores=score_table(trainings),
-        best=best_attempt(run),
-        cost=run_cost(attempts, trainings, messages),
-        ledger=ledger(messages),
+        best=best_attempt(run, attempts),
+        cost=run_cost(attempts, trainings, ledger.total),
+        ledger=ledger,
         versions=state.began.versions,
         git_commit=state.began.git_commit,
         command=state.began.command,
@@ -59,10 +71,16 @@ def run_report(run: Run) -> RunReport:
     )
 
 
+def _agrees(run: Run) -> bool:
+    from eureka_agent.search.sentence import agrees  # with the offline designer's vocabulary
+
+    return agrees(run.sentence, run.description)
+
+
 def remarks(run: Run) -> tuple[str, ...]:
     """Differences from what the settings said at first: settings changed by a person, a gate that
     was loosened, generations that are missing."""
-    state = run.archive.state
+    state = run.archive.facts
     changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
     loosened = state.gate_loosened.text if state.gate_loosened is not None else ""
     return (*changes, *filter(None, (loosened, state.ended_early)))
@@ -75,7 +93,7 @@ def change_text(change: SettingChanged) -> str:
 
 def budget_texts(run: Run) -> tuple[str, ...]:
     """What the run's budget came to, and where it ended the search; empty for a run without one."""
-    state, limit = run.archive.state, time_limit(run.settings)
+    state, limit = run.archive.facts, time_limit(run.settings)
     texts = [state.began.budget]
     reached, spent = state.deadline_reached, state.budget_spent
     # of limits that stand: a person may have given others since
@@ -98,7 +116,9 @@ def model_limits(settings: SearchSettings) -> dict[str, str]:
 
 
 def run_cost(
-    attempts: Sequence[Attempt], trainings: Sequence[FinalTraining], messages: Sequence[Message]
+    attempts: Sequence[Attempt],
+    trainings: Sequence[FinalTraining],
+    asked: LedgerLine = NOTHING_ASKED.total,
 ) -> RunCost:
     """What the run has used: trainings, environment steps, tokens and money. Money is None where
     any request's is unknown."""
@@ -111,7 +131,6 @@ def run_cost(
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]
     outcomes += [repeat.outcome for repeat in repeats] + [training.outcome for training in paid]
-    asked = ledger(messages).total
     return RunCost(
         search_trainings=len(searched) + len(repeats),
         final_trainings=sum(training.name not in BASELINES for training in paid),

@@ -71,4 +71,4 @@ def test_finals_and_baselines_that_started_again_are_counted() -> None:
             name="sparse", seed=1, outcome=None, retries=1, cached=True
         ),  # of another run
     ]
-    assert run_cost((), trainings, ()).final_restarts == 3
+    assert run_cost((), trainings).final_restarts == 3
