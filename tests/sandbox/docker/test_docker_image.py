@@ -243,6 +243,26 @@ def test_a_machine_without_ldd_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     assert "libc-bin" in caught.value.hint
 
 
+def test_a_gpus_driver_stays_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of it would be older than the kernel's part after the next update."""
+    lines = [
+        "\tlinux-vdso.so.1 (0x00007ffc)",
+        "\tlibcuda.so.1 => /usr/lib/x86_64-linux-gnu/libcuda.so.1 (0x00007f00)",
+        "\tlibnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 (0x00007f00)",
+        "\tlibmissing.so => not found",
+        "\tlibc.so.6 => /conda/bin/../lib/libc.so.6 (0x00007f00)",
+        "\t/lib64/ld-linux-x86-64.so.2 (0x00007f00)",
+    ]
+    program = tmp_path / "ldd"
+    program.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert needed_libraries([Path("/x")]) == {
+        "opt/eureka/lib/libc.so.6": Path("/conda/lib/libc.so.6"),
+        "lib64/ld-linux-x86-64.so.2": Path("/lib64/ld-linux-x86-64.so.2"),
+    }
+
+
 def test_another_system_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(WallError, match="'darwin'"):
