@@ -219,12 +219,11 @@ class SearchSettings(TrainingSettings):
     strategy: Literal["greedy", "best-of-n", "islands", "tree"] = Field(
         "greedy", description="how parents and operators are chosen"
     )
-    tuning: bool | None = Field(
-        None,
+    tuning: bool = Field(
+        False,
         description=(
             "let a numeric optimiser choose the constants of a good reward once five trainings of"
-            " its form are known, as often as that pays, at no cost of tokens; default: where a"
-            " model designs"
+            " its form are known, as often as that pays, at no cost of tokens"
         ),
     )
     fitness: Literal["task", "written"] = Field(

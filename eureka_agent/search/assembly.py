@@ -210,6 +210,4 @@ def strategy_of(settings: SearchSettings) -> Strategy:
     """The strategy that the settings name; with an optimiser that chooses constants, where they ask
     for it."""
     strategy = STRATEGIES[settings.strategy]()
-    # the offline designer retunes weights itself, which costs no tokens either
-    tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
-    return WithTuning(strategy, worth_tuning) if tuning else strategy
+    return WithTuning(strategy, worth_tuning) if settings.tuning else strategy
