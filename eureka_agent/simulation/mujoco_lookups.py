@@ -158,6 +158,11 @@ class MujocoLookups(ABC):
     def contact(self, names: Names, other: str | None = None) -> Contact:
         """The contacts of a geom with `other`, or with anything. Either may be a body, which stands
         for all its geoms; of a group each has its own."""
+        if not isinstance(other, (str, type(None))):
+            raise EnvironmentLoadError(
+                f"contact({names!r}, {other!r}): expected one name to be touched",
+                "only the first may be a list, which gives each of a group its own contact",
+            )
         firsts = find_geoms(self.model, names)
         seconds = {} if other is None else find_geoms(self.model, other)
         for name, (_, geoms) in firsts.items():

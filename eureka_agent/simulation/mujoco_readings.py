@@ -79,9 +79,10 @@ class AddedSensors:
         key = tuple(readings)
         if key not in self._columns:
             if self._is_complete:
+                names = {reading.target.name or reading.reference.name: 0 for reading in key}
                 raise EnvironmentLoadError(
-                    f"{', '.join(reading.target.name or reading.reference.name for reading in key)}"
-                    " was looked up after the simulation had been made",
+                    f"{', '.join(map(repr, names))} was looked up after the simulation had been"
+                    " made",
                     "look bodies, sites and contacts up in __init__, after super().__init__(…) and"
                     " before anything is read",
                 )

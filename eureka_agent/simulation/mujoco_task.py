@@ -162,7 +162,9 @@ class MujocoTask(MujocoLookups, VecTask):
     def row_tensors(self) -> dict[str, Tensor]:
         """With the simulator's own state, which holds qpos, qvel and ctrl, and the sensors that
         were added to it."""
-        own = {**super().row_tensors(), "added_sensors": self._added_values}
+        own = super().row_tensors()
+        if self._added_sensors.entries:
+            own["added_sensors"] = self._added_values
         for name in ("qpos", "qvel", "ctrl"):
             own.pop(name, None)
         return {**own, **{f"physics.{name}": value for name, value in self.physics.state().items()}}

@@ -103,13 +103,20 @@ class Gripper(MujocoTask):
 
 @pytest.fixture
 def gripper(tmp_path: Path) -> Callable[..., Any]:
-    """`gripper(num_envs, seed, **attributes of the class)`, freshly reset unless `reset=False`."""
+    """`gripper(num_envs, seed, device, **attributes of the class)`, freshly reset unless
+    `reset=False`."""
     path = tmp_path / "gripper.xml"
     path.write_text(MJCF)
 
-    def made(num_envs: int = 4, seed: int = 0, reset: bool = True, **attributes: object) -> Any:
+    def made(
+        num_envs: int = 4,
+        seed: int = 0,
+        device: str = "cpu",
+        reset: bool = True,
+        **attributes: object,
+    ) -> Any:
         cls = type("Gripper", (Gripper,), {"model_file": str(path), **attributes})
-        environment = cls(num_envs, "cpu", seed)
+        environment = cls(num_envs, device, seed)
         if reset:
             environment.reset()
         return environment
@@ -452,6 +459,11 @@ MISTAKES: dict[str, tuple[Callable[[Any], object], str, str]] = {
         "can have no contact",
         "<contact><pair>",
     ),
+    "a contact with several": (
+        lambda task: task.contact("cube", ["left_pad", "right_pad"]),
+        "contact('cube', ['left_pad', 'right_pad']): expected one name to be touched",
+        "only the first may be a list",
+    ),
     "a name of two things": (
         lambda task: task.contact("cup", "cube"),
         "'cup' is a geom of the MJCF, and a body that has other geoms",
@@ -473,7 +485,7 @@ def test_a_body_looked_up_too_late_is_told(gripper: Callable[..., Any]) -> None:
     environment = gripper()
     assert environment.body("cube").position_w.shape == (4, 3)  # looked up in time
     with pytest.raises(
-        EnvironmentLoadError, match="arm was looked up after the simulation had been made"
+        EnvironmentLoadError, match="'arm' was looked up after the simulation had been made"
     ) as caught:
         environment.body("arm")
     assert "in __init__" in (caught.value.hint or "")
@@ -484,9 +496,7 @@ def test_a_body_looked_up_too_late_is_told(gripper: Callable[..., Any]) -> None:
 def test_both_simulators_read_the_same(gripper: Callable[..., Any], device: str) -> None:
     pytest.importorskip("mujoco_warp")
     batch = gripper(8)
-    warp = type("Gripper", (type(batch),), {"simulator": "warp"})(8, device)
-    warp.resets_by_mask = True
-    warp.reset()
+    warp = gripper(8, device=device, simulator="warp")
     errors: dict[str, list[float]] = {}
     pressed = 0.0
     for step, actions in enumerate(random_actions(batch, 60)):
@@ -520,3 +530,24 @@ def test_a_loaded_row_on_warp_reads_as_where_it_was_taken_from(
 ) -> None:
     pytest.importorskip("mujoco_warp")
     goes_on_among_others(gripper(4, seed=1, simulator="warp"), gripper(9, seed=2, simulator="warp"))
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+def test_reads_and_writes_by_name_wait_for_no_gpu(gripper: Callable[..., Any]) -> None:
+    environment = gripper(8, device="cuda")
+    elbow, backwards = environment.joint("elbow"), environment.joint(["right_slide", "left_slide"])
+    pushes = environment.actuator([".*_push"])
+    actions, rows = torch.zeros(8, 3, device="cuda"), torch.arange(8, device="cuda")
+    for _ in range(3):  # kernels are compiled in the first, graphs recorded in the second
+        environment.advance(actions)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        elbow.write(rows, position=actions[:, 0], velocity=actions[:, 0])
+        backwards.write(rows, position=actions[:, :2])
+        environment.cube_root.write(rows, position_w=actions)
+        pushes.control = backwards.velocity
+        environment.advance(actions)
+        read(environment)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
