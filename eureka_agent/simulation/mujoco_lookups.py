@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from functools import cached_property
 
 import mujoco
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.mujoco_names import Kind, Names, find, find_geoms
+from eureka_agent.simulation.mujoco_names import Kind, Names, can_touch, find, find_geoms
 from eureka_agent.simulation.mujoco_readings import (
     AddedSensors,
     Target,
@@ -167,12 +166,13 @@ class MujocoLookups(ABC):
         seconds = {} if other is None else find_geoms(self.model, other)
         for name, (_, geoms) in firsts.items():
             for second, (_, others) in seconds.items():
-                if not _can_touch(self.model, geoms, others):
+                if not can_touch(self.model, geoms, others):
                     raise EnvironmentLoadError(
                         f"{name!r} and {second!r} can have no contact: the MJCF's contype and"
-                        " conaffinity leave them out, or they are of one body",
-                        "give one of them a contype that the other's conaffinity has, or add a"
-                        " <contact><pair>",
+                        " conaffinity or an <exclude> leave them out, or they are of one body or of"
+                        " two that a joint connects",
+                        "give one of them a contype that the other's conaffinity has, or name the"
+                        " two geoms in a <contact><pair>",
                     )
         targets = [_contact_target(kind, name) for name, (kind, _) in firsts.items()]
         counterpart = next(
@@ -223,23 +223,3 @@ def _word(kind: mujoco.mjtJoint) -> str:
 
 def _contact_target(kind: Kind, name: str) -> Target:
     return Target(mujoco.mjtObj.mjOBJ_GEOM if kind == "geom" else mujoco.mjtObj.mjOBJ_BODY, name)
-
-
-def _can_touch(model: mujoco.MjModel, firsts: Sequence[int], seconds: Sequence[int]) -> bool:
-    """One of the first geoms can have a contact with one of the second."""
-    pairs = {
-        frozenset((int(one), int(other)))
-        for one, other in zip(model.pair_geom1, model.pair_geom2, strict=True)
-    }
-    return any(
-        frozenset((first, second)) in pairs
-        or (
-            model.geom_bodyid[first] != model.geom_bodyid[second]
-            and bool(
-                (model.geom_contype[first] & model.geom_conaffinity[second])
-                | (model.geom_contype[second] & model.geom_conaffinity[first])
-            )
-        )
-        for first in firsts
-        for second in seconds
-    )

@@ -67,6 +67,39 @@ def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tup
     return found
 
 
+def can_touch(model: mujoco.MjModel, firsts: Iterable[int], seconds: Iterable[int]) -> bool:
+    """One of the first geoms can have a contact with one of the second, as MuJoCo chooses those
+    that it compares."""
+    named = zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)
+    pairs = {frozenset(pair) for pair in named}
+    return any(
+        frozenset((first, second)) in pairs or _are_compared(model, first, second)
+        for first in firsts
+        for second in seconds
+    )
+
+
+def _are_compared(model: mujoco.MjModel, first: int, second: int) -> bool:
+    one, other = int(model.geom_bodyid[first]), int(model.geom_bodyid[second])
+    signatures = model.exclude_signature.tolist()
+    if (one << 16) + other in signatures or (other << 16) + one in signatures:
+        return False
+    # bodies that no joint moves against each other are one
+    welded, other_welded = int(model.body_weldid[one]), int(model.body_weldid[other])
+    if welded == other_welded:
+        return False
+    parent, other_parent = (
+        int(model.body_weldid[model.body_parentid[body]]) for body in (welded, other_welded)
+    )
+    filters = not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
+    if filters and welded and other_welded and (welded == other_parent or other_welded == parent):
+        return False
+    return bool(
+        (model.geom_contype[first] & model.geom_conaffinity[second])
+        | (model.geom_contype[second] & model.geom_conaffinity[first])
+    )
+
+
 def _find(
     model: mujoco.MjModel, kind: str, known: Mapping[str, _Found], names: Names
 ) -> dict[str, _Found]:

@@ -277,7 +277,8 @@ class Contact:
 
     @property
     def is_touching(self) -> Tensor:
-        """Rows in which there is a contact, bool. Shape: (num_envs,) or (num_envs, n)."""
+        """Rows in which MuJoCo has a contact, also one without force inside a geom's margin; bool.
+        Shape: (num_envs,) or (num_envs, n)."""
         return self._values.read()[..., 0] > 0.0
 
 

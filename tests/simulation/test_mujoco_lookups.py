@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.mujoco_names import can_touch
 from eureka_agent.simulation.mujoco_task import MujocoTask
 
 # two fingers press a cube between them, which turns freely; beside it an arm on a ball joint, whose
@@ -54,6 +55,7 @@ MJCF = """
       <geom name="cup" size="0.1"/><geom name="handle" size="0.05" pos="0.1 0 0"/>
     </body>
   </worldbody>
+  <contact><exclude body1="cube" body2="cup"/></contact>
   <actuator>
     <motor name="right_push" joint="right_slide" ctrlrange="0 8" ctrllimited="true"/>
     <motor name="elbow_turn" joint="elbow"/>
@@ -406,6 +408,41 @@ def test_a_model_that_was_changed_in_init_stays_changed(gripper: Callable[..., A
     assert environment.model.body("cube").mass == 3.0
 
 
+EXCLUDED = '<exclude body1="cube" body2="cup"/>'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("", ""),
+        ("<option ", '<option><flag filterparent="disable"/></option><option '),
+        (
+            EXCLUDED,
+            '<pair geom1="upper" geom2="lower"/><exclude body1="left_finger" body2="cube"/>',
+        ),
+    ],
+    ids=["as it is", "parents are compared", "a pair"],
+)
+def test_what_can_touch_is_what_mujoco_compares(change: tuple[str, str]) -> None:
+    model = mujoco.MjModel.from_xml_string(MJCF.replace(*change))
+    expected = {
+        frozenset((first, second))
+        for first in range(model.ngeom)
+        for second in range(first + 1, model.ngeom)
+        if can_touch(model, [first], [second])
+    }
+    # all geoms become spheres so large that each is in each
+    model.geom_type[:], model.geom_size[:, 0] = mujoco.mjtGeom.mjGEOM_SPHERE, 9.0
+    model.geom_rbound[:], model.geom_aabb[:] = 9.0, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0]
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_collision(model, data)
+    found = {frozenset(contact.geom.tolist()) for contact in data.contact[: data.ncon]}
+    assert found == expected
+    assert 20 < len(found) < model.ngeom * (model.ngeom - 1) // 2
+
+
 MISTAKES: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "misspelt": (
         lambda task: task.joint("elbwo"),
@@ -456,6 +493,16 @@ MISTAKES: dict[str, tuple[Callable[[Any], object], str, str]] = {
     ),
     "a contact with itself": (
         lambda task: task.contact("cube_box", "cube_knob"),
+        "can have no contact",
+        "<contact><pair>",
+    ),
+    "a contact across a joint": (
+        lambda task: task.contact("upper", "lower"),
+        "'upper' and 'lower' can have no contact",
+        "<contact><pair>",
+    ),
+    "a contact that is excluded": (
+        lambda task: task.contact("handle", "cube"),
         "can have no contact",
         "<contact><pair>",
     ),
