@@ -44,10 +44,10 @@ class Reading:
     parameters: tuple[int, int, int] = (0, 0, 0)
 
 
-def frame_readings(type: mujoco.mjtSensor, targets: Sequence[Target]) -> list[Reading]:
+def frame_readings(sensor: mujoco.mjtSensor, targets: Sequence[Target]) -> list[Reading]:
     """A pose's or velocity's part of each target, in the world's frame."""
-    entries = 4 if type == mujoco.mjtSensor.mjSENS_FRAMEQUAT else 3
-    return [Reading(type, entries, target) for target in targets]
+    entries = 4 if sensor == mujoco.mjtSensor.mjSENS_FRAMEQUAT else 3
+    return [Reading(sensor, entries, target) for target in targets]
 
 
 def contact_readings(targets: Sequence[Target], other: Target) -> list[Reading]:
@@ -79,7 +79,8 @@ class AddedSensors:
         key = tuple(readings)
         if key not in self._columns:
             if self._is_complete:
-                names = {reading.target.name or reading.reference.name: 0 for reading in key}
+                # of a contact the target is the other, which may be anything
+                names = dict.fromkeys(each.reference.name or each.target.name for each in key)
                 raise EnvironmentLoadError(
                     f"{', '.join(map(repr, names))} was looked up after the simulation had been"
                     " made",

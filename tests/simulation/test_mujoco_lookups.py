@@ -531,11 +531,15 @@ def test_names_that_are_not_there(gripper: Callable[..., Any], mistake: str) -> 
 def test_a_body_looked_up_too_late_is_told(gripper: Callable[..., Any]) -> None:
     environment = gripper()
     assert environment.body("cube").position_w.shape == (4, 3)  # looked up in time
-    with pytest.raises(
-        EnvironmentLoadError, match="'arm' was looked up after the simulation had been made"
-    ) as caught:
-        environment.body("arm")
-    assert "in __init__" in (caught.value.hint or "")
+    for ask, name in (
+        (lambda: environment.body("arm"), "'arm'"),
+        (lambda: environment.contact("upper", "floor"), "'upper'"),
+    ):
+        with pytest.raises(
+            EnvironmentLoadError, match=f"{name} was looked up after the simulation had been made"
+        ) as caught:
+            ask()
+        assert "in __init__" in (caught.value.hint or "")
 
 
 @pytest.mark.slow
