@@ -288,7 +288,11 @@ def _read_settings(folder: Path) -> SearchSettings:
 def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
     """Settings as a run has them, which an earlier version may have written. Raises SettingsError;
     `origin` names their place in it."""
-    known = {name: value for name, value in values.items() if name not in RETIRED_SETTINGS}
+    known = {
+        name: value
+        for name, value in values.items()
+        if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # left open once
+    }
     return parse_settings(SearchSettings, known, origin)
 
 

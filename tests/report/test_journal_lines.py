@@ -19,7 +19,6 @@ from eureka_agent.journal.state import Recorded
 from eureka_agent.records import (
     Attempt,
     Cost,
-    Diagnosis,
     FinalTraining,
     Operator,
     Repeat,
@@ -35,14 +34,6 @@ from eureka_agent.settings import SearchSettings
 
 EVIL = "[red]red[/red]\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\nnext line"
 REQUEST = journal.RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
-DIAGNOSIS = Diagnosis(
-    fitness=1.0,
-    fitness_values=(),
-    episode_length_values=(),
-    components=(),
-    findings=(),
-    text="",
-)
 SCORE = Score(name="human", seeds=(1,), fitness=(2.0,), mean=2.0, std=None)
 
 
