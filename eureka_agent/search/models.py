@@ -27,7 +27,7 @@ from eureka_agent.llm.replay import (
 from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.typed_settings import flag_text
-from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.settings import SearchSettings, parse_settings, schedule_of
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
@@ -224,7 +224,7 @@ def recording_of(run: Run) -> Recording:
             "name another run",
         )
     known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
-    search = {**known, "sentence": run.sentence}
+    search = {**known, "sentence": run.sentence, "schedule": schedule_of(run.settings)}
     return Recording(
         run.name,
         messages,
