@@ -45,7 +45,7 @@ from eureka_agent.settings import SearchSettings
 
 NAME = "show_speed"
 SAMPLES = 8
-COMMANDS = (("show", "latest"), ("runs",), ("show", "latest", "2-03"), ("show", "--help"))
+COMMANDS = (("show", "latest"), ("runs",), ("show", "latest", "1-03"), ("show", "--help"))
 DESCRIPTION = TaskDescription(
     environment="cartpole",
     task="swingup",
