@@ -21,6 +21,7 @@ from pathlib import Path
 
 from _results import write_result
 
+from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import create_run, locked
 from eureka_agent.journal import entries
 from eureka_agent.records import (
@@ -44,7 +45,7 @@ from eureka_agent.settings import SearchSettings
 
 NAME = "show_speed"
 SAMPLES = 8
-COMMANDS = (("show", "latest"), ("runs",), ("show", "latest", "2-03"), ("show", "--help"))
+COMMANDS = (("show", "latest"), ("runs",), ("show", "latest", "1-03"), ("show", "--help"))
 DESCRIPTION = TaskDescription(
     environment="cartpole",
     task="swingup",
@@ -99,7 +100,7 @@ def write_run(parent: Path, attempts: int) -> float:
     return (run.folder / "archive.sqlite").stat().st_size / 1024 / attempts
 
 
-def _write_attempt(archive: object, number: int) -> None:
+def _write_attempt(archive: Archive, number: int) -> None:
     iteration, sample = divmod(number, SAMPLES)
     name = f"{iteration + 1}-{sample + 1:02}"
     fitness = float(number * 7919 % 1000) / 100

@@ -53,6 +53,7 @@ MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states that are kept in memory; others are folded again where one is asked for."""
 ENTRIES_AT_ONCE = 500
+_COLUMNS = "number, time, seconds, kind, version, record"
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 _FULL_BYTES = 256 * 1024
@@ -295,9 +296,10 @@ class Archive:
             return self.state
         if self._facts is None:
             self._facts = RunState()
-            of_run = f"SELECT number FROM journal WHERE kind IN ({_listed(OF_RUN)})"
-            chosen = f"number IN ({of_run})"
-            for recorded in self._entries(chosen, ()):
+            rows = self._read(
+                f"SELECT {_COLUMNS} FROM journal WHERE kind IN ({_listed(OF_RUN)}) ORDER BY number"
+            )
+            for recorded in self._recorded(rows):
                 self._facts.apply(recorded)
             self._facts.seconds = max(self._facts.seconds, self._last()[1])
         return self._facts
@@ -367,8 +369,8 @@ class Archive:
         after, size, full = 0, 0, True
         while full:
             rows = self._read(
-                "SELECT number, time, seconds, kind, version, record FROM journal"
-                f" WHERE {condition} AND number > ? ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
+                f"SELECT {_COLUMNS} FROM journal WHERE {condition} AND number > ?"
+                f" ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
                 (*values, after),
             )
             size += sum(ROW_BYTES + len(str(row[-1])) for row in rows)
@@ -389,6 +391,8 @@ class Archive:
                     f" {str(version)[:40]}, which this version of the program does not know"
                 )
             entry = self._parsed(model, record, f"entry {number} of the journal")
+            if "kind" not in entry.model_fields_set:
+                raise self._damaged(f"entry {number} of the journal is of no kind")
             yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:

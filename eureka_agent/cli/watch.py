@@ -242,7 +242,7 @@ def follow(folder: Path) -> None:
     from eureka_agent.archive.run_folder import open_run
     from eureka_agent.report.follow import Follower, RunClock
     from eureka_agent.report.tables import render_end
-    from eureka_agent.search.summary import run_report
+    from eureka_agent.search.summary import run_overview
 
     open_run(folder, reading=True).archive.close()  # says what is wrong with the folder
     console, clock = LastingConsole(), RunClock()
@@ -266,7 +266,7 @@ def follow(folder: Path) -> None:
     ended = open_run(folder, reading=True)
     with closing(ended.archive):
         if ended.status is RunStatus.FINISHED:
-            console.print(render_end(run_report(ended)))
+            console.print(render_end(run_overview(ended)))
             return
         say(f"Nobody works on this run: it is {ended.status.value}.")
         say(f"See it with:   {command(shlex.join(['show', str(folder)]))}")

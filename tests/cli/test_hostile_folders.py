@@ -103,7 +103,10 @@ RECORDS = {
 @pytest.mark.parametrize("record", RECORDS)
 def test_attempts_that_are_none(folder: Path, record: str) -> None:
     sql(folder, "UPDATE journal SET record = ? WHERE attempt != ''", RECORDS[record])
-    assert "of the journal is broken" in refused(folder)
+    assert "of the journal is broken" in refused(folder, "show", "--events")
+    in_brief = RECORDS[record].replace('{"kind": "attempt-imported", "record": ', "")[:-1]
+    sql(folder, "UPDATE attempts SET brief = ?", in_brief)
+    assert "a record of Attempt is broken" in refused(folder)
 
 
 BEGAN = '{"kind": "run-created", %s}'

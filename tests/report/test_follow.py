@@ -18,13 +18,14 @@ import pytest
 from rich.console import Console
 from told import ended, judged, progress, proposed
 
-from eureka_agent.archive.database import Archive
+from eureka_agent.archive.database import ENTRIES_AT_ONCE, Archive
 from eureka_agent.archive.run_folder import Run, create_run, is_held, locked
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     BaseEntry,
     IterationStarted,
     Judged,
+    Notice,
     RunEnded,
     RunStarted,
     TrainingEnded,
@@ -209,6 +210,20 @@ def test_who_follows_two_processes_sees_what_the_second_one_shows(
     assert onlooker.env_steps_total == own.env_steps_total
     assert onlooker.attempts.leaderboard == own.attempts.leaderboard
     assert onlooker.seconds_left(19.0) == own.seconds_left(19.0)
+
+
+def test_a_journal_of_many_parts_is_read_in_order_and_holds_no_writer_up(run: Run) -> None:
+    most = 2 * ENTRIES_AT_ONCE + 10
+    for number in range(2, most + 1):
+        run.archive.append(Notice(text=str(number)))
+    run.archive.flush()
+    reader = Archive(run.folder, reading=True)
+    entries = reader.entries()
+    numbers = [next(entries).number]
+    run.archive.append(IterationStarted(iteration=0, round=0, samples=3))  # else: locked, for 10 s
+    numbers += [each.number for each in entries]
+    reader.close()
+    assert numbers == list(range(1, most + 2))
 
 
 def said(text: str) -> list[str]:
