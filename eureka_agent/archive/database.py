@@ -179,7 +179,8 @@ class Archive:
         self.clock: Callable[[], float] = lambda: 0.0
         """Wall time of the run over all its processes: what entries are stamped with."""
         self._state: RunState | None = None
-        self._facts: RunState | None = None
+        self._facts: tuple[int, RunState] | None = None
+        """With the version of the file's data that they were read from."""
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
         path = folder / FILE_NAME
@@ -294,15 +295,17 @@ class Archive:
         """The same without the attempts, where these were not read yet: of many they take long."""
         if self._state is not None:
             return self.state
-        if self._facts is None:
-            self._facts = RunState()
+        ((version,),) = self._read("PRAGMA data_version")
+        if self._facts is None or self._facts[0] != version:
+            facts = RunState()
             rows = self._read(
                 f"SELECT {_COLUMNS} FROM journal WHERE kind IN ({_listed(OF_RUN)}) ORDER BY number"
             )
             for recorded in self._recorded(rows):
-                self._facts.apply(recorded)
-            self._facts.seconds = max(self._facts.seconds, self._last()[1])
-        return self._facts
+                facts.apply(recorded)
+            facts.seconds = max(facts.seconds, self._last()[1])
+            self._facts = version, facts
+        return self._facts[1]
 
     def state_at(self, number: int | None) -> RunState:
         """What it knew after the entry of this number; after the last one for None."""

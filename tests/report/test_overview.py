@@ -158,3 +158,13 @@ def test_of_very_many_attempts_the_best_are_shown(
         f"3-{number:02}" for number in range(MOST_ATTEMPTS, 0, -1)
     ]
     assert f"the best {MOST_ATTEMPTS} of {MOST_ATTEMPTS + 5} attempts; all of them:" in text
+
+
+def test_what_another_process_writes_is_known_at_the_next_look(folder: Path) -> None:
+    reader, writer = open_run(folder, reading=True), open_run(folder)
+    assert reader.status is RunStatus.FINISHED
+    writer.archive.append(RunEnded(status=RunStatus.FAILED, message="it broke"))
+    assert reader.status is RunStatus.FAILED
+    assert run_overview(reader).message == "it broke"
+    for run in (reader, writer):
+        run.archive.close()
