@@ -285,3 +285,21 @@ async def test_it_has_no_descriptors_but_its_own(dry_runner: DryRunner) -> None:
         )
     )
     assert "ValueError: ([True, True, True], 4)" in found.message
+
+
+async def test_what_it_writes_without_end_is_not_read_without_end(dry_runner: DryRunner) -> None:
+    """It is ended at a bound, long before its time is over."""
+    found = the_only_error(
+        await dry_runner.dry_run(
+            "import os, time\n"
+            "def compute_reward(pole_upright):\n"
+            "    while True:\n"
+            "        for descriptor in range(3, 64):\n"
+            "            try:\n"
+            "                os.write(descriptor, b'x' * 65536)\n"
+            "            except OSError:\n"
+            "                pass\n"
+            "        time.sleep(0.01)\n"
+        )
+    )
+    assert found.code == "D312"
