@@ -116,6 +116,15 @@ def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
     assert Archive(tmp_path).fact("first") is None
 
 
+def test_of_facts_that_find_no_room_none_is_stored(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    (pages,) = archive._connection.execute("PRAGMA page_count").fetchone()
+    archive._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(RunFolderError, match="the disk is full"):
+        archive.set_facts({"first": 1, "second": "x" * 100_000})
+    assert archive.fact("first") is None
+
+
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     message = Message(
