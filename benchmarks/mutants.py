@@ -4,16 +4,16 @@
     [--against FILE]
 
 Shows that a change of the tests lost nothing: run it before (`--results before.json`) and after
-(`--against before.json`). The faults are in faults/*.toml (`_faults.py`). Patterns name faults, as
-`training/*`, or parts, as `training`; all where there is none.
+(`--against before.json`). results/mutants.json has such a run. The faults are in faults/*.toml, of
+the form that `_faults.py` tells. Patterns name faults, as `training/adam_*`, or parts, as
+`training`; all where there is none, which takes two idle cores under an hour with `--jobs 2`.
 
 First all tests that the faults name are run without a fault: what fails there catches nothing. Then
 each fault is planted in a copy, its tests are run until five of them fail, and it is taken out. It
 is caught where a test fails that did not fail without it, or where its tests do not end in time.
-The results of 27.. (results/mutants.json) took half an hour on two cores.
 
-Exit status: 0; 1 where a fault survives (with `--against`: one that was caught then), cannot be
-planted, or has no test that runs; 2 for a command line that says nothing sensible.
+Exit status: 0; 1 where a fault survives (with `--against`: one that was caught then, or is no
+more), cannot be planted, or has no test that runs; 2 for a command line that says nothing sensible.
 """
 
 from __future__ import annotations

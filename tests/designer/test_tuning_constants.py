@@ -15,6 +15,7 @@ from eureka_agent.designer.tuning.constants import (
     tunable_constants,
     with_constants,
 )
+from eureka_agent.designer.tuning.rescaling import only_rescales
 
 BODY = "\n\ndef compute_reward(x, y):\n    return {total}, {{'all': {total}}}\n"
 
@@ -402,3 +403,14 @@ def test_a_constant_that_only_scales_the_total_does_not_count(
     source = f"{constants}\n\n\ndef compute_reward(x, y):\n    {body}\n"
     assert parse(source)[0] is not None
     assert list(effective_constants(source)) == expected
+
+
+@pytest.mark.parametrize(
+    ("total", "rescales"),
+    [("W * a + W * b", True), ("W * a / W + b", True), ("a / W + b / W", True), ("a / W + W * b", False)],
+)  # fmt: skip
+def test_a_factor_of_one_term_and_a_divisor_of_another_do_not_rescale(
+    total: str, rescales: bool
+) -> None:
+    source = f"W = 2.0\ndef compute_reward(a, b):\n    return {total}, {{}}\n"
+    assert only_rescales(source, "W") is rescales
