@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import make_outcome
+from planned_attempts import planned
 from raced_trials import Jittery, RacedTrials, restorable
 from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.records import Evaluation, Proposal, Stage
+from eureka_agent.records import Evaluation, Proposal, Repeat, Stage
 from eureka_agent.report.events import IterationEnded, IterationStarted
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.standing import rungs_of, standing
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
+from eureka_agent.settings import SearchSettings
 
 MakeRun = Callable[..., Run]
 
@@ -318,3 +322,19 @@ async def test_a_generation_that_could_not_be_scored_at_all_is_tried_again(
         (event.iteration, event.round) for event in events if isinstance(event, IterationStarted)
     ]
     assert started == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_repeats_are_known_when_even_the_slowest_machine_has_made_them() -> None:
+    """Those that follow a generation run beside the next two."""
+    made = [Repeat(iteration=after, seed=after, outcome=make_outcome(1.0)) for after in range(3)]
+    attempt = planned(0, 0, 5.0).model_copy(update={"repeats": tuple(made)})
+    rungs = rungs_of(SearchSettings(iterations=5))
+    known = {
+        iteration: [
+            repeat.iteration
+            for each in standing([attempt], iteration, rungs)
+            for repeat in each.repeats
+        ]
+        for iteration in range(2, 6)
+    }
+    assert known == {2: [], 3: [0], 4: [0, 1], 5: [0, 1, 2]}
