@@ -31,7 +31,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -168,8 +168,10 @@ def try_fault(fault: Fault, project: Path, known: frozenset[str], limit_s: float
     return Result("survives", seconds=seconds)
 
 
-def try_all(faults: Sequence[Fault], root: Path, jobs: int, limit_s: float) -> dict[str, Result]:
-    """Results by fault, each printed when it is known.
+def try_all(
+    faults: Sequence[Fault], root: Path, jobs: int, limit_s: float
+) -> Iterator[tuple[str, Result]]:
+    """Each fault's name and result, printed when it is known.
 
     `jobs`: copies of the project, in each of which one fault at a time is tried.
     """
@@ -197,7 +199,7 @@ def try_all(faults: Sequence[Fault], root: Path, jobs: int, limit_s: float) -> d
                 print(line(fault.name, result), flush=True)
                 return fault.name, replace(result, commit=tried_on)
 
-            return dict(pool.map(one, faults))
+            yield from pool.map(one, faults)
 
 
 def _failing_without_fault(
@@ -308,7 +310,11 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT, folder: Path
     if options.list:
         return show_list(faults, root)
     begin = time.monotonic()
-    results = try_all(faults, root, options.jobs, options.limit)
+    results = {}
+    for name, result in try_all(faults, root, options.jobs, options.limit):
+        results[name] = result
+        if options.results is not None:
+            store(options.results, results, [fault.name for fault in every])
     minutes = (time.monotonic() - begin) / 60.0
     counts = Counter(result.outcome for result in results.values())
     print(f"\n{len(results)} faults in {minutes:.0f} minutes: ", end="")
@@ -316,8 +322,6 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT, folder: Path
     for name, result in results.items():
         if result.outcome not in CAUGHT:
             print(line(name, result))
-    if options.results is not None:
-        store(options.results, results, [fault.name for fault in every])
     unplanted = counts["does not apply"] + counts["not tested"]
     if earlier is None:
         return int(unplanted + counts["survives"] > 0)
