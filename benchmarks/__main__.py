@@ -22,6 +22,7 @@ FOLDER = Path(__file__).resolve().parent
 STUDIES = (
     "gate",
     "learning_parity",
+    "mutants",
     "offline_designer",
     "racing",
     "roles",

@@ -193,9 +193,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--env-steps", type=int, metavar="N", help="of one training; default: the task's own"
     )
-    parser.add_argument(
-        "--as-usual", action="store_true", help="with racing and repeats"
-    )
+    parser.add_argument("--as-usual", action="store_true", help="with racing and repeats")
     parser.add_argument(
         "--again", action="store_true", help="also make the searches that are stored"
     )

@@ -288,3 +288,8 @@ def test_a_sentence_is_refused_by_the_name_that_help_has_for_it(sentence: str, s
     assert len(caught.value.message) < 160
     assert "search" in caught.value.hint
     parse_settings(SearchSettings, {"sentence": "x" * 2000}, "test")
+
+
+def test_nothing_is_compared_at_the_end_of_a_training() -> None:
+    with pytest.raises(SettingsError, match="less than 1"):
+        parse_settings(SearchSettings, {"rungs": [0.5, 1.0]}, "test")

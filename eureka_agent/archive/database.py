@@ -263,7 +263,8 @@ class Archive:
             yield
             self._connection.execute("COMMIT")
         except sqlite3.Error:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # a full disk ends it by itself
+                self._connection.execute("ROLLBACK")
             raise
 
     # ── the journal ───────────────────────────────────────────────────────────────────────────────

@@ -189,3 +189,17 @@ def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
         for each in archive.account()
     ] == expected
     assert [each.cost.prompt_tokens for each in archive.account()] == [7, None]
+
+
+def test_of_entries_that_find_no_room_none_is_stored_and_none_is_lost(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.append(RunCreated())
+    (pages,) = archive._connection.execute("PRAGMA page_count").fetchone()
+    archive._connection.execute(f"PRAGMA max_page_count = {pages}")
+    archive.append(Notice(text="first"))
+    with pytest.raises(RunFolderError, match="the disk is full"):
+        archive.append(RunEnded(status=RunStatus.FAILED, message="x" * 100_000))
+    assert [each.number for each in Archive(tmp_path).entries()] == [1]
+    archive._connection.execute("PRAGMA max_page_count = 10000")
+    archive.flush()
+    assert [each.number for each in Archive(tmp_path).entries()] == [1, 2, 3]

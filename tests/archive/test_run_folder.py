@@ -21,7 +21,7 @@ from eureka_agent.archive.run_folder import (
 )
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.journal.entries import RunCreated
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.settings import SearchSettings
 
 
@@ -128,6 +128,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_says_how_to_go_on(tmp_path: 
     )
     assert report.read_text() == "old"
     assert list(report.parent.iterdir()) == [report]
+
+
+def test_a_run_that_says_running_and_that_nobody_works_on_has_stopped(
+    runs: Path, description: TaskDescription
+) -> None:
+    run = create_run(SearchSettings(), description, [])
+    assert run.status is RunStatus.STOPPED
+    with locked(run.folder):
+        assert run.status is RunStatus.RUNNING
 
 
 def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) -> None:

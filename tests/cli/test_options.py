@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -49,6 +50,13 @@ def test_what_is_no_list_of_numbers_is_shown(flag: str, text: str, message: str)
     result = CliRunner().invoke(command([]), [flag, text])
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_a_flag_counts_more_than_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("samples: 5\niterations: 4\n")
+    flags = {"samples": 3, "iterations": None, "slots": 2}
+    assert given_settings(file, flags) == {"samples": 3, "iterations": 4, "slots": 2}
 
 
 def command(found: list[dict[str, Any]]) -> click.Command:

@@ -83,3 +83,7 @@ def test_the_only_function_that_returns_a_reward_is_the_reward(
 )
 def test_as_a_file_it_imports_what_it_uses(source: str, file: str) -> None:
     assert standalone(source) == file
+
+
+def test_two_repairs_in_one_line_do_not_move_each_other() -> None:
+    assert mended("x = np.pi * np.inf") == ("x = math.pi * math.inf", [1, 1])

@@ -366,3 +366,8 @@ def test_fences_are_spoken_of_where_there_are_some() -> None:
     )
     assert (own.code, own.hint) == ("P103", "mend this line, or what is open above it")
     assert (reply.code, reply.hint) == ("P103", "give Python source alone, without prose or fences")
+
+
+def test_a_default_of_a_keyword_only_argument_outlives_the_call_too() -> None:
+    found = check_allow_list(ast.parse("def f(x, *, seen=[]):\n    seen.append(x)"))
+    assert [(each.code, each.line) for each in found] == [("A205", 1)]

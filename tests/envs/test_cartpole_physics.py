@@ -139,3 +139,20 @@ def test_starts_are_near_upright_or_hanging(make: Make) -> None:
     assert float(balance.min()) > math.cos(0.2001)
     assert float(swingup.max()) < -math.cos(0.2001)
     assert len(set(balance.tolist())) > 150
+
+
+def test_the_free_end_moves_with_the_cart_and_with_the_turn(make: Make) -> None:
+    environment = make("cartpole", 1, task="swingup")
+    set_state(environment, 0.0, -0.4, 0.3, 1.7)
+    environment.compute_observations()
+    # the end is at x + 2l sin(angle), a metre from the hinge: its speed is v + 2l ω cos(angle)
+    speed = -0.4 + 1.7 * math.cos(0.3)
+    assert float(environment.read_variables()["pole_tip_velocity"]) == pytest.approx(speed)
+
+
+def test_an_episode_that_ends_in_two_ways_at_once_left_the_track(make: Make) -> None:
+    environment = make("cartpole", 1, task="balance")
+    set_state(environment, 2.99, 1.0, 1.56, 2.0)
+    transition = environment.advance(torch.zeros(1, 1))
+    told = {name: bool(rows[0]) for name, rows in transition.causes.items()}
+    assert told == {"pole_fell": False, "left_the_track": True}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from eureka_agent.report.sparkline import History, progress_bar, sparkline
+from eureka_agent.report.sparkline import History, progress_bar, resample, sparkline
 
 
 def test_values_map_to_eight_heights() -> None:
@@ -59,3 +59,8 @@ def test_history_averages_over_missing_values() -> None:
     # 1 and nothing become 1 when the history fills; then 3 and 5 are one pair, and both become one
     # mean of 1 and 4
     assert history.values == [2.5]
+
+
+def test_no_part_of_a_curve_is_left_out() -> None:
+    # seven values in three stretches: two, two, and the three that are left
+    assert resample([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3) == [0.5, 2.5, 5.0]

@@ -34,6 +34,7 @@ from eureka_agent.records import (
     Stage,
     TaskDescription,
 )
+from eureka_agent.report.pace import Pace
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.requests import asked_before, purpose, request_observer
@@ -340,3 +341,14 @@ def test_a_long_notice_is_continued_on_the_next_line(started: RunStarted) -> Non
     watch.send(1.0, *[Notice(text=f"{number} {text}") for number in range(2)])
     shown = watch.text(60, 8)
     assert shown[-3].startswith("1 the price of openai/tiny")
+
+
+def test_the_speed_leaves_out_the_time_in_which_nothing_trains() -> None:
+    pace = Pace()
+    pace.begin(0.0, 0)
+    pace.mark(10.0, 1000)
+    pace.train(10.0, False)
+    pace.mark(18.0, 1000)
+    pace.mark(28.0, 2000)
+    # 1000 env steps in the ten seconds after the eight of waiting
+    assert pace.steps_per_second == pytest.approx(100.0)

@@ -205,6 +205,23 @@ async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> 
     assert not any((tmp_path / "scratch").iterdir())
 
 
+async def test_a_pass_that_fails_without_a_death_is_made_again_policy_by_policy(
+    tmp_path: Path, trap: str
+) -> None:
+    evaluator = Evaluator(ProcessWall(), trap, None, tmp_path / "scratch")
+    good, raising = (
+        save_random_policy(tmp_path / str(bias), 1, 1, seed=0, bias=bias) for bias in (0.0, -9.0)
+    )
+    try:
+        score, fault = await asyncio.gather(
+            *(evaluator.evaluate(file, 0, 2) for file in (good, raising)), return_exceptions=True
+        )
+    finally:
+        await evaluator.close()
+    assert isinstance(fault, EnvironmentFaultError)
+    assert isinstance(score, Evaluation)
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_waits_together_is_scored_in_one_pass(
     tmp_path: Path, policy: Path, scores: list[Evaluation], monkeypatch: pytest.MonkeyPatch

@@ -97,3 +97,7 @@ def test_seeds_depend_on_every_part_and_final_seeds_on_none_of_the_run() -> None
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert final_seeds(5)[:3] == final_seeds(3)
     assert not seeds & set(final_seeds(100))
+
+
+def test_parts_of_a_seed_do_not_run_together() -> None:
+    assert derive_seed("repeat", 1, 23) != derive_seed("repeat", 12, 3)

@@ -310,3 +310,16 @@ def test_a_tiny_timestep_is_warned_of_with_what_is_quicker(write_folder: WriteFo
     assert isinstance(warned, Remark)
     assert "200 physics steps in a control step" in warned.actual
     assert warned.hint == 'timestep="0.002" takes 10 physics steps, a training 20 times fewer'
+
+
+def test_a_row_goes_on_in_another_instance(make: Callable[..., Any]) -> None:
+    taken, put = make(3, seed=0), make(2, seed=9)
+    for environment in (taken, put):
+        environment.tell_rows_from_constants(make(5))
+        environment.reset()
+        environment.advance(torch.full((environment.num_envs, 2), 0.3))
+    put.load_row_state(torch.tensor([0]), taken.row_state(torch.tensor([2])))
+    for environment in (taken, put):
+        environment.advance(torch.full((environment.num_envs, 2), -0.5))
+    assert torch.equal(put.obs_buf[0], taken.obs_buf[2])
+    assert torch.equal(put.read_variables()["tip"][0], taken.read_variables()["tip"][2])

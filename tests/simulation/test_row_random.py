@@ -113,3 +113,11 @@ def test_normal_has_the_moments_of_a_normal_distribution() -> None:
     assert float(numbers.std()) == pytest.approx(2.0, rel=0.01)
     # within one standard deviation: erf(1/√2) = 0.6827
     assert float((numbers.abs() < 2.0).float().mean()) == pytest.approx(0.6827, abs=0.006)
+
+
+def test_a_stream_goes_on_in_another_row() -> None:
+    taken, put = RowRandom(3, "cpu", 1), RowRandom(2, "cpu", 2)
+    taken.uniform(torch.tensor([2]), 5)
+    put.load_row_state(torch.tensor([0]), taken.row_state(torch.tensor([2])))
+    expected = taken.uniform(torch.tensor([2]), 4)
+    assert torch.equal(put.uniform(torch.tensor([0]), 4), expected)

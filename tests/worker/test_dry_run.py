@@ -267,3 +267,39 @@ async def test_sums_and_products_of_components_leave_no_term_out(
     assert not [
         finding for finding in await dry_runner.dry_run(HEAD + body) if finding.code == "D315"
     ]
+
+
+async def test_it_has_no_descriptors_but_its_own(dry_runner: DryRunner) -> None:
+    """Its input and outputs, which lead nowhere, and its way to the worker."""
+    found = the_only_error(
+        await dry_runner.dry_run(
+            "import errno, os\n"
+            "def there(descriptor):\n"
+            "    try:\n"
+            "        os.lseek(descriptor, 0, os.SEEK_CUR)\n"
+            "    except OSError as error:\n"
+            "        return error.errno != errno.EBADF\n"
+            "    return True\n"
+            "def compute_reward(pole_upright):\n"
+            "    raise ValueError([there(each) for each in range(3)], sum(map(there, range(4096))))\n"
+        )
+    )
+    assert "ValueError: ([True, True, True], 4)" in found.message
+
+
+async def test_what_it_writes_without_end_is_not_read_without_end(dry_runner: DryRunner) -> None:
+    """It is ended at a bound, long before its time is over."""
+    found = the_only_error(
+        await dry_runner.dry_run(
+            "import os, time\n"
+            "def compute_reward(pole_upright):\n"
+            "    while True:\n"
+            "        for descriptor in range(3, 64):\n"
+            "            try:\n"
+            "                os.write(descriptor, b'x' * 65536)\n"
+            "            except OSError:\n"
+            "                pass\n"
+            "        time.sleep(0.01)\n"
+        )
+    )
+    assert found.code == "D312"

@@ -4,6 +4,7 @@ failure alone."""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -261,6 +262,22 @@ def compute_reward(height):
     reward = remote(source)
     with pytest.raises(RewardContractError):
         reward.begin(values(), 5.0)()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["secret"], ["previous_secret"], ["nothing"], ["height", "height"], []], ids=str
+)
+def test_one_that_asks_for_what_its_source_may_not_read_is_refused(
+    remote: Remote, arguments: list[str]
+) -> None:
+    answer = json.dumps({"type": "loaded", "arguments": arguments}).encode()
+    source = f"""import os, struct
+os.write(3, struct.pack("!I", {len(answer)}) + {answer!r})
+def compute_reward(height):
+    return height, {{}}
+"""
+    with pytest.raises(RewardLoadError, match="no answer that can be read"):
+        remote(source)
 
 
 QUANTIZED = """

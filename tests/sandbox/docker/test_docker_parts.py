@@ -222,6 +222,14 @@ def test_options_of_a_container() -> None:
     assert "nano_cpus" not in container_options("name", Limits(), surroundings(engine_cores=None))
 
 
+def test_a_container_is_given_nothing_that_it_needs_not() -> None:
+    options = container_options("name", Limits(), surroundings())
+    assert (options["network_mode"], options["ipc_mode"]) == ("none", "private")
+    assert (options["cap_drop"], options["privileged"]) == (["ALL"], False)
+    assert (options["user"], options["read_only"]) == ("65534:65534", True)
+    assert all("noexec" in each and "size=" in each for each in options["tmpfs"].values())
+
+
 @pytest.mark.parametrize(
     ("visible", "otherwise", "expected"),
     [
