@@ -16,11 +16,9 @@ from eureka_agent.designer.interface import DesignRequest, FailureSummary, Paren
 from eureka_agent.designer.offline.compose import Composition
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.genome import Genome
-from eureka_agent.designer.offline.operands import Operand
 from eureka_agent.designer.offline.operators import improve
 from eureka_agent.designer.offline.render import recover
-from eureka_agent.designer.offline.terms import Alive, Penalty
+from eureka_agent.designer.offline.terms import Genome, Operand, term
 from eureka_agent.designer.source_tools import normalized, parameter_names
 from eureka_agent.records import (
     ComponentSummary,
@@ -35,7 +33,7 @@ from eureka_agent.records import (
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
-ACTIONS = Operand(variable="actions", rank=1, size=2)
+ACTIONS = Operand(code="actions", reads=("actions",), scalar=False)
 TASKS = [
     (entry.name, task)
     for entry in list_environments()
@@ -294,7 +292,7 @@ def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_ru
 ) -> None:
     refused = propose(request(boat))
     trait = leading_term(refused, boat)
-    assert trait == "Distance(hull_position,buoy_position)+1"
+    assert trait == "distance((buoy_position - hull_position))"
     for seed in range(12):
         later = propose(request(boat, seed=seed, misleading=(refused.source,)))
         assert trait not in {term.trait() for term in genome_of(later, boat).terms}
@@ -325,11 +323,11 @@ def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
     traits = {term.trait() for term in genome_of(first, boat).terms}
     assert {term.trait() for term in genome_of(child, boat).terms} == traits
     away = propose(request(boat, sentence="do not touch the buoy"))
-    assert leading_term(away, boat) == "Distance(hull_position,buoy_position)-1"
+    assert leading_term(away, boat) == "distance_away((buoy_position - hull_position))"
     assert leading_term(away, boat) not in traits
 
 
-EFFORT = Penalty(name="effort", weight=0.1, operand=ACTIONS)
+EFFORT = term("penalty", "effort", 0.1, ACTIONS)
 
 
 def improved(*codes: str) -> Composition:
@@ -356,7 +354,9 @@ def improved(*codes: str) -> Composition:
         findings=findings,
         text="",
     )
-    return improve(Genome(terms=(Alive(name="alive"), EFFORT)), diagnosis, Dice(random.Random(0)))
+    return improve(
+        Genome(terms=(term("alive", "alive", 1.0), EFFORT)), diagnosis, Dice(random.Random(0))
+    )
 
 
 @pytest.mark.parametrize(("code", "factor"), [("saturated-actions", 3.0), ("reward-hacking", 0.3)])

@@ -1,281 +1,196 @@
-"""Terms for what the sentence asks: one small function per goal, each returning the terms and where
-they come from."""
+"""Terms for what the sentence asks."""
 
 from __future__ import annotations
+
+import math
+from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
-from eureka_agent.designer.offline.operands import rounded
-from eureka_agent.designer.offline.postures import Asked, because, stay_upright, swing_up
 from eureka_agent.designer.offline.semantics import Quantity, Reading
-from eureka_agent.designer.offline.terms import (
-    Distance,
-    Level,
-    Progress,
-    Term,
-    Tracking,
-)
+from eureka_agent.designer.offline.terms import Operand, Term, rounded, term
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
+from eureka_agent.designer.offline.words import stem_set
 
-_HEADINGS = {
-    (0, 1): "forward",
-    (0, -1): "backward",
-    (1, 1): "leftward",
-    (1, -1): "rightward",
-    (2, 1): "upward",
-    (2, -1): "downward",
-}
+_HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
 _LENGTH_SCALE = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 """A distance that matters, by unit, where a variable has no range."""
+_MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
+"""Scores below the best that may still be taken now and then; else 2."""
+
+
+class Asked(NamedTuple):
+    """Terms of one intent and the sentence of the reasoning that says why."""
+
+    terms: list[Term]
+    note: str
 
 
 def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
     """The terms for one intent, or None where no variable can express it."""
-    makers = {
+    goal, found = intent.goal, _candidates(scene, intent)
+    if goal is Goal.SPIN and not found:  # a rudder, a valve
+        goal, found = Goal.CHANGE, matching.levels(scene, intent.objects)
+    if not found:
+        return None
+    margin = _MARGIN.get(goal, 2.0)
+    chosen = dice.first_or_other([each for each in found if each.score > found[0].score - margin])
+    what, terms = {
         Goal.MOVE: _move,
         Goal.SPIN: _spin,
         Goal.REACH: _reach,
-        Goal.SWING_UP: swing_up,
-        Goal.UPRIGHT: stay_upright,
+        Goal.SWING_UP: _swing_up,
+        Goal.UPRIGHT: _stay_upright,
         Goal.RAISE: _raise,
         Goal.CHANGE: _change,
-    }
-    maker = makers.get(intent.goal)
-    return maker(scene, intent, dice) if maker is not None else None
+    }[goal](scene, intent, dice, chosen)
+    words = " and ".join(f"'{word}'" for word in intent.words[:3])
+    asks = "asks" if len(intent.words) == 1 else "ask"
+    doc = chosen.reading.spec.doc.rstrip(".")
+    return Asked(terms, f"{words} {asks} for {what}: {chosen.operand.code} ({doc}).")
+
+
+def _candidates(scene: Scene, intent: Intent) -> list[Candidate]:
+    words = intent.objects | scene.words
+    match intent.goal:
+        case Goal.MOVE:
+            return matching.velocities(scene, intent.axis, intent.sign, words)
+        case Goal.SPIN:
+            return matching.angular_velocities(scene, intent.axis, intent.sign, words)
+        case Goal.REACH:
+            return matching.goals(scene, intent.objects)
+        case Goal.RAISE:
+            return matching.heights(scene, words)
+        case Goal.CHANGE:
+            return matching.levels(scene, intent.objects) or matching.levels(scene, scene.words)
+        case _:
+            return matching.uprights(scene, words)
 
 
 def length_scale(reading: Reading) -> float:
     """A distance that matters for this variable: a third of its range, else by its unit."""
     limit = reading.limit()
-    return (
-        rounded(limit / 3.0)
-        if limit is not None
-        else _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
-    )
+    if limit is None:
+        return _LENGTH_SCALE.get(reading.spec.unit.lower(), 1.0)
+    return rounded(limit / 3.0)
 
 
-def _chosen(found: list[Candidate], dice: Dice, margin: float = 2.0) -> Candidate:
-    """The best candidate, or now and then another within `margin` of its score."""
-    return dice.first_or_other(
-        [candidate for candidate in found if candidate.score > found[0].score - margin]
-    )
+def upright_term(
+    name: str,
+    weight: float,
+    tilt: Operand,
+    sharpness: float = 1.0,
+    turning: Operand | None = None,
+    calm_speed: float = 5.0,
+) -> Term:
+    """A tilt's cosine, and with `turning` only while that is small."""
+    if turning is None:
+        return term("upright", name, weight, tilt, sharpness=sharpness)
+    calm = {"sharpness": sharpness, "calm_speed": calm_speed}
+    return term("upright_calm", name, weight, tilt, turning, **calm)
 
 
-def _move(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.velocities(scene, intent.axis, intent.sign, intent.objects | scene.words)
-    if not found:
-        return None
-    chosen = _chosen(found, dice)
-    name = _HEADINGS.get((intent.axis or 0, intent.sign), "forward")
-    note = because(
-        intent,
-        chosen,
-        f"speed {name}"
-        + ("" if intent.axis is not None else " (no direction is named, so along x)"),
-    )
-    if intent.target is not None:
-        target = chosen.sign * abs(intent.target)
-        width = dice.around(max(0.3, 0.5 * abs(target)))
-        terms: list[Term] = [
-            Tracking(
-                name=f"{name}_speed", operand=chosen.operand, target=rounded(target), width=width
-            )
-        ]
-        return Asked(
-            (
-                *terms,
-                Progress(
-                    name=name,
-                    weight=dice.around(0.2),
-                    operand=chosen.operand,
-                    sign=chosen.sign,
-                    cap=rounded(abs(target)),
-                ),
-            ),
-            note,
-        )
-    cap = chosen.reading.limit() or 20.0
-    progress = Progress(
-        name=name,
-        weight=dice.around(1.0),
-        operand=chosen.operand,
-        sign=chosen.sign,
-        cap=rounded(cap),
-    )
-    return Asked((progress,), note)
+def _towards(chosen: Candidate) -> Operand:
+    """The operand with its wanted direction upwards."""
+    code = f"{'-' if chosen.sign < 0 else ''}{chosen.operand.code}"
+    return chosen.operand.model_copy(update={"code": code})
 
 
-def _spin(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    words = intent.objects | scene.words
-    named = [
-        c
-        for c in matching.levels(scene, intent.objects)
-        if c.reading.quantity in (Quantity.ANGLE, Quantity.JOINT_POSITION)
-        and c.reading.centrality() == 0
-    ]
-    found = matching.angular_velocities(scene, intent.axis, intent.sign, words)
-    if named and (
-        not found
-        or (
-            named[0].reading.name_words & intent.objects
-            and not found[0].reading.name_words & intent.objects
-        )
-    ):
-        return _change(scene, intent, dice)
-    if not found:
-        return None
-    chosen = _chosen(found, dice)
-    note = because(intent, chosen, "turning")
-    if intent.target is not None:
-        target = chosen.sign * abs(intent.target)
-        return Asked(
-            (
-                Tracking(
-                    name="spin",
-                    operand=chosen.operand,
-                    target=rounded(target),
-                    width=dice.around(max(0.5, 0.5 * abs(target))),
-                ),
-            ),
-            note,
-        )
-    return Asked(
-        (
-            Progress(
-                name="spin",
-                weight=dice.around(1.0),
-                operand=chosen.operand,
-                sign=chosen.sign,
-                scale=1.0,
-                cap=10.0,
-            ),
-        ),
-        note,
-    )
+def _move(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
+    name = _HEADINGS[intent.axis or 0][intent.sign < 0]
+    undirected = "" if intent.axis is not None else " (no direction is named, so along x)"
+    what = f"speed {name}{undirected}"
+    if intent.target is None:
+        cap = rounded(chosen.reading.limit() or 20.0)
+        return what, [term("progress", name, dice.around(1.0), _towards(chosen), cap=cap)]
+    target = rounded(chosen.sign * abs(intent.target))
+    width = dice.around(max(0.3, 0.5 * abs(target)))
+    speed = term("tracking", f"{name}_speed", 1.0, chosen.operand, target=target, width=width)
+    cap = abs(target)
+    return what, [speed, term("progress", name, dice.around(0.2), _towards(chosen), cap=cap)]
 
 
-def _reach(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.goals(scene, intent.objects)
-    if not found:
-        return None
-    chosen = _chosen(found, dice)
-    temperature = length_scale(chosen.reading)
-    note = because(
-        intent,
-        chosen,
-        "a small distance" if chosen.goal is None else f"a small distance to {chosen.goal.code()}",
-    )
-    if intent.sign < 0:
-        return Asked(
-            (
-                Distance(
-                    name="away",
-                    weight=dice.around(1.0),
-                    operand=chosen.operand,
-                    goal=chosen.goal,
-                    temperature=dice.around(temperature),
-                    away=True,
-                ),
-            ),
-            note,
-        )
-    terms: list[Term] = [
-        Distance(
-            name="reach",
-            weight=dice.around(1.0),
-            operand=chosen.operand,
-            goal=chosen.goal,
-            temperature=dice.around(temperature),
-        )
-    ]
-    if dice.includes(0.6):
-        terms.append(
-            Distance(
-                name="reach_closely",
-                weight=dice.around(0.7),
-                operand=chosen.operand,
-                goal=chosen.goal,
-                temperature=dice.around(temperature / 5),
-            )
-        )
-    return Asked(tuple(terms), note)
+def _spin(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
+    if intent.target is None:
+        return "turning", [term("progress", "spin", dice.around(1.0), _towards(chosen), cap=10.0)]
+    target = rounded(chosen.sign * abs(intent.target))
+    width = dice.around(max(0.5, 0.5 * abs(target)))
+    return "turning", [term("tracking", "spin", 1.0, chosen.operand, target=target, width=width)]
 
 
-def _raise(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.heights(scene, intent.objects | scene.words)
-    if not found:
-        return None
-    chosen = _chosen(found, dice)
-    up = intent.sign > 0
-    note = because(intent, chosen, "height" if up else "a low height")
+def _reach(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
+    scale, off = length_scale(chosen.reading), chosen.operand
+    kind, name = ("distance", "reach") if intent.sign > 0 else ("distance_away", "away")
+    terms = [term(kind, name, dice.around(1.0), off, temperature=dice.around(scale))]
+    if intent.sign > 0 and dice.includes(0.6):
+        weight = dice.around(0.7)
+        terms.append(term(kind, f"{name}_closely", weight, off, temperature=dice.around(scale / 5)))
+    return f"a {'small' if intent.sign > 0 else 'large'} distance", terms
+
+
+def _raise(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
+    up, height = intent.sign > 0, chosen.operand
+    what = "height" if up else "a low height"
     if intent.target is not None:
         width = dice.around(max(0.05, 0.3 * abs(intent.target)))
-        return Asked(
-            (
-                Tracking(
-                    name="height",
-                    weight=dice.around(1.0),
-                    operand=chosen.operand,
-                    target=rounded(intent.target),
-                    width=width,
-                ),
-            ),
-            note,
-        )
-    high = length_scale(chosen.reading)
-    terms: list[Term] = [
-        Level(
-            name="height" if up else "lowness",
-            weight=dice.around(1.0),
-            operand=chosen.operand,
-            sign=intent.sign,
-            low=0.0,
-            high=dice.around(high),
-        )
-    ]
+        wanted = {"target": rounded(intent.target), "width": width}
+        return what, [term("tracking", "height", dice.around(1.0), height, **wanted)]
+    kind, name = ("level", "height") if up else ("level_down", "lowness")
+    high = dice.around(length_scale(chosen.reading))
+    terms = [term(kind, name, dice.around(1.0), height, low=0.0, high=high)]
     rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
     if rising and dice.includes(0.5):
-        terms.append(
-            Progress(
-                name="rise" if up else "sinking",
-                weight=dice.around(0.3),
-                operand=rising[0].operand,
-                sign=rising[0].sign,
-                cap=10.0,
-            )
-        )
-    return Asked(tuple(terms), note)
+        speed, name = _towards(rising[0]), "rise" if up else "sinking"
+        terms.append(term("progress", name, dice.around(0.3), speed, cap=10.0))
+    return what, terms
 
 
-def _change(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    found = matching.levels(scene, intent.objects) or matching.levels(scene, scene.words)
-    if not found:
-        return None
-    chosen = _chosen(found, dice, 1.0)
+def _change(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
     low, high = chosen.reading.spec.range or (0.0, length_scale(chosen.reading))
-    terms: list[Term] = [
-        Level(
-            name="opening" if intent.goal is Goal.CHANGE and "open" in intent.words else "change",
-            weight=dice.around(1.0),
-            operand=chosen.operand,
-            sign=intent.sign,
-            low=rounded(low),
-            high=rounded(high),
-        )
-    ]
+    ends = {"low": rounded(low), "high": rounded(high)}
+    kind, name = "level" if intent.sign > 0 else "level_down", "change"
+    name = "opening" if "open" in intent.words else "change"
+    terms = [term(kind, name, dice.around(1.0), chosen.operand, **ends)]
     if dice.includes(0.3):
-        rate = chosen.operand.model_copy(update={"differenced": True, "step_s": scene.step_s})
-        terms.append(
-            Progress(
-                name="rate",
-                weight=dice.around(0.3),
-                operand=rate,
-                sign=intent.sign,
-                scale=max(rounded(high - low), 0.01),
-                cap=10.0,
-            )
-        )
-    return Asked(
-        tuple(terms), because(intent, chosen, "more of it" if intent.sign > 0 else "less of it")
-    )
+        operand = matching.change(chosen.operand, scene.description.control_dt)
+        rate = _towards(Candidate(operand, chosen.reading, 0.0, intent.sign))
+        numbers = {"cap": 10.0, "scale": max(rounded(high - low), 0.01)}
+        terms.append(term("progress_scaled", "rate", dice.around(0.3), rate, **numbers))
+    return "more of it" if intent.sign > 0 else "less of it", terms
+
+
+def _swing_up(
+    scene: Scene, intent: Intent, dice: Dice, chosen: Candidate
+) -> tuple[str, list[Term]]:
+    tilt, whirl = chosen.operand, _turning(scene, chosen)
+    # without a price on speed the best that is soon found is whirling: it passes the top again and
+    # again
+    if whirl is not None and dice.explores():
+        whirl = None
+    terms = [upright_term("upright", dice.around(1.0), tilt, 1.0, whirl, dice.around(5.0))]
+    if dice.includes(0.8):
+        weight, sharpness = dice.around(1.0), dice.around(8.0)
+        terms.append(upright_term("balanced", weight, tilt, sharpness, whirl, dice.around(2.0)))
+    calm = f", at little {whirl.reads[0]}" if whirl is not None else ""
+    return f"the cosine of the angle, from hanging down to upright{calm}", terms
+
+
+def _stay_upright(
+    scene: Scene, intent: Intent, dice: Dice, chosen: Candidate
+) -> tuple[str, list[Term]]:
+    weight, sharpness = dice.around(1.0), dice.first_or_other([1.0, 2.0, 4.0])
+    terms = [upright_term("upright", weight, chosen.operand, sharpness)]
+    turning = _turning(scene, chosen)
+    if turning is not None and dice.includes(0.7):
+        weight, calm = dice.around(0.4), dice.around(2.0)
+        still = term("stillness", "still_at_top", weight, turning, temperature=calm)
+        terms.append(still.gated("upright"))
+    return "an upright posture", terms
+
+
+def _turning(scene: Scene, upright: Candidate) -> Operand | None:
+    """Angular velocity of the thing whose tilt `upright` tells."""
+    own = upright.reading.name_words - stem_set("angle upright cosine")
+    found = matching.speed(scene, own, Quantity.ANGULAR_VELOCITY)
+    return None if found is None else found.operand

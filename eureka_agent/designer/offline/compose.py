@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.asked import asked_terms
 from eureka_agent.designer.offline.dice import SENSIBLE, THEMES, Dice, Theme
-from eureka_agent.designer.offline.genome import Genome, unique_terms
 from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.terms import Alive, Penalty, Stillness, Term
+from eureka_agent.designer.offline.terms import Genome, Term, term, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
 from eureka_agent.designer.offline.words import stem
@@ -26,8 +25,7 @@ _MOST_UNGROUNDED = 6
 """Most of these that may be of variables that no word names."""
 
 
-@dataclass(frozen=True)
-class Composition:
+class Composition(NamedTuple):
     """A fresh genome and why it is as it is."""
 
     genome: Genome
@@ -42,11 +40,8 @@ def scene_of(
 ) -> tuple[Scene, tuple[Intent, ...]]:
     """The environment as read and the sentence's intents. `refused`: rewards whose leading term is
     not to be composed again."""
-    leading = [
-        max(paying, key=lambda term: term.weight)
-        for genome in refused
-        if (paying := [t for t in genome.terms if not t.penalty])
-    ]
+    paying = [[term for term in genome.terms if not term.penalty] for genome in refused]
+    leading = [max(terms, key=lambda term: term.weight) for terms in paying if terms]
     scene = Scene(description, sentence, frozenset(term.trait() for term in leading))
     return scene, task_intents(sentence, description.sentence, description.fitness_doc)
 
@@ -68,49 +63,36 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
     notes: list[str] = []
     terms: list[Term] = []
     served: list[tuple[str, Intent]] = []
-    swings = any(intent.goal is Goal.SWING_UP for intent in intents)
+    by_goal = {intent.goal: intent for intent in intents}
+    swing, upright = by_goal.get(Goal.SWING_UP), by_goal.get(Goal.UPRIGHT)
     for intent in intents:
-        if not intent.main or (swings and intent.goal is Goal.UPRIGHT):
+        if not intent.main or (swing is not None and intent is upright):
             continue
         asked = asked_terms(scene, intent, dice)
-        made = [] if asked is None else [term for term in asked.terms if not scene.refuses(term)]
+        made = [] if asked is None else [t for t in asked.terms if not scene.refuses(t)]
         if asked is None or not made:
-            why = (
-                "No variable says anything of"
-                if asked is None
-                else "Recorded episodes speak against a term for"
-            )
-            notes.append(f"{why} {', '.join(repr(word) for word in intent.words[:2])}.")
+            missing = "No variable says anything of"
+            why = missing if asked is None else "Recorded episodes speak against a term for"
+            notes.append(f"{why} {', '.join(map(repr, intent.words[:2]))}.")
             continue
         terms += made
-        held = [
-            each for each in intents if intent.goal is Goal.SWING_UP and each.goal is Goal.UPRIGHT
-        ]
-        served += [(term.name, each) for term in made for each in (intent, *held)]
+        serves = [intent] if intent is not swing or upright is None else [intent, upright]
+        served += [(each.name, it) for each in made for it in serves]
         notes.append(asked.note)
     options = optional_terms(scene, intents, dice)
-    by_goal = {intent.goal: intent for intent in intents}
-    served += [
-        (option.term.name, by_goal[option.goal]) for option in options if option.goal is not None
-    ]
+    served += [(each.term.name, by_goal[each.goal]) for each in options if each.goal is not None]
     # to survive pays alone for doing nothing, and so does a manner that only the metric's words
     # name
-    spoken = {
-        goal
-        for goal, intent in by_goal.items()
-        if scene.words & {stem(word) for word in intent.words}
-    }
+    spoken = {each.goal for each in intents if scene.words & set(map(stem, each.words))}
     manners = [option for option in options if option.goal in spoken - {Goal.SURVIVE}]
     if not terms and all(option.term.penalty for option in manners):
         notes.append("The sentence could not be grounded, so variables are tried by their kind.")
-        options = [
-            *_ungrounded(scene, dice),
-            *(option for option in options if option.goal in {None, *spoken}),
-        ]
+        kept = [option for option in options if option.goal in {None, *spoken}]
+        options = [*_ungrounded(scene, dice), *kept]
     named = any(intent.named and intent.main for _, intent in served)
     _take(options, terms, notes, dice)
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)
-    if not any(not term.penalty for term in terms):
+    if all(each.penalty for each in terms):
         terms += _without_variables(scene)
         notes.append("Little effort and survival are all that is left to be paid.")
     return Composition(Genome(terms=unique_terms(terms)), tuple(notes), tuple(served))
@@ -126,16 +108,18 @@ def _take(options: Iterable[Option], terms: list[Term], notes: list[str], dice: 
 
 def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
     """Terms by kind, those of variables that share words with the sentence first."""
-    spoken = [candidate.name for candidate in matching.spoken_of(scene, scene.words)]
+    spoken = matching.spoken_of(scene)
     options = generic_options(scene, (), dice, probability=0.6, place_weight=1.0)
-    ranked = sorted(options, key=lambda option: not set(spoken) & set(option.term.arguments()))
-    return ranked[:_MOST_UNGROUNDED]
+    return sorted(options, key=lambda each: spoken.isdisjoint(each.term.arguments()))[
+        :_MOST_UNGROUNDED
+    ]
 
 
 def _without_variables(scene: Scene) -> list[Term]:
-    terms: list[Term] = [Alive(name="alive", weight=1.0)] if scene.can_fail else []
     actions = scene.named("actions")
+    terms = [term("alive", "alive", 1.0)] if scene.can_fail else []
     if actions is not None:
-        terms.append(Stillness(name="calm", operand=matching.whole(actions), temperature=1.0))
-        terms.append(Penalty(name="effort", weight=0.05, operand=matching.whole(actions)))
+        operand = matching.whole(actions)
+        terms.append(term("stillness", "calm", 1.0, operand, temperature=1.0))
+        terms.append(term("penalty", "effort", 0.05, operand))
     return terms

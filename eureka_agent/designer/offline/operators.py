@@ -7,11 +7,9 @@ import math
 from collections.abc import Iterable
 
 from eureka_agent.designer.offline.compose import MAX_TERMS, Composition, compose
-from eureka_agent.designer.offline.dice import THEMES, Dice
-from eureka_agent.designer.offline.genome import Genome, set_number, unique_terms
+from eureka_agent.designer.offline.dice import FREE, OTHER_SHAPES, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.operands import rounded
-from eureka_agent.designer.offline.terms import Failure, Term
+from eureka_agent.designer.offline.terms import TUNABLE, Genome, Term, rounded, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.records import Diagnosis
@@ -31,55 +29,43 @@ hacked."""
 def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
     """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay
     (benchmarks/LOG.md)."""
-    notes, changed = [], set()  # what is raised comes before what is dropped
-    for finding in sorted(
-        diagnosis.findings if diagnosis is not None else (),
-        key=lambda each: each.code,
-        reverse=True,
-    ):
+    done: dict[str, str] = {}
+    findings = diagnosis.findings if diagnosis is not None else ()
+    # a price that is raised against saturation is not dropped for being small
+    for finding in sorted(findings, key=lambda each: each.code, reverse=True):
         name = "effort" if finding.code == "saturated-actions" else finding.component or ""
         term = genome.term(name)
-        if term is None or name in changed:
+        if term is None or name in done:
             continue
         if finding.code in _FACTORS:
-            genome = genome.scaled(name, _FACTORS[finding.code])
-            done = f"the weight of '{name}' is multiplied by {_FACTORS[finding.code]:g}"
-        elif finding.code == "dead-component" and term.penalty and not isinstance(term, Failure):
-            genome, done = genome.without(name), f"'{name}' is dropped"
+            factor = _FACTORS[finding.code]
+            genome = genome.tuned(name, "weight", factor)
+            edit = f"the weight of '{name}' is multiplied by {factor:g}"
+        elif finding.code == "dead-component" and term.penalty and term.kind != "failure":
+            genome, edit = genome.without(name), f"'{name}' is dropped"
         else:
             continue
-        changed.add(
-            name
-        )  # a price that is raised against saturation is not dropped for being small
-        notes.append(f"{finding.message.rstrip('.')}. So {done}.")
-    tuned = retune(genome, dice, spread=0.15 if notes else 0.35)
-    return Composition(tuned.genome, (*notes, *tuned.notes))
+        done[name] = f"{finding.message.rstrip('.')}. So {edit}."
+    tuned = retune(genome, dice, spread=0.15 if done else 0.35)
+    return Composition(tuned.genome, (*done.values(), *tuned.notes))
 
 
 def retune(genome: Genome, dice: Dice, spread: float = WEIGHT_SPREAD) -> Composition:
     """Weights and shape parameters times log-normal factors; the structure stays."""
     generator = dice.generator
-    names = [term.name for term in genome.terms]
-    picked = [name for name in names if generator.random() < 0.5] or [generator.choice(names)]
+    picked = [term for term in genome.terms if generator.random() < 0.5]
     notes = []
-    for term in [term for term in genome.terms if term.name in picked]:
-        parameters = term.parameters()
-        if parameters and generator.random() < 0.4:
-            parameter = generator.choice(parameters)
-            value = float(getattr(term, parameter)) * _factor(dice, spread)
-            genome = genome.with_term(set_number(term, parameter, value))
-            notes.append(f"{parameter} of '{term.name}' is now {value:.2g}")
-        else:
-            factor = _factor(dice, spread)
-            genome = genome.scaled(term.name, factor)
-            notes.append(f"the weight of '{term.name}' is multiplied by {factor:g}")
+    for term in picked or [generator.choice(genome.terms)]:
+        numbers = [number for number in term.numbers if number in TUNABLE]
+        shaped = numbers and generator.random() < 0.4
+        number = generator.choice(numbers) if shaped else "weight"
+        # a factor that changes something, up or down
+        drawn = generator.gauss(0.0, spread)
+        factor = math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn))
+        factor = rounded(factor, digits=2)
+        genome = genome.tuned(term.name, number, factor)
+        notes.append(f"the {number} of '{term.name}' is multiplied by {factor:g}")
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
-
-
-def _factor(dice: Dice, spread: float) -> float:
-    """A log-normal factor that changes something: at least by a tenth, up or down."""
-    drawn = dice.generator.gauss(0.0, spread)
-    return rounded(math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn)), digits=2)
 
 
 def mutate_structure(
@@ -88,40 +74,25 @@ def mutate_structure(
     """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
-    for move in moves:
-        changed = move(genome, scene, intents, dice)
-        if changed is not None:
-            return changed
-    return retune(genome, dice)
+    made = (move(genome, scene, intents, dice) for move in moves)
+    return next((each for each in made if each is not None), None) or retune(genome, dice)
 
 
 def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
     """Terms of both parents: shared ones from either, the others more often from the better
     parent."""
-    generator = dice.generator
     kept: list[Term] = []
-    from_second: list[str] = []
     for name in dict.fromkeys(term.name for term in (*first.terms, *second.terms)):
         one, other = first.term(name), second.term(name)
         if one is not None and other is not None:
-            pick = one if generator.random() < 0.5 else other
-        elif one is not None:
-            if one.penalty and generator.random() < 0.3:
-                continue
-            pick = one
-        else:
-            assert other is not None
-            if generator.random() < 0.5:
-                continue
-            pick = other
-        if pick is other:
-            from_second.append(name)
-        kept.append(pick)
-    genome = Genome(terms=unique_terms(kept))
-    taken = ", ".join(f"'{name}'" for name in from_second) or "nothing"
-    return Composition(
-        genome, (f"Crossed: from the second parent come {taken}; the rest is the first's.",)
-    )
+            kept.append(one if dice.generator.random() < 0.5 else other)
+        elif one is not None and not (one.penalty and dice.generator.random() < 0.3):
+            kept.append(one)
+        elif other is not None and dice.generator.random() >= 0.5:
+            kept.append(other)
+    taken = ", ".join(f"'{term.name}'" for term in kept if first.term(term.name) is not term)
+    note = f"Crossed: from the second parent come {taken or 'nothing'}; the rest is the first's."
+    return Composition(Genome(terms=unique_terms(kept)), (note,))
 
 
 def different(
@@ -129,25 +100,22 @@ def different(
 ) -> Composition:
     """Of several fresh rewards the one that shares least with what is known."""
     others = [_traits(genome) for genome in known]
+    generator = dice.generator
     drawn = [
-        compose(scene, intents, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
+        compose(scene, intents, Dice(generator, generator.choice(THEMES[4:])))
         for _ in range(_DRAWS)
     ]
-    return min(
-        drawn,
-        key=lambda each: max(
-            (_overlap(_traits(each.genome), other) for other in others), default=0.0
-        ),
-    )
+
+    def likeness(fresh: Composition) -> float:
+        """Largest Jaccard index of its terms and those of a known reward."""
+        mine = _traits(fresh.genome)
+        return max((len(mine & each) / max(1, len(mine | each)) for each in others), default=0.0)
+
+    return min(drawn, key=likeness)
 
 
 def _traits(genome: Genome) -> set[tuple[str, ...]]:
-    return {(term.kind, *term.arguments()) for term in genome.terms}
-
-
-def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float:
-    """Jaccard index of two sets of terms."""
-    return len(first & second) / max(1, len(first | second))
+    return {(term.kind.split("_")[0], *term.arguments()) for term in genome.terms}
 
 
 def _add(
@@ -155,53 +123,39 @@ def _add(
 ) -> Composition | None:
     """A term that the reward does not have yet: an optional one, another that the sentence asks
     for, or one of a variable that it does not read."""
-    fresh = compose(scene, intents, Dice(dice.generator, THEMES[4])).genome
+    fresh = compose(scene, intents, Dice(dice.generator, OTHER_SHAPES)).genome
     options = optional_terms(scene, intents, dice)
     known = {option.term.name for option in options}
-    options += [
-        Option(term, 0.5, "it serves what the sentence asks for")
-        for term in fresh.terms
-        if term.name not in known
-    ]
+    why = "it serves what the sentence asks for"
+    options += [Option(term, 0.5, why) for term in fresh.terms if term.name not in known]
     options += generic_options(scene, genome.terms, dice, 0.05)
     options = [option for option in options if genome.term(option.term.name) is None]
     if not options or len(genome.terms) >= MAX_TERMS:
         return None
-    option = dice.generator.choices(options, weights=[option.probability for option in options])[0]
-    return Composition(
-        genome.with_term(option.term), (f"Added '{option.term.name}': {option.why}.",)
-    )
+    term, _, why, _ = dice.generator.choices(options, [each.probability for each in options])[0]
+    return Composition(genome.with_term(term), (f"Added '{term.name}': {why}.",))
 
 
 def _drop(
     genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
 ) -> Composition | None:
+    """A term less, of those that nobody asked for."""
     asked = {name for name, _ in compose(scene, intents, dice).asked}
     candidates = [term.name for term in genome.terms if term.name not in asked]
     if not candidates or len(genome.terms) < 2:
         return None
     name = dice.generator.choice(candidates)
-    smaller = genome.without(name)
-    return (
-        None
-        if smaller.empty
-        else Composition(smaller, (f"Dropped '{name}', to see whether it is needed.",))
-    )
+    smaller, note = genome.without(name), f"Dropped '{name}', to see whether it is needed."
+    return None if smaller.empty else Composition(smaller, (note,))
 
 
 def _reshape(
     genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
 ) -> Composition | None:
     """A term redrawn in another form or with other parameters."""
-    fresh = compose(scene, intents, Dice(dice.generator, THEMES[6]))
-    redrawn = [
-        term
-        for term in fresh.genome.terms
-        if (known := genome.term(term.name)) is not None and known != term
-    ]
+    fresh = compose(scene, intents, Dice(dice.generator, FREE)).genome
+    redrawn = [term for term in fresh.terms if genome.term(term.name) not in (None, term)]
     if not redrawn:
         return None
     term = dice.generator.choice(redrawn)
-    return Composition(
-        genome.with_term(term), (f"'{term.name}' is drawn anew: {term.describe()}.",)
-    )
+    return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew.",))

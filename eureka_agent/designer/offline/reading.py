@@ -9,7 +9,6 @@ from pathlib import Path
 
 from eureka_agent.designer.offline.compose import compose, scene_of
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.terms import Tracking
 from eureka_agent.designer.offline.vocabulary import QUANTITY, quantities, read_intents
 from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.records import TaskDescription
@@ -47,7 +46,7 @@ def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
     it."""
     scene, intents = scene_of(description, sentence)
     terms = compose(scene, intents, Dice(random.Random(0))).genome.terms
-    known = [abs(term.target) for term in terms if isinstance(term, Tracking)]
+    known = [abs(term.numbers.get("target", math.inf)) for term in terms]
     found = []
     for match in _NUMBER.finditer(sentence):
         written = match[0].strip()
