@@ -95,10 +95,10 @@ def test_a_line_that_was_changed_is_someone_elses(boat: TaskDescription) -> None
 @pytest.mark.parametrize(
     "line",
     [
-        '{"kind":"no such form","name":"x"}',
-        '{"kind":"distance","name":"x","numbers":{"temperature":1.0}}',
-        '{"kind":"alive","name":"x","numbers":{"temperature":1.0}}',
-        '{"kind":"distance","name":"x","operands":[{"code":"x","reads":[]}],"numbers":{"temperature":1.0}}',
+        '{"kind":"no such form","name":"x","numbers":{"weight":1.0}}',
+        '{"kind":"distance","name":"x","numbers":{"weight":1.0,"temperature":1.0}}',
+        '{"kind":"alive","name":"x","numbers":{"weight":1.0,"temperature":1.0}}',
+        '{"kind":"distance","name":"x","operands":[{"code":"x","reads":[]}],"numbers":{"weight":1.0,"temperature":1.0}}',
         '{"kind":',
         "[]",
     ],

@@ -142,12 +142,12 @@ def test_penalties_are_means_over_the_entries(boat: TaskDescription) -> None:
     effort = term("penalty", "effort", 0.5, ACTIONS)
     # (1² + 0.5²)/2 = 0.625
     assert component(effort, boat, actions=[[1.0, -0.5]]) == pytest.approx([-0.3125])
-    smooth = term("jumps", "smoothness", 1.0, JUMP)
+    smooth = term("penalty_jumps", "smoothness", 1.0, JUMP)
     # changes of 1 and 0: (1 + 0)/2
     assert component(
         smooth, boat, actions=[[1.0, 0.5]], previous_actions=[[0.0, 0.5]]
     ) == pytest.approx([-0.5])
-    limit = term("limit", "limit", 1.0, ACTIONS, low=-1.0, high=1.0, soft=0.8)
+    limit = term("penalty_limits", "limit", 1.0, ACTIONS, low=-1.0, high=1.0, soft=0.8)
     # 1.0 is at the limit and costs 1, 0.5 is below 0.8 of the range, 0.9 is half way from there to
     # the limit
     assert component(limit, boat, actions=[[1.0, 0.5], [0.9, -0.9]]) == pytest.approx(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.semantics import Quantity, Reading
-from eureka_agent.designer.offline.terms import Operand, Term, rounded, term
+from eureka_agent.designer.offline.terms import FORMS, Operand, Term, rounded, term
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
 from eureka_agent.designer.offline.words import stem_set
 
@@ -20,15 +19,13 @@ _MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
 """Scores below the best that may still be taken now and then; else 2."""
 
 
-class Asked(NamedTuple):
-    """Terms of one intent and the sentence of the reasoning that says why."""
-
-    terms: list[Term]
-    note: str
+Made = tuple[str, list[Term]]
+"""What the words ask for, in words, and the terms for it."""
 
 
-def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
-    """The terms for one intent, or None where no variable can express it."""
+def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Made | None:
+    """The terms for one intent and the sentence of the reasoning that says why; None where no
+    variable can express it."""
     goal, found = intent.goal, _candidates(scene, intent)
     if goal is Goal.SPIN and not found:  # a rudder, a valve
         goal, found = Goal.CHANGE, matching.levels(scene, intent.objects)
@@ -36,19 +33,12 @@ def asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Asked | None:
         return None
     margin = _MARGIN.get(goal, 2.0)
     chosen = dice.first_or_other([each for each in found if each.score > found[0].score - margin])
-    what, terms = {
-        Goal.MOVE: _move,
-        Goal.SPIN: _spin,
-        Goal.REACH: _reach,
-        Goal.SWING_UP: _swing_up,
-        Goal.UPRIGHT: _stay_upright,
-        Goal.RAISE: _raise,
-        Goal.CHANGE: _change,
-    }[goal](scene, intent, dice, chosen)
+    make = _tracked if intent.target is not None else _MAKERS[goal]
+    what, terms = make(scene, intent, dice, chosen)
     words = " and ".join(f"'{word}'" for word in intent.words[:3])
     asks = "asks" if len(intent.words) == 1 else "ask"
     doc = chosen.reading.spec.doc.rstrip(".")
-    return Asked(terms, f"{words} {asks} for {what}: {chosen.operand.code} ({doc}).")
+    return f"{words} {asks} for {what}: {chosen.operand.code} ({doc}).", terms
 
 
 def _candidates(scene: Scene, intent: Intent) -> list[Candidate]:
@@ -76,50 +66,44 @@ def length_scale(reading: Reading) -> float:
     return rounded(limit / 3.0)
 
 
-def upright_term(
-    name: str,
-    weight: float,
-    tilt: Operand,
-    sharpness: float = 1.0,
-    turning: Operand | None = None,
-    calm_speed: float = 5.0,
-) -> Term:
-    """A tilt's cosine, and with `turning` only while that is small."""
-    if turning is None:
-        return term("upright", name, weight, tilt, sharpness=sharpness)
-    calm = {"sharpness": sharpness, "calm_speed": calm_speed}
-    return term("upright_calm", name, weight, tilt, turning, **calm)
-
-
 def _towards(chosen: Candidate) -> Operand:
     """The operand with its wanted direction upwards."""
     code = f"{'-' if chosen.sign < 0 else ''}{chosen.operand.code}"
     return chosen.operand.model_copy(update={"code": code})
 
 
-def _move(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
-    name = _HEADINGS[intent.axis or 0][intent.sign < 0]
+def _heading(intent: Intent) -> str:
+    return _HEADINGS[intent.axis or 0][intent.sign < 0]
+
+
+def _tracked(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    """A number that the words give."""
+    target = rounded(chosen.sign * abs(intent.target or 0.0))
+    name, least = {
+        Goal.MOVE: (f"{_heading(intent)}_speed", 0.3),
+        Goal.SPIN: ("spin", 0.5),
+        Goal.RAISE: ("height", 0.1),
+    }[intent.goal]
+    width = dice.around(max(least, 0.5 * abs(target)))
+    terms = [term("tracking", name, 1.0, chosen.operand, target=target, width=width)]
+    if intent.goal is Goal.MOVE:
+        cap = {"cap": abs(target)}
+        terms += [term("progress", _heading(intent), dice.around(0.2), _towards(chosen), **cap)]
+    return f"{target:g}", terms
+
+
+def _move(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    name, cap = _heading(intent), rounded(chosen.reading.limit() or 20.0)
     undirected = "" if intent.axis is not None else " (no direction is named, so along x)"
-    what = f"speed {name}{undirected}"
-    if intent.target is None:
-        cap = rounded(chosen.reading.limit() or 20.0)
-        return what, [term("progress", name, dice.around(1.0), _towards(chosen), cap=cap)]
-    target = rounded(chosen.sign * abs(intent.target))
-    width = dice.around(max(0.3, 0.5 * abs(target)))
-    speed = term("tracking", f"{name}_speed", 1.0, chosen.operand, target=target, width=width)
-    cap = abs(target)
-    return what, [speed, term("progress", name, dice.around(0.2), _towards(chosen), cap=cap)]
+    progress = term("progress", name, dice.around(1.0), _towards(chosen), cap=cap)
+    return f"speed {name}{undirected}", [progress]
 
 
-def _spin(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
-    if intent.target is None:
-        return "turning", [term("progress", "spin", dice.around(1.0), _towards(chosen), cap=10.0)]
-    target = rounded(chosen.sign * abs(intent.target))
-    width = dice.around(max(0.5, 0.5 * abs(target)))
-    return "turning", [term("tracking", "spin", 1.0, chosen.operand, target=target, width=width)]
+def _spin(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    return "turning", [term("progress", "spin", dice.around(1.0), _towards(chosen), cap=10.0)]
 
 
-def _reach(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
+def _reach(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
     scale, off = length_scale(chosen.reading), chosen.operand
     kind, name = ("distance", "reach") if intent.sign > 0 else ("distance_away", "away")
     terms = [term(kind, name, dice.around(1.0), off, temperature=dice.around(scale))]
@@ -129,68 +113,68 @@ def _reach(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple
     return f"a {'small' if intent.sign > 0 else 'large'} distance", terms
 
 
-def _raise(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
-    up, height = intent.sign > 0, chosen.operand
-    what = "height" if up else "a low height"
-    if intent.target is not None:
-        width = dice.around(max(0.05, 0.3 * abs(intent.target)))
-        wanted = {"target": rounded(intent.target), "width": width}
-        return what, [term("tracking", "height", dice.around(1.0), height, **wanted)]
-    kind, name = ("level", "height") if up else ("level_down", "lowness")
-    high = dice.around(length_scale(chosen.reading))
-    terms = [term(kind, name, dice.around(1.0), height, low=0.0, high=high)]
+def _raise(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    kind, name, rate, what = (
+        ("level", "height", "rise", "height")
+        if intent.sign > 0
+        else ("level_down", "lowness", "sinking", "a low height")
+    )
+    weight, high = dice.around(1.0), dice.around(length_scale(chosen.reading))
+    terms = [term(kind, name, weight, chosen.operand, low=0.0, high=high)]
     rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
     if rising and dice.includes(0.5):
-        speed, name = _towards(rising[0]), "rise" if up else "sinking"
-        terms.append(term("progress", name, dice.around(0.3), speed, cap=10.0))
+        terms.append(term("progress", rate, dice.around(0.3), _towards(rising[0]), cap=10.0))
     return what, terms
 
 
-def _change(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> tuple[str, list[Term]]:
-    low, high = chosen.reading.spec.range or (0.0, length_scale(chosen.reading))
-    ends = {"low": rounded(low), "high": rounded(high)}
-    kind, name = "level" if intent.sign > 0 else "level_down", "change"
+def _change(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    low, high = map(rounded, chosen.reading.spec.range or (0.0, length_scale(chosen.reading)))
+    kind, what = ("level", "more of it") if intent.sign > 0 else ("level_down", "less of it")
     name = "opening" if "open" in intent.words else "change"
-    terms = [term(kind, name, dice.around(1.0), chosen.operand, **ends)]
-    if dice.includes(0.3):
-        operand = matching.change(chosen.operand, scene.description.control_dt)
-        rate = _towards(Candidate(operand, chosen.reading, 0.0, intent.sign))
-        numbers = {"cap": 10.0, "scale": max(rounded(high - low), 0.01)}
-        terms.append(term("progress_scaled", "rate", dice.around(0.3), rate, **numbers))
-    return "more of it" if intent.sign > 0 else "less of it", terms
+    return what, [term(kind, name, dice.around(1.0), chosen.operand, low=low, high=high)]
 
 
-def _swing_up(
-    scene: Scene, intent: Intent, dice: Dice, chosen: Candidate
-) -> tuple[str, list[Term]]:
-    tilt, whirl = chosen.operand, _turning(scene, chosen)
+def _swing_up(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+    whirl = _turning(scene, chosen)
     # without a price on speed the best that is soon found is whirling: it passes the top again and
     # again
-    if whirl is not None and dice.explores():
-        whirl = None
-    terms = [upright_term("upright", dice.around(1.0), tilt, 1.0, whirl, dice.around(5.0))]
-    if dice.includes(0.8):
-        weight, sharpness = dice.around(1.0), dice.around(8.0)
-        terms.append(upright_term("balanced", weight, tilt, sharpness, whirl, dice.around(2.0)))
-    calm = f", at little {whirl.reads[0]}" if whirl is not None else ""
-    return f"the cosine of the angle, from hanging down to upright{calm}", terms
+    calm = whirl[:0] if whirl and dice.explores() else whirl
+    operands, kind = (chosen.operand, *calm), "upright_calm" if calm else "upright"
+    terms = []
+    for name, sharp, fast in (("upright", 1.0, 5.0), ("balanced", 8.0, 2.0)):
+        if name == "balanced" and not dice.includes(0.8):
+            break
+        weight, sharpness = dice.around(1.0), sharp if sharp == 1.0 else dice.around(sharp)
+        numbers = {"sharpness": sharpness, "calm_speed": dice.around(fast)}
+        numbers = {number: numbers[number] for number in FORMS[kind].numbers}
+        terms.append(term(kind, name, weight, *operands, **numbers))
+    slow = f", at little {calm[0].reads[0]}" if calm else ""
+    return f"the cosine of the angle, from hanging down to upright{slow}", terms
 
 
-def _stay_upright(
-    scene: Scene, intent: Intent, dice: Dice, chosen: Candidate
-) -> tuple[str, list[Term]]:
+def _stay_upright(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
     weight, sharpness = dice.around(1.0), dice.first_or_other([1.0, 2.0, 4.0])
-    terms = [upright_term("upright", weight, chosen.operand, sharpness)]
+    terms = [term("upright", "upright", weight, chosen.operand, sharpness=sharpness)]
     turning = _turning(scene, chosen)
-    if turning is not None and dice.includes(0.7):
+    if turning and dice.includes(0.7):
         weight, calm = dice.around(0.4), dice.around(2.0)
-        still = term("stillness", "still_at_top", weight, turning, temperature=calm)
+        still = term("stillness", "still_at_top", weight, *turning, temperature=calm)
         terms.append(still.gated("upright"))
     return "an upright posture", terms
 
 
-def _turning(scene: Scene, upright: Candidate) -> Operand | None:
-    """Angular velocity of the thing whose tilt `upright` tells."""
+def _turning(scene: Scene, upright: Candidate) -> list[Operand]:
+    """Angular velocity of the thing whose tilt `upright` tells, if there is one."""
     own = upright.reading.name_words - stem_set("angle upright cosine")
-    found = matching.speed(scene, own, Quantity.ANGULAR_VELOCITY)
-    return None if found is None else found.operand
+    return [each.operand for each in matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY)[:1]]
+
+
+_MAKERS = {
+    Goal.MOVE: _move,
+    Goal.SPIN: _spin,
+    Goal.REACH: _reach,
+    Goal.SWING_UP: _swing_up,
+    Goal.UPRIGHT: _stay_upright,
+    Goal.RAISE: _raise,
+    Goal.CHANGE: _change,
+}

@@ -69,7 +69,7 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
         if not intent.main or (swing is not None and intent is upright):
             continue
         asked = asked_terms(scene, intent, dice)
-        made = [] if asked is None else [t for t in asked.terms if not scene.refuses(t)]
+        made = [] if asked is None else [each for each in asked[1] if not scene.refuses(each)]
         if asked is None or not made:
             missing = "No variable says anything of"
             why = missing if asked is None else "Recorded episodes speak against a term for"
@@ -78,7 +78,7 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
         terms += made
         serves = [intent] if intent is not swing or upright is None else [intent, upright]
         served += [(each.name, it) for each in made for it in serves]
-        notes.append(asked.note)
+        notes.append(asked[0])
     options = optional_terms(scene, intents, dice)
     served += [(each.term.name, by_goal[each.goal]) for each in options if each.goal is not None]
     # to survive pays alone for doing nothing, and so does a manner that only the metric's words
@@ -108,7 +108,7 @@ def _take(options: Iterable[Option], terms: list[Term], notes: list[str], dice: 
 
 def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
     """Terms by kind, those of variables that share words with the sentence first."""
-    spoken = matching.spoken_of(scene)
+    spoken = {each.name for each in scene.readings if each.affinity(scene.words) >= 1.0}
     options = generic_options(scene, (), dice, probability=0.6, place_weight=1.0)
     return sorted(options, key=lambda each: spoken.isdisjoint(each.term.arguments()))[
         :_MOST_UNGROUNDED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eureka_agent.designer.offline.semantics import (
     Quantity,
@@ -19,9 +19,32 @@ from eureka_agent.designer.offline.words import stem, stem_set, stems, tokens
 from eureka_agent.records import TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX
 
+_FRAMES = {"world": 1.0, "body": 0.2, "joint": -4.0}
+_TURNS = (stem_set("roll"), stem_set("pitch"), stem_set("yaw turn heading"))
+_UPRIGHT = {
+    Quantity.COSINE: 4.0,
+    Quantity.UP_VECTOR: 3.5,
+    Quantity.ROTATION_MATRIX: 3.0,
+    Quantity.QUATERNION: 2.5,
+    Quantity.ANGLE: 2.0,
+}
+_LEANING = stem_set(
+    "upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk"
+)
+_STEERS = stem_set("yaw heading rudder steering")
+_LEVELS = {
+    Quantity.POSITION: 1.0,
+    Quantity.HEIGHT: 1.0,
+    Quantity.ANGLE: 1.0,
+    Quantity.JOINT_POSITION: 1.0,
+    Quantity.OTHER: 0.0,
+    Quantity.VELOCITY: -1.5,
+    Quantity.FORCE: -1.5,
+}
+_NO_PLACE = (Quantity.ACTION, Quantity.TERMINATED, Quantity.CONTACT)
 
-@dataclass(frozen=True)
-class Candidate:
+
+class Candidate(NamedTuple):
     """A variable, or an entry of one, that can stand for what is asked."""
 
     operand: Operand
@@ -69,21 +92,15 @@ class Scene:
     ) -> list[Candidate]:
         """Variables of the quantities in `base`, for which `operand` gives something, ranked by
         base score, words, place in the body and bonus. `errors`: differences to a goal as well."""
-        return ranked(
-            Candidate(picked, each, base[each.quantity] + likeness(each, words) + bonus(each))
+        return _ranked(
+            Candidate(picked, each, base[each.quantity] + each.likeness(words) + bonus(each))
             for each in self.of(*base)
             if (errors or not each.is_error) and (picked := operand(each)) is not None
         )
 
 
-def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first; equal ones by name."""
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (-each.score, each.reading.name))
-
-
-def likeness(reading: Reading, words: frozenset[str]) -> float:
-    """How much the words mean this variable: those that it shares, and the body before a part."""
-    return reading.affinity(words) + reading.centrality()
 
 
 def whole(reading: Reading) -> Operand:
@@ -103,11 +120,10 @@ def entry(reading: Reading, *index: int) -> Operand:
 def change(operand: Operand, step_s: float | None = None) -> Operand:
     """Difference of this step's and the previous step's value; with `step_s` its rate, per
     second."""
-    (name,) = operand.reads
-    previous = f"{PREVIOUS_PREFIX}{operand.code}"
-    code = f"({operand.code} - {previous})"
+    code = f"({operand.code} - {PREVIOUS_PREFIX}{operand.code})"
     code = code if step_s is None else f"({code} / {rounded(step_s)!r})"
-    return operand.model_copy(update={"code": code, "reads": (name, PREVIOUS_PREFIX + name)})
+    reads = (operand.reads[0], PREVIOUS_PREFIX + operand.reads[0])
+    return Operand(code=code, reads=reads, scalar=operand.scalar)
 
 
 def entry_along(reading: Reading, axis: int) -> Operand | None:
@@ -117,8 +133,9 @@ def entry_along(reading: Reading, axis: int) -> Operand | None:
     return entry(reading, reading.axes.index(axis))
 
 
-def _frame(reading: Reading) -> float:
-    return {"world": 1.0, "body": 0.2, "joint": -4.0}.get(reading.spec.frame.lower(), 0.0)
+def frame_score(reading: Reading) -> float:
+    """The world's frame before the body's, joints last."""
+    return _FRAMES.get(reading.spec.frame.lower(), 0.0)
 
 
 def velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str]) -> list[Candidate]:
@@ -128,67 +145,45 @@ def velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str])
 
     def along(reading: Reading) -> Operand | None:
         operand = entry_along(reading, axis or 0)
-        if reading.is_scalar and _runs_along(reading, axis):
-            operand = whole(reading)
+        if reading.is_scalar:
+            said = _name_says(reading) or direction(map(stem, tokens(reading.spec.doc)))
+            axes = reading.axes if said is None else said[:1]
+            fits = axes[0] == (axis or 0) if axes else axis != 2
+            operand = whole(reading) if fits else None
         if operand is None or reading.quantity is Quantity.VELOCITY:
             return operand
         return change(operand, scene.description.control_dt)
 
-    return [
-        Candidate(each.operand, each.reading, each.score, sign * _positive(each.reading))
-        for each in scene.matches(base, words, along, _frame)
-    ]
+    found = scene.matches(base, words, along, frame_score)
+    # a scalar's name may say that it counts backward; its doc line may name both ends
+    said = [_name_says(each.reading) if each.reading.is_scalar else None for each in found]
+    signs = [sign if way is None else sign * way[1] for way in said]
+    return [each._replace(sign=its) for each, its in zip(found, signs, strict=True)]
 
 
-def _named_direction(reading: Reading) -> tuple[int, int] | None:
+def _name_says(reading: Reading) -> tuple[int, int] | None:
+    """Direction that a variable's name gives."""
     return direction(map(stem, tokens(reading.name)))
-
-
-def _runs_along(reading: Reading, axis: int | None) -> bool:
-    """True for a scalar along the axis. Where the words name none, and in the plane where the
-    scalar's own words tell nothing, any will do."""
-    said = _named_direction(reading) or direction(map(stem, tokens(reading.spec.doc)))
-    axes = reading.axes if said is None else said[:1]
-    return axes[0] == (axis or 0) if axes else axis != 2
-
-
-def _positive(reading: Reading) -> int:
-    """−1 for a scalar whose name says that it counts backward. A doc line may name both ends."""
-    said = _named_direction(reading) if reading.is_scalar else None
-    return 1 if said is None else said[1]
 
 
 def angular_velocities(
     scene: Scene, axis: int | None, sign: int, words: frozenset[str]
 ) -> list[Candidate]:
     """Signed turning speeds about `axis`, or of the joint that the words name."""
-    names = (stem_set("roll"), stem_set("pitch"), stem_set("yaw turn heading"))
     base = {Quantity.ANGULAR_VELOCITY: 0.0, Quantity.JOINT_VELOCITY: 0.0}
 
     def about(reading: Reading) -> Operand | None:
-        if reading.is_scalar or reading.quantity is Quantity.JOINT_VELOCITY:
-            return whole(reading) if reading.is_scalar else None
-        return entry_along(reading, 2 if axis is None else axis)
+        if reading.is_scalar:
+            return whole(reading)
+        of_joints = reading.quantity is Quantity.JOINT_VELOCITY
+        return None if of_joints else entry_along(reading, 2 if axis is None else axis)
 
     def bonus(reading: Reading) -> float:
-        others = frozenset().union(*(each for at, each in enumerate(names) if at != axis))
-        other = reading.is_scalar and reading.name_words & others
-        return _frame(reading) - 3.0 * bool(other) + 1.0 * (not reading.is_scalar)
+        other = any(reading.name_words & each for at, each in enumerate(_TURNS) if at != axis)
+        return frame_score(reading) + (-3.0 * other if reading.is_scalar else 1.0)
 
     found = scene.matches(base, words, about, bonus, errors=True)
-    return [Candidate(each.operand, each.reading, each.score, sign) for each in found]
-
-
-_UPRIGHT = {
-    Quantity.COSINE: 4.0,
-    Quantity.UP_VECTOR: 3.5,
-    Quantity.ROTATION_MATRIX: 3.0,
-    Quantity.QUATERNION: 2.5,
-    Quantity.ANGLE: 2.0,
-}
-_LEANING = stem_set(
-    "upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk"
-)
+    return [each._replace(sign=sign) for each in found]
 
 
 def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
@@ -206,26 +201,22 @@ def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
 
 def _tilt(reading: Reading) -> Operand | None:
     """The cosine of the tilt as code: 1 upright, −1 upside down."""
-    name, spec = reading.name, reading.spec
+    name, spec, code, sign = reading.name, reading.spec, whole(reading).code, 1
     if reading.quantity in (Quantity.COSINE, Quantity.ANGLE):
-        spoken = (reading.name_words | reading.doc_words) & _LEANING
-        steers = reading.name_words & stem_set("yaw heading rudder steering")
-        if not reading.is_scalar or not spoken or steers:
+        leaning = (reading.name_words | reading.doc_words) & _LEANING
+        if not reading.is_scalar or not leaning or reading.name_words & _STEERS:
             return None
-    cosine, sign = whole(reading), upright_sign(spec)
     if reading.quantity is Quantity.QUATERNION:
         x, y = (0, 1) if scalar_last(spec) else (1, 2)
         # the z entry of the body's z axis in the frame that the quaternion rotates to
-        code, sign = f"(1.0 - 2.0 * ({name}[:, {x}].square() + {name}[:, {y}].square()))", 1
+        code = f"(1.0 - 2.0 * ({name}[:, {x}].square() + {name}[:, {y}].square()))"
     elif reading.quantity is Quantity.ANGLE:
-        angle = (
-            f"torch.deg2rad({cosine.code})" if spec.unit.lower().startswith("deg") else cosine.code
-        )
+        angle = f"torch.deg2rad({code})" if spec.unit.lower().startswith("deg") else code
         code, sign = f"torch.cos({angle})", -1 if hangs_at_zero(spec) else 1
     elif reading.quantity is Quantity.ROTATION_MATRIX:
-        code, sign = entry(reading, 2, 2).code, 1
+        code = entry(reading, 2, 2).code
     else:
-        code = cosine.code if reading.is_scalar else entry(reading, 2).code
+        code, sign = code if reading.is_scalar else entry(reading, 2).code, upright_sign(spec)
     code = code if reading.quantity is Quantity.ANGLE else f"{code}.clamp(-1.0, 1.0)"
     return Operand(code=f"{'-' if sign < 0 else ''}{code}", reads=(name,))
 
@@ -233,31 +224,27 @@ def _tilt(reading: Reading) -> Operand | None:
 def goals(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     """Errors to bring to 0, and differences of a measured and a wanted place of the same shape and
     unit."""
-    no_place = (Quantity.ACTION, Quantity.TERMINATED, Quantity.CONTACT)
     found = []
     for each in scene.readings:
-        if each.is_error and each.quantity not in (*no_place, Quantity.FORCE):
-            place = 1.0 if each.quantity in (Quantity.POSITION, Quantity.HEIGHT) else -1.0
-            found.append(Candidate(whole(each), each, 2.0 + place + likeness(each, words)))
+        if each.is_error and each.quantity not in (*_NO_PLACE, Quantity.FORCE):
+            place = 3.0 if each.quantity in (Quantity.POSITION, Quantity.HEIGHT) else 1.0
+            found.append(Candidate(whole(each), each, place + each.likeness(words)))
     # a place that the sentence speaks of and that is not the body itself: 'reach the cup'
-    spoken = [
-        each
-        for each in scene.of(Quantity.POSITION)
-        if not each.is_error and each.name_words & words and each.centrality() == 0
-    ]
+    places = [each for each in scene.of(Quantity.POSITION) if not each.is_error]
+    spoken = [each for each in places if each.name_words & words and each.centrality() == 0]
     for goal in [*(each for each in scene.readings if each.is_goal), *spoken]:
         for each in scene.readings:
-            alike = [(r.spec.shape, r.spec.unit, r.spec.frame) for r in (each, goal)]
-            measured = not each.is_goal and not each.is_error and each.quantity not in no_place
-            if each is goal or not measured or alike[0] != alike[1]:
+            alike = {(r.spec.shape, r.spec.unit, r.spec.frame) for r in (each, goal)}
+            measured = not each.is_goal and not each.is_error and each.quantity not in _NO_PLACE
+            if each is goal or not measured or len(alike) > 1:
                 continue
             shared = (each.name_words & goal.name_words) - stem_set("goal target position")
-            score = 2.0 + len(shared) + likeness(each, words) + 0.5 * goal.affinity(words)
-            score += 1.0 if each.quantity is Quantity.POSITION else 0.0
-            here, there = whole(each), whole(goal)
-            off = {"code": f"({there.code} - {here.code})", "reads": (each.name, goal.name)}
-            found.append(Candidate(here.model_copy(update=off), each, score))
-    return ranked(found)
+            score = each.likeness(words) + len(shared) + 0.5 * goal.affinity(words)
+            score += 3.0 if each.quantity is Quantity.POSITION else 2.0
+            code, reads = f"({whole(goal).code} - {whole(each).code})", (each.name, goal.name)
+            off = Operand(code=code, reads=reads, scalar=each.is_scalar)
+            found.append(Candidate(off, each, score))
+    return _ranked(found)
 
 
 def heights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
@@ -266,22 +253,16 @@ def heights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     def height(reading: Reading) -> Operand | None:
         if reading.quantity is Quantity.HEIGHT:
             return whole(reading)
-        in_body = reading.is_error or reading.spec.frame.lower() == "body"
-        return None if in_body else entry_along(reading, 2)
+        return None if reading.spec.frame.lower() == "body" else entry_along(reading, 2)
 
-    base = {Quantity.HEIGHT: 2.0, Quantity.POSITION: 1.0}
-    return scene.matches(base, words, height, errors=True)
+    return scene.matches({Quantity.HEIGHT: 2.0, Quantity.POSITION: 1.0}, words, height)
 
 
 def levels(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     """Scalars that the words name, to be brought up or down: an opening, an angle, a fill."""
-    base = dict.fromkeys(
-        (Quantity.POSITION, Quantity.HEIGHT, Quantity.ANGLE, Quantity.JOINT_POSITION), 1.0
-    )
-    base |= {Quantity.OTHER: 0.0, Quantity.VELOCITY: -1.5, Quantity.FORCE: -1.5}
-    return ranked(
-        Candidate(whole(each), each, spoken + base[each.quantity] - 2.0 * each.is_error)
-        for each in scene.of(*base)
+    return _ranked(
+        Candidate(whole(each), each, spoken + _LEVELS[each.quantity] - 2.0 * each.is_error)
+        for each in scene.of(*_LEVELS)
         if each.is_scalar and (spoken := each.affinity(words)) > 0
     )
 
@@ -303,24 +284,6 @@ def centred(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     return scene.matches({Quantity.POSITION: 0.0}, words, place, bonus)
 
 
-def speed(scene: Scene, words: frozenset[str], quantity: Quantity) -> Candidate | None:
-    """A whole velocity vector, or a scalar one, of the quantity."""
-    found = scene.matches({quantity: 0.0}, words, whole, lambda each: 0.5 * _frame(each))
-    return found[0] if found else None
-
-
-def sideways(scene: Scene, axis: int) -> Candidate | None:
-    """Horizontal speed across the wanted direction."""
-    across, base = 1 - axis if axis in (0, 1) else 0, {Quantity.VELOCITY: 0.0}
-    found = scene.matches(
-        base, scene.words, lambda each: entry_along(each, across), _frame, errors=True
-    )
-    return found[0] if found else None
-
-
-def spoken_of(scene: Scene) -> set[str]:
-    """Names of variables that share words with the sentence, in their name or twice in their doc
-    line. Words that most variables have do not count."""
-    words = [each.name_words | each.doc_words for each in scene.readings]
-    common = {word for word in scene.words if 2 * sum(word in e for e in words) > len(words)}
-    return {each.name for each in scene.readings if each.affinity(scene.words - common) >= 1.0}
+def speeds(scene: Scene, words: frozenset[str], quantity: Quantity) -> list[Candidate]:
+    """Whole velocity vectors, or scalar ones, of the quantity."""
+    return scene.matches({quantity: 0.0}, words, whole, lambda each: 0.5 * frame_score(each))

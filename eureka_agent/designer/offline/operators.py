@@ -39,7 +39,7 @@ def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composit
             continue
         if finding.code in _FACTORS:
             factor = _FACTORS[finding.code]
-            genome = genome.tuned(name, "weight", factor)
+            genome = genome.with_term(term.scaled("weight", factor))
             edit = f"the weight of '{name}' is multiplied by {factor:g}"
         elif finding.code == "dead-component" and term.penalty and term.kind != "failure":
             genome, edit = genome.without(name), f"'{name}' is dropped"
@@ -63,7 +63,7 @@ def retune(genome: Genome, dice: Dice, spread: float = WEIGHT_SPREAD) -> Composi
         drawn = generator.gauss(0.0, spread)
         factor = math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn))
         factor = rounded(factor, digits=2)
-        genome = genome.tuned(term.name, number, factor)
+        genome = genome.with_term(term.scaled(number, factor))
         notes.append(f"the {number} of '{term.name}' is multiplied by {factor:g}")
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
 

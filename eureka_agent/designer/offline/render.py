@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from eureka_agent.designer.offline.terms import Genome, Term, unique_terms
+from eureka_agent.designer.offline.terms import LOCALS, Genome, Term, unique_terms
 from eureka_agent.designer.source_tools import ENTRY_POINT, number_constants, same_reward
 from eureka_agent.task import PREVIOUS_PREFIX
 
@@ -50,34 +50,36 @@ class _Scope:
         return name.upper()
 
     def factors(self, term: Term, body: list[str]) -> list[str]:
-        """Expressions whose product is the term's value."""
-        numbers = dict(term.numbers)
-        factors, (label, code) = term.form.code, term.form.local
-        if numbers.get("sharpness") == 1.0:
-            del numbers["sharpness"]
+        """Expressions whose product is the term's value without its weight."""
+        factors, numbers = term.form.factors, [*term.form.numbers]
+        if term.numbers.get("sharpness") == 1.0:
+            numbers.remove("sharpness")
             factors = tuple(each.replace(" ** {sharpness}", "") for each in factors)
-        names = {each: self.constant(f"{term.name}_{each}", numbers[each]) for each in numbers}
-        names |= _operand_names(term)
-        if label:
-            inline = code == "{norm}" and term.operands[-1].scalar
-            label, code = label.format_map(names), code.format_map(names)
-            names["local"] = code if inline else self.local(label, code, body)
+        names = {n: self.constant(f"{term.name}_{n}", term.numbers[n]) for n in numbers}
+        names |= _operands(term)
+        for key, (label, code) in LOCALS.items():
+            if f"{{{key}}}" in "".join(factors):
+                inline = code == "{norm}" and term.operands[-1].scalar
+                label, code = label.format_map(names), code.format_map(names)
+                names[key] = code if inline else self.local(label, code, body)
         return [each.format_map(names) for each in factors]
 
 
-def _operand_names(term: Term) -> dict[str, str]:
+def _operands(term: Term) -> dict[str, str]:
+    """Code for the marks in a form's texts that stand for operands."""
     if not term.operands:
         return {}
     first, last = term.operands[0], term.operands[-1]
-    norm = f"{last.code}.abs()" if last.scalar else f"torch.linalg.vector_norm({last.code}, dim=-1)"
     return {
         "name": term.name,
         "x": first.code,
         "y": last.code,
-        "variable": first.reads[0],
         "mean": "" if first.scalar else ".mean(dim=-1)",
-        "norm": norm,
-        "distance": f"{'distance' if len(last.reads) > 1 else 'size'}_of_{last.reads[0]}",
+        "norm": f"{last.code}.abs()"
+        if last.scalar
+        else f"torch.linalg.vector_norm({last.code}, dim=-1)",
+        "off": "distance" if len(last.reads) > 1 else "size",
+        "variable": last.reads[0],
     }
 
 
@@ -100,7 +102,7 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         weight = scope.constant(f"{term.name}_weight", term.weight)
         factors = [("-" if term.penalty else "") + weight, *([gate] if gate else []), *factors]
         gated = f", counted as far as {term.gate!r} does" if gate else ""
-        body += [f"# {term.form.says.format_map(_operand_names(term))}{gated}", *before]
+        body += [f"# {term.form.says.format_map(_operands(term))}{gated}", *before]
         body += _assignment(components[term.name], factors, "*")
     body += _assignment("total", list(components.values()), "+")
     entries = [f'"{name}": {local}' for name, local in components.items()]
@@ -140,12 +142,8 @@ def recover(source: str, variables: Iterable[str]) -> Genome:
 
 def _with_constants(term: Term, constants: dict[str, float]) -> Term:
     """The term with every number that a constant of the source names."""
-    known = {
-        each: constants.get(f"{term.name}_{each}".upper()) for each in ("weight", *term.numbers)
-    }
-    found = {each: value for each, value in known.items() if value is not None}
-    weight = found.pop("weight", term.weight)
-    return term.model_copy(update={"weight": weight, "numbers": {**term.numbers, **found}})
+    known = {n: constants.get(f"{term.name}_{n}".upper(), term.numbers[n]) for n in term.numbers}
+    return term.model_copy(update={"numbers": known})
 
 
 def _fitting(line: str, begin: str, rows: list[str], end: str) -> list[str]:

@@ -33,17 +33,14 @@ class Quantity(StrEnum):
     OTHER = "quantity"
 
 
-_BY_UNIT = {
-    "m/s": Quantity.VELOCITY,
-    "rad/s": Quantity.ANGULAR_VELOCITY,
-    "deg/s": Quantity.ANGULAR_VELOCITY,
-    "rad": Quantity.ANGLE,
-    "deg": Quantity.ANGLE,
-    "m": Quantity.POSITION,
-    "n": Quantity.FORCE,
-    "nm": Quantity.FORCE,
-    "kn": Quantity.FORCE,
+_UNITS = {
+    Quantity.VELOCITY: "m/s",
+    Quantity.ANGULAR_VELOCITY: "rad/s deg/s",
+    Quantity.ANGLE: "rad deg",
+    Quantity.POSITION: "m",
+    Quantity.FORCE: "n nm kn",
 }
+_BY_UNIT = {unit: quantity for quantity, units in _UNITS.items() for unit in units.split()}
 _BY_NAME = (
     (Quantity.COSINE, stem_set("cosine cos")),
     (Quantity.COSINE, stem_set("up upright uprightness")),
@@ -116,6 +113,11 @@ class Reading:
         line."""
         of_doc = words & (self.doc_words - self.name_words)
         return 2.0 * len(words & self.name_words) + 0.5 * len(of_doc)
+
+    def likeness(self, words: frozenset[str]) -> float:
+        """How much the words mean this variable: those that it shares, and the body before a
+        part."""
+        return self.affinity(words) + self.centrality()
 
     def centrality(self) -> float:
         """+1 for the body as a whole, −2 for one part of it."""

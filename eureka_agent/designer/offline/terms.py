@@ -8,6 +8,7 @@ turn the reward into inf or NaN.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
@@ -22,24 +23,16 @@ TUNABLE = _SHAPES | {"cap"}
 
 
 class Form(NamedTuple):
-    """How terms of one kind are computed and described.
-
-    `{x}` and `{y}` are the first and the last operand, `{variable}` what the first one reads,
-    `{norm}` the magnitude of the last, `{mean}` the mean over entries where there are several, and
-    a number's name its constant.
-    """
+    """How terms of one kind are computed and described."""
 
     says: str
-    code: tuple[str, ...]
-    """Factors of shape (batch,)."""
-    numbers: tuple[str, ...] = ()
-    local: tuple[str, str] = ("", "")
-    """Name and code of what `{local}` stands for in the factors."""
-    penalty: bool = False
+    numbers: tuple[str, ...]
+    factors: tuple[str, ...]
+    """Expressions of shape (batch,), to be multiplied."""
 
     @property
     def num_operands(self) -> int:
-        text = " ".join((self.says, *self.code, *self.local))
+        text = " ".join((self.says, *self.factors))
         return ("{x}" in text) + ("{y}" in text)
 
     @property
@@ -48,71 +41,65 @@ class Form(NamedTuple):
         return not _SHAPES.isdisjoint(self.numbers)
 
 
-_LEVEL = "(({} - {}) / ({{high}} - {{low}})).clamp(-5.0, 5.0)"
-_SPEED = "{x}.clamp(-{cap}, {cap})"
-_NEAR = "torch.exp(-{local} / {temperature})"
-_TILT = "(0.5 + 0.5 * {x}) ** {sharpness}"
-_AT_TOP = "1 upright, 0 upside down, from {variable}"
-_FAR = ("{distance}", "{norm}.clamp(max=1000.0)")
-FORMS = {
-    "progress": Form("speed in the wanted direction, {x}", (_SPEED,), ("cap",)),
-    "progress_scaled": Form("speed of change, {x}", (_SPEED + " / {scale}",), ("cap", "scale")),
-    "level": Form(
-        "{x} up, from its start to its wanted end",
-        (_LEVEL.format("{x}{mean}", "{low}"),),
-        ("low", "high"),
-    ),
-    "level_down": Form(
-        "{x} down, from its start to its wanted end",
-        (_LEVEL.format("{high}", "{x}{mean}"),),
-        ("low", "high"),
-    ),
-    "distance": Form("1 where {x} is 0", (_NEAR,), ("temperature",), _FAR),
-    "distance_away": Form("0 where {x} is 0", (f"(1.0 - {_NEAR})",), ("temperature",), _FAR),
-    "stillness": Form("1 where {x} is 0", (_NEAR,), ("temperature",), ("{name}_speed", "{norm}")),
-    # of the cosine of a tilt
-    "upright": Form(_AT_TOP, (_TILT,), ("sharpness",)),
-    # standing at the top is told from whirling through it by the turning speed {y}
-    "upright_calm": Form(
-        _AT_TOP + ", and only while {y} is small",
-        (_TILT, "torch.exp(-{local} / {calm_speed})"),
-        ("sharpness", "calm_speed"),
-        ("{name}_rate", "{norm}"),
-    ),
-    "tracking": Form(
-        "1 where {x} is as asked",
-        ("torch.exp(-(({x} - {target}) / {width}).square())",),
-        ("target", "width"),
-    ),
-    "tracking_zero": Form(
-        "1 where {x} is 0", ("torch.exp(-({x} / {width}).square())",), ("width",)
-    ),
-    "alive": Form("1 for every step without a failure", ("(1.0 - terminated)",)),
-    "success": Form("the prize of a success that ends the episode", ("succeeded",)),
-    # in one step, so that all others stay as they are
-    "failure": Form("the price of a failure that ends the episode", ("terminated",), penalty=True),
-    "penalty": Form(
-        "costs the mean square of {x}", ("{x}.square(){mean}.clamp(max=25.0)",), penalty=True
-    ),
-    "penalty_scaled": Form(
-        "costs the mean square of {x}",
-        ("({x} / {scale}).square(){mean}.clamp(max=25.0)",),
-        ("scale",),
-        penalty=True,
-    ),
-    # actions in [-1, 1] change by 2 at most
-    "jumps": Form(
-        "costs jumps of the actions", ("{x}.square(){mean}.clamp(max=4.0)",), penalty=True
-    ),
-    # 0 until `soft` of the range, 1 at a limit; a hard push takes a joint a little beyond
-    "limit": Form(
-        "costs {x} near its limits",
-        ("(({local} - {soft}) / (1.0 - {soft})).clamp(0.0, 2.0){mean}",),
-        ("low", "high", "soft"),
-        ("{name}_share", "(({x} - 0.5 * ({low} + {high})) / (0.5 * ({high} - {low}))).abs()"),
-        penalty=True,
+_TABLE = """
+progress: speed in the wanted direction, {x}: cap
+  {x}.clamp(-{cap}, {cap})
+level: {x} up, from its start to its wanted end: low high
+  (({x}{mean} - {low}) / ({high} - {low})).clamp(-5.0, 5.0)
+level_down: {x} down, from its start to its wanted end: low high
+  (({high} - {x}{mean}) / ({high} - {low})).clamp(-5.0, 5.0)
+distance: 1 where {x} is 0: temperature
+  torch.exp(-{distance} / {temperature})
+distance_away: 0 where {x} is 0: temperature
+  (1.0 - torch.exp(-{distance} / {temperature}))
+stillness: 1 where {x} is 0: temperature
+  torch.exp(-{speed} / {temperature})
+upright: 1 upright, 0 upside down, from {x}: sharpness
+  (0.5 + 0.5 * {x}) ** {sharpness}
+upright_calm: 1 upright, 0 upside down, from {x}, while {y} is small: sharpness calm_speed
+  (0.5 + 0.5 * {x}) ** {sharpness}
+  torch.exp(-{rate} / {calm_speed})
+tracking: 1 where {x} is as asked: target width
+  torch.exp(-(({x} - {target}) / {width}).square())
+tracking_zero: 1 where {x} is 0: width
+  torch.exp(-({x} / {width}).square())
+alive: 1 for every step without a failure
+  (1.0 - terminated)
+success: the prize of a success that ends the episode
+  succeeded
+failure: the price of a failure that ends the episode
+  terminated
+penalty: costs the mean square of {x}
+  {x}.square(){mean}.clamp(max=25.0)
+penalty_scaled: costs the mean square of {x}: scale
+  ({x} / {scale}).square(){mean}.clamp(max=25.0)
+penalty_jumps: costs the mean square of {x}
+  {x}.square(){mean}.clamp(max=4.0)
+penalty_limits: costs {x} beyond SOFT of its range, 1 at a limit: low high soft
+  (({share} - {soft}) / (1.0 - {soft})).clamp(0.0, 2.0){mean}
+"""
+"""Forms: what a term of the kind rewards and its numbers, then its factors. `{x}` and `{y}` are the
+first and the last operand, `{mean}` the mean over entries where there are several, a number's name
+its constant, and the rest `LOCALS`."""
+LOCALS = {
+    "distance": ("{off}_of_{variable}", "{norm}.clamp(max=1000.0)"),
+    "speed": ("{name}_speed", "{norm}"),
+    "rate": ("{name}_rate", "{norm}"),
+    "share": (
+        "{name}_share",
+        "(({x} - 0.5 * ({low} + {high})) / (0.5 * ({high} - {low}))).abs()",
     ),
 }
+"""Names and code of the local variables of forms; `{norm}` is the magnitude of the last operand."""
+
+
+def _form(rows: str) -> tuple[str, Form]:
+    head, *factors = rows.split("\n  ")
+    kind, says, numbers = (*head.split(": "), "")[:3]
+    return kind, Form(says, tuple(numbers.split()), tuple(factors))
+
+
+FORMS = dict(_form(rows) for rows in re.split(r"\n(?! )", _TABLE.strip()))
 
 
 class Operand(Record):
@@ -131,9 +118,9 @@ class Term(Record):
     kind: str
     name: str
     """Component name, unique within a reward."""
-    weight: float = 1.0
     operands: tuple[Operand, ...] = ()
-    numbers: dict[str, float] = Field(default_factory=dict)
+    numbers: dict[str, float]
+    """The weight, then the numbers of its form."""
     gate: str | None = None
     """Name of another term of values in [0, 1] that this one is multiplied with: it counts only
     where that one does."""
@@ -141,7 +128,8 @@ class Term(Record):
     @model_validator(mode="after")
     def _fits_its_form(self) -> Self:
         given = tuple(self.numbers), len(self.operands)
-        if self.kind not in FORMS or given != (self.form.numbers, self.form.num_operands):
+        form = FORMS.get(self.kind)
+        if form is None or given != (("weight", *form.numbers), form.num_operands):
             raise ValueError(f"no form of term has kind {self.kind!r} with {given}")
         return self
 
@@ -150,24 +138,25 @@ class Term(Record):
         return FORMS[self.kind]
 
     @property
+    def weight(self) -> float:
+        return self.numbers["weight"]
+
+    @property
     def penalty(self) -> bool:
-        return self.form.penalty
+        return self.kind.startswith(("penalty", "failure"))
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments that its code reads."""
-        ends = {"alive": ("terminated",), "failure": ("terminated",), "success": ("succeeded",)}
-        return ends.get(self.kind, ()) + tuple(n for each in self.operands for n in each.reads)
+        ends = [name for name in ("terminated", "succeeded") if name in "".join(self.form.factors)]
+        return (*ends, *(name for operand in self.operands for name in operand.reads))
 
     def trait(self) -> str:
         """Form and entries: equal for terms that differ in numbers alone."""
         return f"{self.kind}({', '.join(each.code for each in self.operands)})"
 
-    def tuned(self, number: str, value: float) -> Term:
-        """The term with its weight or another number replaced, rounded to two significant
-        digits."""
-        value = rounded(value, digits=2)
-        if number == "weight":
-            return self.model_copy(update={"weight": value})
+    def scaled(self, number: str, factor: float) -> Term:
+        """The term with a number times `factor`, rounded to two significant digits."""
+        value = rounded(self.numbers[number] * factor, digits=2)
         return self.model_copy(update={"numbers": {**self.numbers, number: value}})
 
     def gated(self, gate: str | None) -> Term:
@@ -177,7 +166,7 @@ class Term(Record):
 
 def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> Term:
     """A term in one line."""
-    return Term(kind=kind, name=name, weight=weight, operands=operands, numbers=numbers)
+    return Term(kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers})
 
 
 class Genome(Record):
@@ -191,23 +180,12 @@ class Genome(Record):
 
     def without(self, name: str) -> Genome:
         """The genome with neither the term `name` nor a gate on it."""
-        kept = [term for term in self.terms if term.name != name]
-        return Genome(terms=tuple(t.gated(None) if t.gate == name else t for t in kept))
+        return Genome(terms=unique_terms(term for term in self.terms if term.name != name))
 
     def with_term(self, term: Term) -> Genome:
-        """The genome with `term` in the place of its namesake, or at the end. A gate that is not
-        there is dropped."""
-        known = {other.name: other for other in self.terms}
-        known[term.name] = term if term.gate in known else term.gated(None)
-        return Genome(terms=tuple(known.values()))
-
-    def tuned(self, name: str, number: str, factor: float) -> Genome:
-        """The genome with one term's weight or other number times `factor`."""
-        term = self.term(name)
-        if term is None:
-            return self
-        value = term.weight if number == "weight" else term.numbers[number]
-        return self.with_term(term.tuned(number, value * factor))
+        """The genome with `term` in the place of its namesake, or at the end."""
+        known = {**{other.name: other for other in self.terms}, term.name: term}
+        return Genome(terms=unique_terms(known.values()))
 
     @property
     def empty(self) -> bool:

@@ -4,16 +4,17 @@ small effort; and one for each variable."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
-from eureka_agent.designer.offline.asked import length_scale, upright_term
+from eureka_agent.designer.offline.asked import length_scale
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.matching import Scene, whole
+from eureka_agent.designer.offline.matching import Scene, entry_along, frame_score, whole
 from eureka_agent.designer.offline.semantics import Quantity, hangs_at_zero
 from eureka_agent.designer.offline.terms import Term, rounded, term
 from eureka_agent.designer.offline.vocabulary import Goal, Intent
-from eureka_agent.designer.offline.words import stem_set, stems
+from eureka_agent.designer.offline.words import stems
 
 _SPEEDS = {
     Quantity.VELOCITY: 1.0,
@@ -27,15 +28,8 @@ be."""
 _LOOKS_AHEAD = 100
 """Steps whose pay counts for a policy that discounts by 0.99."""
 _BEST_SMALL = frozenset({*_SPEEDS, Quantity.POSITION, Quantity.ANGLE})
-_NO_GENERIC = frozenset(
-    {
-        Quantity.QUATERNION,
-        Quantity.ROTATION_MATRIX,
-        Quantity.UP_VECTOR,
-        Quantity.ACTION,
-        Quantity.TERMINATED,
-    }
-)
+_ROTATIONS = {Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR}
+_NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
 
 
 class Option(NamedTuple):
@@ -57,13 +51,20 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     their defaults."""
     goals = {intent.goal: intent for intent in intents}
     found = []
-    for maker in (_ends, _posture, _rest, _centre, _thrift):
+    for maker in (_ends, _posture, _rest, _centre, _thrift, _joints):
         for option in maker(scene, goals, dice):
             if option.probability < 1.0:
-                weight = option.term.weight * dice.theme.support_weight
-                option = option._replace(term=option.term.tuned("weight", weight))
+                lighter = option.term.scaled("weight", dice.theme.support_weight)
+                option = option._replace(term=lighter)
             found.append(option)
     return [option for option in found if not scene.refuses(option.term)]
+
+
+def _option(goals: Goals, goal: Goal, term: Term, probability: float, why: str) -> Option:
+    """An option that is certain where the words ask for it."""
+    if goal in goals:
+        return Option(term, 1.0, f"the words ask to {goal}", goal)
+    return Option(term, probability, why)
 
 
 def generic_options(
@@ -111,10 +112,7 @@ def _ends(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
         # every step anyway
         likely = 0.85 if speeds else 0.05 if Goal.SWING_UP in goals else 0.15
         alive = term("alive", "alive", dice.around(1.0 if asked else 0.5))
-        if asked:
-            yield Option(alive, 1.0, "the words ask to survive", Goal.SURVIVE)
-        else:
-            yield Option(alive, likely, f"episodes end early by {causes}")
+        yield _option(goals, Goal.SURVIVE, alive, likely, f"episodes end early by {causes}")
     if scene.can_fail:
         why = f"an end by {causes} forfeits all that could still be earned"
         price = term("failure", "failure", dice.around(8.0))
@@ -139,7 +137,7 @@ def _posture(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
         return
     gate = "reach" if Goal.REACH in goals and dice.includes(0.5) else None
     weight, sharpness = dice.around(0.2), dice.first_or_other([1.0, 2.0, 4.0])
-    upright = upright_term("upright", weight, body[0].operand, sharpness)
+    upright = term("upright", "upright", weight, body[0].operand, sharpness=sharpness)
     why = f"{body[0].reading.name} tells whether the body is upright"
     yield Option(upright.gated(gate), 0.6, why)
 
@@ -151,16 +149,14 @@ def _rest(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
     gate = next((name for goal, name in gates.items() if goal in goals), None)
     if not asked and gate != "reach":
         return
-    for name, quantity in (
-        ("slow", Quantity.VELOCITY),
-        ("turning_slowly", Quantity.ANGULAR_VELOCITY),
-    ):
-        speed = matching.speed(scene, scene.words, quantity)
-        if speed is None or (speed.reading.centrality() < 0 and not alone):
+    names = {Quantity.VELOCITY: "slow", Quantity.ANGULAR_VELOCITY: "turning_slowly"}
+    for quantity, name in names.items():
+        found = matching.speeds(scene, scene.words, quantity)
+        if not found or (found[0].reading.centrality() < 0 and not alone):
             continue
         weight, calm = dice.around(1.0 if alone else 0.3), dice.around(_SPEEDS[quantity])
-        slow = term("stillness", name, weight, speed.operand, temperature=calm).gated(gate)
-        why = f"{speed.reading.name} should be small{' once it is there' if gate else ''}"
+        slow = term("stillness", name, weight, found[0].operand, temperature=calm).gated(gate)
+        why = f"{found[0].reading.name} should be small{' once it is there' if gate else ''}"
         serves = Goal.STILL if asked else None
         yield Option(slow, (1.0 if alone else 0.9) if asked else 0.5, why, serves)
 
@@ -172,50 +168,46 @@ def _centre(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
     if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
         return
     place, weight = found[0], dice.around(1.0 if asked and alone else 0.3 if asked else 0.2)
-    width = dice.around(length_scale(place.reading))
-    why = f"{place.reading.name} has limits, and the middle is far from them"
+    width, operand = dice.around(length_scale(place.reading)), place.operand
+    centred = term("stillness", "centred", weight, operand, temperature=width)
+    if operand.scalar:
+        centred = term("tracking_zero", "centred", weight, operand, width=width)
     # what is centred from the start must not be paid for staying there and hanging
-    gate = "upright" if Goal.SWING_UP in goals else None
-    if place.operand.scalar:
-        made = term("tracking_zero", "centred", weight, place.operand, width=width)
-    else:
-        made = term("stillness", "centred", weight, place.operand, temperature=width)
-    if asked:
-        yield Option(made, 1.0, "the words ask for the centre", Goal.CENTRE)
-    else:
-        yield Option(made.gated(gate), 0.45, why)
+    gate = "upright" if Goal.SWING_UP in goals and not asked else None
+    why = f"{place.reading.name} has limits, and the middle is far from them"
+    yield _option(goals, Goal.CENTRE, centred.gated(gate), 0.45, why)
 
 
 def _thrift(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
-    """Prices on what leads astray, on effort, on jumps, on wild joints."""
-    move, actions = goals.get(Goal.MOVE), scene.named("actions")
-    across = matching.sideways(scene, move.axis or 0) if move is not None else None
-    if across is not None:
-        why = f"speed across the wanted direction, {across.operand.code}, leads astray"
-        yield Option(term("penalty", "drift", dice.around(0.1), across.operand), 0.35, why)
-    if actions is not None:
-        # what has to gather energy first is held back by a price on it
-        energetic = bool(goals.keys() & {Goal.SWING_UP, Goal.RAISE})
-        weight, likely = (0.02, 0.3) if energetic else (0.05, 0.75)
-        why = "a small price on effort keeps actions off their bounds"
-        effort = Goal.EFFORT, term("penalty", "effort", weight, whole(actions)), 0.3
-        change = matching.change(whole(actions))
-        jumps = Goal.SMOOTH, term("jumps", "smoothness", 0.03, change), 0.2
-        cost = "jumps of the actions cost a little"
-        for (goal, price, asked), odds, reason in ((effort, likely, why), (jumps, 0.2, cost)):
-            if goal in goals:
-                made = price.tuned("weight", dice.around(asked))
-                yield Option(made, 1.0, f"the words ask to {goal}", goal)
-            else:
-                yield Option(price.tuned("weight", dice.around(price.weight)), odds, reason)
+    """Prices on going astray, on effort, on jumps."""
+    if Goal.MOVE in goals:
+        across = 1 - (goals[Goal.MOVE].axis or 0)
+        base, along = {Quantity.VELOCITY: 0.0}, partial(entry_along, axis=across)
+        for found in scene.matches(base, scene.words, along, frame_score)[:1]:
+            why = f"speed across the wanted direction, {found.operand.code}, leads astray"
+            yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35, why)
+    if (actions := scene.named("actions")) is None:
+        return
+    # what has to gather energy first is held back by a price on it
+    small, likely = (0.02, 0.3) if goals.keys() & {Goal.SWING_UP, Goal.RAISE} else (0.05, 0.75)
+    weight = dice.around(0.3 if Goal.EFFORT in goals else small)
+    effort = term("penalty", "effort", weight, whole(actions))
+    why = "a small price on effort keeps actions off their bounds"
+    yield _option(goals, Goal.EFFORT, effort, likely, why)
+    weight = dice.around(0.2 if Goal.SMOOTH in goals else 0.03)
+    jumps = term("penalty_jumps", "smoothness", weight, matching.change(whole(actions)))
+    yield _option(goals, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
+
+
+def _joints(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+    """Prices on wild joints and on joints near their limits."""
     for joints in scene.of(Quantity.JOINT_VELOCITY)[:1]:
         scale, weight = rounded(joints.limit() or 10.0), dice.around(0.03)
         made = term("penalty_scaled", "joint_speed", weight, whole(joints), scale=scale)
         yield Option(made, 0.15, f"{joints.name} far from 0 is wild motion")
-    jointed = stem_set("joint position angle")
-    ranged = [e for e in scene.of(Quantity.JOINT_POSITION) if e.limit() and e.name_words & jointed]
+    ranged = [each for each in scene.of(Quantity.JOINT_POSITION) if each.limit() is not None]
     for joints in ranged[:1]:
         low, high = map(rounded, joints.spec.range or (-1.0, 1.0))
         bounds = {"low": low, "high": high, "soft": 0.9}
-        made = term("limit", "limits", dice.around(0.5), whole(joints), **bounds)
+        made = term("penalty_limits", "limits", dice.around(0.5), whole(joints), **bounds)
         yield Option(made, 0.3, f"{joints.name} should stay off its limits")

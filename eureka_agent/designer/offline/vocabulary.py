@@ -60,41 +60,30 @@ class Intent:
         return self.goal not in MANNERS
 
 
-_TRIGGERS: dict[Goal, frozenset[str]] = {
-    Goal.MOVE: stem_set(
-        "run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast"
-        " faster fastest speed quickly quick velocity jog trot cruise dash row steer locomotion"
-        " locomote step stride ride distance far farther glide scoot"
-    ),
-    Goal.SPIN: stem_set(
-        "spin rotate rotation turn twirl pirouette yaw flip somersault backflip roll whirl revolve"
-    ),
-    Goal.REACH: stem_set(
-        "reach touch goal target waypoint dock arrive hit approach follow catch grasp grab park"
-        " navigate hover setpoint"
-    ),
-    Goal.SWING_UP: stem_set("swing swingup"),
-    Goal.UPRIGHT: stem_set(
-        "balance upright stand vertical stabilize stabilise topple tilt lean level"
-    ),
-    Goal.RAISE: stem_set(
-        "jump leap high higher highest height lift raise rise climb altitude ascend tall crouch"
-        " descend duck sink squat"
-    ),
-    Goal.CHANGE: stem_set(
-        "open pull extend unfold push press insert slide close shut retract fold increase maximize"
-        " maximise decrease minimize minimise reduce fill empty stretch bend compress charge"
-    ),
-    Goal.STILL: stem_set(
-        "still hover stop stationary motionless freeze brake steady settle rest halt calm"
-    ),
-    Goal.CENTRE: stem_set("centre middle origin"),
-    Goal.SURVIVE: stem_set("alive survive fall crash collide collision long longer healthy"),
-    Goal.EFFORT: stem_set(
-        "energy effort power efficient efficiently economical economically torque fuel lazy"
-    ),
-    Goal.SMOOTH: stem_set("smooth smoothly jerk jerky jitter gentle gently shake"),
+_TRIGGERS = {
+    Goal(row.split(": ")[0]): stem_set(row.split(": ")[1])
+    for row in """
+move: run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast faster \
+ fastest speed quickly quick velocity jog trot cruise dash row steer locomotion locomote step \
+ stride ride distance far farther glide scoot
+spin: spin rotate rotation turn twirl pirouette yaw flip somersault backflip roll whirl revolve
+reach: reach touch goal target waypoint dock arrive hit approach follow catch grasp grab park \
+ navigate hover setpoint
+swing up: swing swingup
+stay upright: balance upright stand vertical stabilize stabilise topple tilt lean level
+raise: jump leap high higher highest height lift raise rise climb altitude ascend tall crouch \
+ descend duck sink squat
+change a position: open pull extend unfold push press insert slide close shut retract fold \
+ increase maximize maximise decrease minimize minimise reduce fill empty stretch bend compress \
+ charge
+be still: still hover stop stationary motionless freeze brake steady settle rest halt calm
+stay at the centre: centre middle origin
+survive: alive survive fall crash collide collision long longer healthy
+save effort: energy effort power efficient efficiently economical economically torque fuel lazy
+act smoothly: smooth smoothly jerk jerky jitter gentle gently shake
+""".strip().splitlines()
 }
+"""Words that name a goal."""
 _NEGATIVE = stem_set(
     "crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce empty"
     " compress"
