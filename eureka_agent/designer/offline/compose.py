@@ -12,9 +12,8 @@ from eureka_agent.designer.offline.dice import SENSIBLE, THEMES, Dice, Theme
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.terms import Genome, Term, term, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
-from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
+from eureka_agent.designer.offline.vocabulary import Goal, Intent
 from eureka_agent.designer.offline.words import stem
-from eureka_agent.records import TaskDescription
 
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
@@ -35,17 +34,6 @@ class Composition(NamedTuple):
     """Names of the terms that the words ask for, each with what it serves."""
 
 
-def scene_of(
-    description: TaskDescription, sentence: str, refused: Iterable[Genome] = ()
-) -> tuple[Scene, tuple[Intent, ...]]:
-    """The environment as read and the sentence's intents. `refused`: rewards whose leading term is
-    not to be composed again."""
-    paying = [[term for term in genome.terms if not term.penalty] for genome in refused]
-    leading = [max(terms, key=lambda term: term.weight) for terms in paying if terms]
-    scene = Scene(description, sentence, frozenset(term.trait() for term in leading))
-    return scene, task_intents(sentence, description.sentence, description.fitness_doc)
-
-
 def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
     """The first proposal of a search is the most sensible guess; the next go through the themes;
     later ones draw one."""
@@ -54,7 +42,7 @@ def theme_for(place: int, generator: random.Random, first: bool) -> Theme:
     return THEMES[place] if 0 < place < len(THEMES) else generator.choice(THEMES[2:])
 
 
-def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Composition:
+def compose(scene: Scene, dice: Dice) -> Composition:
     """A fresh reward: terms that the sentence asks for, some of those that most rewards have, now
     and then one of a variable that no word names.
 
@@ -63,8 +51,8 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
     notes: list[str] = []
     terms: list[Term] = []
     served: list[tuple[str, Intent]] = []
-    by_goal = {intent.goal: intent for intent in intents}
-    swing, upright = by_goal.get(Goal.SWING_UP), by_goal.get(Goal.UPRIGHT)
+    intents = scene.goals.values()
+    swing, upright = scene.goals.get(Goal.SWING_UP), scene.goals.get(Goal.UPRIGHT)
     for intent in intents:
         if not intent.main or (swing is not None and intent is upright):
             continue
@@ -79,8 +67,10 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
         serves = [intent] if intent is not swing or upright is None else [intent, upright]
         served += [(each.name, it) for each in made for it in serves]
         notes.append(asked[0])
-    options = optional_terms(scene, intents, dice)
-    served += [(each.term.name, by_goal[each.goal]) for each in options if each.goal is not None]
+    options = optional_terms(scene, dice)
+    served += [
+        (each.term.name, scene.goals[each.goal]) for each in options if each.goal is not None
+    ]
     # to survive pays alone for doing nothing, and so does a manner that only the metric's words
     # name
     spoken = {each.goal for each in intents if scene.words & set(map(stem, each.words))}
@@ -110,9 +100,8 @@ def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
     """Terms by kind, those of variables that share words with the sentence first."""
     spoken = {each.name for each in scene.readings if each.affinity(scene.words) >= 1.0}
     options = generic_options(scene, (), dice, probability=0.6, place_weight=1.0)
-    return sorted(options, key=lambda each: spoken.isdisjoint(each.term.arguments()))[
-        :_MOST_UNGROUNDED
-    ]
+    options.sort(key=lambda each: spoken.isdisjoint(each.term.arguments()))
+    return options[:_MOST_UNGROUNDED]
 
 
 def _without_variables(scene: Scene) -> list[Term]:

@@ -8,12 +8,11 @@ from decimal import Decimal
 
 from eureka_agent.designer.interface import DesignRequest, prefers_failures
 from eureka_agent.designer.offline import operators
-from eureka_agent.designer.offline.compose import Composition, compose, scene_of, theme_for
+from eureka_agent.designer.offline.compose import Composition, compose, theme_for
 from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.render import recover, render
 from eureka_agent.designer.offline.terms import Genome
-from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Operator, Proposal, Verdict
 
@@ -41,7 +40,7 @@ class OfflineDesigner:
     async def propose(self, request: DesignRequest) -> Proposal:
         """A reward that is none of the request's siblings, parents or failures. The same request
         gives the same proposal."""
-        scene, intents = _scene(request)
+        scene = _scene(request)
         parents = [_genome(parent.source, request) for parent in request.parents]
         parents = [genome for genome in parents if not genome.empty]
         failed = [each.source for each in request.failures if each.stage in ("rejected", "failed")]
@@ -52,12 +51,12 @@ class OfflineDesigner:
             first = attempt == 0
             if parents and request.operator is not Operator.FRESH:
                 dice = Dice(generator, FREE)
-                composition = _offspring(request, scene, intents, parents, dice, first)
+                composition = _offspring(request, scene, parents, dice, first)
             else:
                 asked_before = request.siblings or request.failures or request.parents
                 place = len(request.siblings) if first else 0
                 theme = theme_for(place, generator, first and not asked_before)
-                composition = compose(scene, intents, Dice(generator, theme))
+                composition = compose(scene, Dice(generator, theme))
             proposal = _proposal(request, composition)
             if normalized(proposal.source) not in known:
                 break
@@ -80,27 +79,20 @@ class OfflineDesigner:
         misled = (rejected.source,) if prefers_failures(verdict) else ()
         # earlier answers to this request that the trajectory gate refused
         earlier = [e.proposal.source for e in request.rejections if prefers_failures(e.verdict)]
-        scene, intents = _scene(request, (*misled, *earlier))
+        scene = _scene(request, (*misled, *earlier))
         generator = random.Random(f"{request.seed}/revision/{normalized(rejected.source)}")
-        composition = compose(scene, intents, Dice(generator, generator.choice(THEMES[1:])))
+        composition = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
         notes = (f"{reasons} So this is another draw.", *composition.notes)
         return _proposal(request, composition._replace(notes=notes))
 
 
-def _scene(
-    request: DesignRequest, misled: tuple[str, ...] = ()
-) -> tuple[Scene, tuple[Intent, ...]]:
+def _scene(request: DesignRequest, misled: tuple[str, ...] = ()) -> Scene:
     refused = [_genome(source, request) for source in (*request.misleading, *misled)]
-    return scene_of(request.description, request.sentence, refused)
+    return Scene(request.description, request.sentence, refused)
 
 
 def _offspring(
-    request: DesignRequest,
-    scene: Scene,
-    intents: tuple[Intent, ...],
-    parents: list[Genome],
-    dice: Dice,
-    first: bool,
+    request: DesignRequest, scene: Scene, parents: list[Genome], dice: Dice, first: bool
 ) -> Composition:
     match request.operator:
         case Operator.IMPROVE | Operator.REASON_OVER_PATH:
@@ -114,21 +106,23 @@ def _offspring(
             return crossed._replace(genome=genome)
         case Operator.DIFFERENT:
             siblings = [_genome(source, request) for source in request.siblings]
-            return operators.different(scene, intents, dice, [*parents, *siblings])
+            return operators.different(scene, dice, [*parents, *siblings])
         case _:
-            return operators.mutate_structure(parents[0], scene, intents, dice)
-
-
-def _names(request: DesignRequest) -> tuple[str, ...]:
-    return tuple(variable.name for variable in request.description.variables)
+            return operators.mutate_structure(parents[0], scene, dice)
 
 
 def _genome(source: str, request: DesignRequest) -> Genome:
     return recover(source, _names(request))
 
 
+def _names(request: DesignRequest) -> list[str]:
+    return [variable.name for variable in request.description.variables]
+
+
 def _proposal(request: DesignRequest, composition: Composition) -> Proposal:
-    source = render(composition.genome, request.sentence, _names(request))
+    source = render(
+        composition.genome, request.sentence, [e.name for e in request.description.variables]
+    )
     ids = [*(parent.id for parent in request.parents), "nothing", "nothing"]
     reasoning = " ".join((_OPENINGS[request.operator].format(*ids), *composition.notes))
     return Proposal(
@@ -145,26 +139,12 @@ def _proposal(request: DesignRequest, composition: Composition) -> Proposal:
 
 def _asked(request: DesignRequest) -> str:
     """The request as text, for the run's records."""
-    description = request.description
-    lines = [
-        f"Task: {request.sentence}",
-        f"Metric: {description.fitness_doc}",
-        f"Operator: {request.operator.value}",
-        "",
-        "Variables:",
-    ]
-    for variable in description.public_variables():
-        lines.append(
-            f"  {variable.name} {list(variable.shape)} [{variable.unit}, {variable.frame}]:"
-            f" {variable.doc}"
-        )
+    lines = [f"Task: {request.sentence}", f"Metric: {request.description.fitness_doc}"]
+    lines += [f"Operator: {request.operator.value}", "", "Variables:"]
+    for each in request.description.public_variables():
+        lines.append(f"  {each.name} {list(each.shape)} [{each.unit}, {each.frame}]: {each.doc}")
     for parent in request.parents:
         fitness = "unknown" if parent.fitness is None else f"{parent.fitness:.4g}"
-        lines += [
-            "",
-            f"Parent {parent.id}, fitness {fitness}:",
-            *([parent.diagnosis.text] if parent.diagnosis is not None else []),
-        ]
-    for failure in request.failures:
-        lines += ["", f"Came to nothing: {failure.id} ({failure.stage}): {failure.reason}"]
+        lines += ["", f"Parent {parent.id}, fitness {fitness}:"]
+        lines += [parent.diagnosis.text] if parent.diagnosis is not None else []
     return "\n".join(lines) + "\n"

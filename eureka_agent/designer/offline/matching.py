@@ -13,8 +13,8 @@ from eureka_agent.designer.offline.semantics import (
     scalar_last,
     upright_sign,
 )
-from eureka_agent.designer.offline.terms import Operand, Term, rounded
-from eureka_agent.designer.offline.vocabulary import direction
+from eureka_agent.designer.offline.terms import Genome, Operand, Term, rounded
+from eureka_agent.designer.offline.vocabulary import Goal, direction, task_intents
 from eureka_agent.designer.offline.words import stem, stem_set, stems, tokens
 from eureka_agent.records import TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -54,15 +54,19 @@ class Candidate(NamedTuple):
 
 
 class Scene:
-    """The environment's public variables as read, with the sentence's words at hand."""
+    """The environment's public variables and the sentence, as read."""
 
     def __init__(
-        self, description: TaskDescription, sentence: str, refused: frozenset[str] = frozenset()
+        self, description: TaskDescription, sentence: str, refused: Iterable[Genome] = ()
     ) -> None:
-        """`refused`: traits of terms that are not to be composed."""
+        """`refused`: rewards whose leading term is not to be composed again."""
+        paying = [[term for term in genome.terms if not term.penalty] for genome in refused]
+        leading = [max(terms, key=lambda term: term.weight) for terms in paying if terms]
+        self._refused = frozenset(term.trait() for term in leading)
         self.description = description
-        self._refused = refused
         self.words = stems(sentence)
+        known = description.sentence, description.fitness_doc
+        self.goals = {each.goal: each for each in task_intents(sentence, *known)}
         self.readings = tuple(read_variable(spec) for spec in description.public_variables())
 
     def of(self, *quantities: Quantity) -> list[Reading]:
@@ -72,6 +76,15 @@ class Scene:
     def named(self, name: str) -> Reading | None:
         """The variable called `name`."""
         return next((reading for reading in self.readings if reading.name == name), None)
+
+    def asks(self, *goals: Goal) -> bool:
+        """True where the words ask for any of these goals."""
+        return any(goal in self.goals for goal in goals)
+
+    @property
+    def aimless(self) -> bool:
+        """True where the words ask for no more than a manner."""
+        return not any(intent.main for intent in self.goals.values())
 
     def refuses(self, term: Term) -> bool:
         """True where this run's recorded episodes speak against the term."""

@@ -11,7 +11,6 @@ from eureka_agent.designer.offline.dice import FREE, OTHER_SHAPES, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.terms import TUNABLE, Genome, Term, rounded, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
-from eureka_agent.designer.offline.vocabulary import Intent
 from eureka_agent.records import Diagnosis
 
 WEIGHT_SPREAD = 0.5
@@ -68,13 +67,11 @@ def retune(genome: Genome, dice: Dice, spread: float = WEIGHT_SPREAD) -> Composi
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
 
 
-def mutate_structure(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
-) -> Composition:
+def mutate_structure(genome: Genome, scene: Scene, dice: Dice) -> Composition:
     """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
-    made = (move(genome, scene, intents, dice) for move in moves)
+    made = (move(genome, scene, dice) for move in moves)
     return next((each for each in made if each is not None), None) or retune(genome, dice)
 
 
@@ -95,16 +92,12 @@ def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
     return Composition(Genome(terms=unique_terms(kept)), (note,))
 
 
-def different(
-    scene: Scene, intents: tuple[Intent, ...], dice: Dice, known: Iterable[Genome]
-) -> Composition:
+def different(scene: Scene, dice: Dice, known: Iterable[Genome]) -> Composition:
     """Of several fresh rewards the one that shares least with what is known."""
     others = [_traits(genome) for genome in known]
     generator = dice.generator
-    drawn = [
-        compose(scene, intents, Dice(generator, generator.choice(THEMES[4:])))
-        for _ in range(_DRAWS)
-    ]
+    themes = (generator.choice(THEMES[4:]) for _ in range(_DRAWS))
+    drawn = [compose(scene, Dice(generator, theme)) for theme in themes]
 
     def likeness(fresh: Composition) -> float:
         """Largest Jaccard index of its terms and those of a known reward."""
@@ -118,13 +111,11 @@ def _traits(genome: Genome) -> set[tuple[str, ...]]:
     return {(term.kind.split("_")[0], *term.arguments()) for term in genome.terms}
 
 
-def _add(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
-) -> Composition | None:
+def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
     """A term that the reward does not have yet: an optional one, another that the sentence asks
     for, or one of a variable that it does not read."""
-    fresh = compose(scene, intents, Dice(dice.generator, OTHER_SHAPES)).genome
-    options = optional_terms(scene, intents, dice)
+    fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
+    options = optional_terms(scene, dice)
     known = {option.term.name for option in options}
     why = "it serves what the sentence asks for"
     options += [Option(term, 0.5, why) for term in fresh.terms if term.name not in known]
@@ -136,11 +127,9 @@ def _add(
     return Composition(genome.with_term(term), (f"Added '{term.name}': {why}.",))
 
 
-def _drop(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
-) -> Composition | None:
+def _drop(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
     """A term less, of those that nobody asked for."""
-    asked = {name for name, _ in compose(scene, intents, dice).asked}
+    asked = {name for name, _ in compose(scene, dice).asked}
     candidates = [term.name for term in genome.terms if term.name not in asked]
     if not candidates or len(genome.terms) < 2:
         return None
@@ -149,11 +138,9 @@ def _drop(
     return None if smaller.empty else Composition(smaller, (note,))
 
 
-def _reshape(
-    genome: Genome, scene: Scene, intents: tuple[Intent, ...], dice: Dice
-) -> Composition | None:
+def _reshape(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
     """A term redrawn in another form or with other parameters."""
-    fresh = compose(scene, intents, Dice(dice.generator, FREE)).genome
+    fresh = compose(scene, Dice(dice.generator, FREE)).genome
     redrawn = [term for term in fresh.terms if genome.term(term.name) not in (None, term)]
     if not redrawn:
         return None

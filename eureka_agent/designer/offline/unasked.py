@@ -3,7 +3,7 @@ small effort; and one for each variable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene, entry_along, frame_score, whole
 from eureka_agent.designer.offline.semantics import Quantity, hangs_at_zero
 from eureka_agent.designer.offline.terms import Term, rounded, term
-from eureka_agent.designer.offline.vocabulary import Goal, Intent
+from eureka_agent.designer.offline.vocabulary import Goal
 from eureka_agent.designer.offline.words import stems
 
 _SPEEDS = {
@@ -43,16 +43,12 @@ class Option(NamedTuple):
     """The goal that the words name and that it serves; None: they name none."""
 
 
-Goals = Mapping[Goal, Intent]
-
-
-def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[Option]:
+def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
     """Every optional term that the variables allow, in a fixed order. Weights are drawn around
     their defaults."""
-    goals = {intent.goal: intent for intent in intents}
     found = []
     for maker in (_ends, _posture, _rest, _centre, _thrift, _joints):
-        for option in maker(scene, goals, dice):
+        for option in maker(scene, dice):
             if option.probability < 1.0:
                 lighter = option.term.scaled("weight", dice.theme.support_weight)
                 option = option._replace(term=lighter)
@@ -60,9 +56,9 @@ def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[
     return [option for option in found if not scene.refuses(option.term)]
 
 
-def _option(goals: Goals, goal: Goal, term: Term, probability: float, why: str) -> Option:
+def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) -> Option:
     """An option that is certain where the words ask for it."""
-    if goal in goals:
+    if goal in scene.goals:
         return Option(term, 1.0, f"the words ask to {goal}", goal)
     return Option(term, probability, why)
 
@@ -101,18 +97,18 @@ def generic_options(
     return found
 
 
-def _ends(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
     """A wage for surviving, a price on failing, a prize for a success."""
-    description, asked = scene.description, Goal.SURVIVE in goals
+    description, asked = scene.description, scene.asks(Goal.SURVIVE)
     causes, wins = (", ".join(e) for e in (description.failure_causes, description.success_causes))
-    speeds = goals.keys() & {Goal.MOVE, Goal.SPIN}
+    speeds = scene.asks(Goal.MOVE, Goal.SPIN)
     # a success would end the pay as a failure does; a price on failing serves both
     if scene.can_fail and not wins:
         # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for
         # every step anyway
-        likely = 0.85 if speeds else 0.05 if Goal.SWING_UP in goals else 0.15
+        likely = 0.85 if speeds else 0.05 if scene.asks(Goal.SWING_UP) else 0.15
         alive = term("alive", "alive", dice.around(1.0 if asked else 0.5))
-        yield _option(goals, Goal.SURVIVE, alive, likely, f"episodes end early by {causes}")
+        yield _option(scene, Goal.SURVIVE, alive, likely, f"episodes end early by {causes}")
     if scene.can_fail:
         why = f"an end by {causes} forfeits all that could still be earned"
         price = term("failure", "failure", dice.around(8.0))
@@ -129,24 +125,27 @@ def _ends(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
         yield Option(prize, likely, why)
 
 
-def _posture(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
     body = [
         each for each in matching.uprights(scene, scene.words) if each.reading.centrality() >= 0
     ]
-    if not body or goals.keys() & {Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE}:
+    if not body or scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE):
         return
-    gate = "reach" if Goal.REACH in goals and dice.includes(0.5) else None
+    gate = "reach" if scene.asks(Goal.REACH) and dice.includes(0.5) else None
     weight, sharpness = dice.around(0.2), dice.first_or_other([1.0, 2.0, 4.0])
     upright = term("upright", "upright", weight, body[0].operand, sharpness=sharpness)
     why = f"{body[0].reading.name} tells whether the body is upright"
     yield Option(upright.gated(gate), 0.6, why)
 
 
-def _rest(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Low speed, at the goal where there is one."""
-    asked, alone = Goal.STILL in goals, not any(intent.main for intent in goals.values())
+    asked, alone = (
+        scene.asks(Goal.STILL),
+        scene.aimless,
+    )
     gates = {Goal.REACH: "reach", Goal.UPRIGHT: "upright", Goal.RAISE: "height"}
-    gate = next((name for goal, name in gates.items() if goal in goals), None)
+    gate = next((name for goal, name in gates.items() if goal in scene.goals), None)
     if not asked and gate != "reach":
         return
     names = {Quantity.VELOCITY: "slow", Quantity.ANGULAR_VELOCITY: "turning_slowly"}
@@ -161,10 +160,13 @@ def _rest(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
         yield Option(slow, (1.0 if alone else 0.9) if asked else 0.5, why, serves)
 
 
-def _centre(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
-    asked, alone = Goal.CENTRE in goals, not any(intent.main for intent in goals.values())
+def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
+    asked, alone = (
+        scene.asks(Goal.CENTRE),
+        scene.aimless,
+    )
     found = matching.centred(scene, scene.words)
-    elsewhere = goals.keys() & {Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE}
+    elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
     if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
         return
     place, weight = found[0], dice.around(1.0 if asked and alone else 0.3 if asked else 0.2)
@@ -173,15 +175,15 @@ def _centre(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
     if operand.scalar:
         centred = term("tracking_zero", "centred", weight, operand, width=width)
     # what is centred from the start must not be paid for staying there and hanging
-    gate = "upright" if Goal.SWING_UP in goals and not asked else None
+    gate = "upright" if scene.asks(Goal.SWING_UP) and not asked else None
     why = f"{place.reading.name} has limits, and the middle is far from them"
-    yield _option(goals, Goal.CENTRE, centred.gated(gate), 0.45, why)
+    yield _option(scene, Goal.CENTRE, centred.gated(gate), 0.45, why)
 
 
-def _thrift(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Prices on going astray, on effort, on jumps."""
-    if Goal.MOVE in goals:
-        across = 1 - (goals[Goal.MOVE].axis or 0)
+    if scene.asks(Goal.MOVE):
+        across = 1 - (scene.goals[Goal.MOVE].axis or 0)
         base, along = {Quantity.VELOCITY: 0.0}, partial(entry_along, axis=across)
         for found in scene.matches(base, scene.words, along, frame_score)[:1]:
             why = f"speed across the wanted direction, {found.operand.code}, leads astray"
@@ -189,17 +191,17 @@ def _thrift(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
     if (actions := scene.named("actions")) is None:
         return
     # what has to gather energy first is held back by a price on it
-    small, likely = (0.02, 0.3) if goals.keys() & {Goal.SWING_UP, Goal.RAISE} else (0.05, 0.75)
-    weight = dice.around(0.3 if Goal.EFFORT in goals else small)
+    small, likely = (0.02, 0.3) if scene.asks(Goal.SWING_UP, Goal.RAISE) else (0.05, 0.75)
+    weight = dice.around(0.3 if scene.asks(Goal.EFFORT) else small)
     effort = term("penalty", "effort", weight, whole(actions))
     why = "a small price on effort keeps actions off their bounds"
-    yield _option(goals, Goal.EFFORT, effort, likely, why)
-    weight = dice.around(0.2 if Goal.SMOOTH in goals else 0.03)
+    yield _option(scene, Goal.EFFORT, effort, likely, why)
+    weight = dice.around(0.2 if scene.asks(Goal.SMOOTH) else 0.03)
     jumps = term("penalty_jumps", "smoothness", weight, matching.change(whole(actions)))
-    yield _option(goals, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
+    yield _option(scene, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
 
 
-def _joints(scene: Scene, goals: Goals, dice: Dice) -> Iterator[Option]:
+def _joints(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Prices on wild joints and on joints near their limits."""
     for joints in scene.of(Quantity.JOINT_VELOCITY)[:1]:
         scale, weight = rounded(joints.limit() or 10.0), dice.around(0.03)
