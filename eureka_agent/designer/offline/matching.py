@@ -50,7 +50,11 @@ class Candidate(NamedTuple):
     operand: Operand
     reading: Reading
     score: float
-    sign: int = 1
+
+    def turned(self, sign: int) -> Candidate:
+        """The candidate times 1 or −1."""
+        code = f"{'-' if sign < 0 else ''}{self.operand.code}"
+        return self._replace(operand=self.operand.model_copy(update={"code": code}))
 
 
 class Scene:
@@ -171,7 +175,7 @@ def velocities(scene: Scene, axis: int | None, sign: int, words: frozenset[str])
     # a scalar's name may say that it counts backward; its doc line may name both ends
     said = [_name_says(each.reading) if each.reading.is_scalar else None for each in found]
     signs = [sign if way is None else sign * way[1] for way in said]
-    return [each._replace(sign=its) for each, its in zip(found, signs, strict=True)]
+    return [each.turned(its) for each, its in zip(found, signs, strict=True)]
 
 
 def _name_says(reading: Reading) -> tuple[int, int] | None:
@@ -196,7 +200,7 @@ def angular_velocities(
         return frame_score(reading) + (-3.0 * other if reading.is_scalar else 1.0)
 
     found = scene.matches(base, words, about, bonus, errors=True)
-    return [each._replace(sign=sign) for each in found]
+    return [each.turned(sign) for each in found]
 
 
 def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:

@@ -57,6 +57,7 @@ _IN_JOINTS = {
     Quantity.ANGLE: Quantity.JOINT_POSITION,
     Quantity.POSITION: Quantity.JOINT_POSITION,
 }
+_SCALES = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 _GOAL = stem_set(
     "goal target desired waypoint setpoint command commanded reference destination buoy"
 )
@@ -107,6 +108,12 @@ class Reading:
         """Largest magnitude in its range, where that is finite and not 0."""
         bound = max(map(abs, self.spec.range)) if self.spec.range is not None else 0.0
         return bound if 0 < bound < math.inf else None
+
+    def scale(self) -> float:
+        """A magnitude that matters: a third of the range, else by the unit."""
+        limit = self.limit()
+        unit = _SCALES.get(self.spec.unit.lower(), 1.0)
+        return unit if limit is None else float(f"{limit / 3.0:.3g}")
 
     def affinity(self, words: frozenset[str]) -> float:
         """How much the words speak of this variable: 2 a word of its name, 0.5 a word of its doc

@@ -81,14 +81,12 @@ penalty_limits: costs {x} beyond SOFT of its range, 1 at a limit: low high soft
 """Forms: what a term of the kind rewards and its numbers, then its factors. `{x}` and `{y}` are the
 first and the last operand, `{mean}` the mean over entries where there are several, a number's name
 its constant, and the rest `LOCALS`."""
+_OFF_MIDDLE = "({x} - 0.5 * ({low} + {high}))"
 LOCALS = {
     "distance": ("{off}_of_{variable}", "{norm}.clamp(max=1000.0)"),
     "speed": ("{name}_speed", "{norm}"),
     "rate": ("{name}_rate", "{norm}"),
-    "share": (
-        "{name}_share",
-        "(({x} - 0.5 * ({low} + {high})) / (0.5 * ({high} - {low}))).abs()",
-    ),
+    "share": ("{name}_share", f"({_OFF_MIDDLE} / (0.5 * ({{high}} - {{low}}))).abs()"),
 }
 """Names and code of the local variables of forms; `{norm}` is the magnitude of the last operand."""
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
-from eureka_agent.designer.offline.asked import length_scale
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene, entry_along, frame_score, whole
 from eureka_agent.designer.offline.semantics import Quantity, hangs_at_zero
@@ -16,11 +15,8 @@ from eureka_agent.designer.offline.terms import Term, rounded, term
 from eureka_agent.designer.offline.vocabulary import Goal
 from eureka_agent.designer.offline.words import stems
 
-_SPEEDS = {
-    Quantity.VELOCITY: 1.0,
-    Quantity.ANGULAR_VELOCITY: 2.0,
-    Quantity.JOINT_VELOCITY: 10.0,
-}
+_TURNING = Quantity.ANGULAR_VELOCITY
+_SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
 _FAR = 3.0
 """Multiple of the distance that matters, for a place of which nobody says how far away it may
@@ -79,7 +75,7 @@ def generic_options(
         weight = dice.around(0.3 if speed else place_weight)
         hangs = reading.quantity is Quantity.ANGLE and hangs_at_zero(reading.spec)
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
-            scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
+            scale = speed or reading.scale() * (1.0 if reading.limit() else _FAR)
             calm = dice.around(scale)
             made = term("stillness", f"small_{name}", weight, whole(reading), temperature=calm)
             aim = "0 is the likeliest aim of its kind"
@@ -87,7 +83,7 @@ def generic_options(
             kind, high, aim = "level", "high", "more of it is tried"
             if dice.explores():
                 kind, high, aim = "level_down", "low", "less of it is tried"
-            low, top = map(rounded, reading.spec.range or (0.0, length_scale(reading)))
+            low, top = map(rounded, reading.spec.range or (0.0, reading.scale()))
             if low >= top:  # a range without a width tells nothing
                 continue
             made = term(kind, f"{high}_{name}", weight, whole(reading), low=low, high=top)
@@ -126,9 +122,8 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
 
 
 def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
-    body = [
-        each for each in matching.uprights(scene, scene.words) if each.reading.centrality() >= 0
-    ]
+    found = matching.uprights(scene, scene.words)
+    body = [each for each in found if each.reading.centrality() >= 0]
     if not body or scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE):
         return
     gate = "reach" if scene.asks(Goal.REACH) and dice.includes(0.5) else None
@@ -140,15 +135,12 @@ def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
 
 def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Low speed, at the goal where there is one."""
-    asked, alone = (
-        scene.asks(Goal.STILL),
-        scene.aimless,
-    )
+    asked, alone = scene.asks(Goal.STILL), scene.aimless
     gates = {Goal.REACH: "reach", Goal.UPRIGHT: "upright", Goal.RAISE: "height"}
     gate = next((name for goal, name in gates.items() if goal in scene.goals), None)
     if not asked and gate != "reach":
         return
-    names = {Quantity.VELOCITY: "slow", Quantity.ANGULAR_VELOCITY: "turning_slowly"}
+    names = {Quantity.VELOCITY: "slow", _TURNING: "turning_slowly"}
     for quantity, name in names.items():
         found = matching.speeds(scene, scene.words, quantity)
         if not found or (found[0].reading.centrality() < 0 and not alone):
@@ -161,16 +153,13 @@ def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
 
 
 def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
-    asked, alone = (
-        scene.asks(Goal.CENTRE),
-        scene.aimless,
-    )
+    asked, alone = scene.asks(Goal.CENTRE), scene.aimless
     found = matching.centred(scene, scene.words)
     elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
     if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
         return
     place, weight = found[0], dice.around(1.0 if asked and alone else 0.3 if asked else 0.2)
-    width, operand = dice.around(length_scale(place.reading)), place.operand
+    width, operand = dice.around(place.reading.scale()), place.operand
     centred = term("stillness", "centred", weight, operand, temperature=width)
     if operand.scalar:
         centred = term("tracking_zero", "centred", weight, operand, width=width)
