@@ -281,6 +281,23 @@ def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDe
     assert any("rudder_angle" in parameter_names(each.source) for each in children)
 
 
+def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
+    what = built_in("hopper", "run")
+    parent = propose(request(what))
+    before = {term.name: term for term in genome_of(parent, what).terms}
+    parents = (ParentSummary("0-0", parent.source, 1.0, None, ""),)
+    kinds = set()
+    for seed in range(24):
+        child = propose(request(what, Operator.MUTATE_STRUCTURE, parents=parents, seed=seed))
+        after = {term.name: term for term in genome_of(child, what).terms}
+        assert "forward" in after  # what the words ask for is never dropped
+        more, less = after.keys() - before.keys(), before.keys() - after.keys()
+        other = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+        assert len(more) + len(less) + len(other) == 1
+        kinds.add((len(more), len(less), len(other)))
+    assert kinds == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
+
+
 def leading_term(proposal: Proposal, task: TaskDescription) -> str:
     """Trait of the paying term that weighs most."""
     paying = [term for term in genome_of(proposal, task).terms if not term.penalty]

@@ -82,9 +82,7 @@ def compose(scene: Scene, dice: Dice) -> Composition:
         served += [(each.name, it) for each in made for it in serves]
         notes.append(asked[0])
     options = optional_terms(scene, dice)
-    served += [
-        (each.term.name, scene.goals[each.goal]) for each in options if each.goal is not None
-    ]
+    served += [(o.term.name, scene.goals[o.goal]) for o in options if o.goal is not None]
     # to survive pays alone for doing nothing, and so does a manner that only the metric's words
     # name
     spoken = {each.goal for each in intents if scene.words & set(map(stem, each.words))}
@@ -119,6 +117,7 @@ def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
 
 
 def _without_variables(scene: Scene) -> list[Term]:
+    """Survival, rest and small effort, for a scene of which nothing else can be made."""
     actions = scene.named("actions")
     terms = [term("alive", "alive", 1.0)] if scene.can_fail else []
     if actions is not None:

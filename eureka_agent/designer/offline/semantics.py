@@ -51,13 +51,10 @@ _BY_NAME = (
     (Quantity.POSITION, stem_set("position pos")),
 )
 """Quantities of variables without a unit by a word of their name, the first that fits."""
-_IN_JOINTS = {
-    Quantity.VELOCITY: Quantity.JOINT_VELOCITY,
-    Quantity.ANGULAR_VELOCITY: Quantity.JOINT_VELOCITY,
-    Quantity.ANGLE: Quantity.JOINT_POSITION,
-    Quantity.POSITION: Quantity.JOINT_POSITION,
-}
+_IN_JOINTS = dict.fromkeys((Quantity.VELOCITY, Quantity.ANGULAR_VELOCITY), Quantity.JOINT_VELOCITY)
+_IN_JOINTS |= dict.fromkeys((Quantity.ANGLE, Quantity.POSITION), Quantity.JOINT_POSITION)
 _SCALES = {"m": 1.0, "rad": 0.5, "deg": 30.0}
+"""Magnitudes that matter, by unit, where a variable has no range."""
 _GOAL = stem_set(
     "goal target desired waypoint setpoint command commanded reference destination buoy"
 )

@@ -5,15 +5,8 @@ from __future__ import annotations
 
 import re
 
-_IRREGULAR = {
-    "ran": "run",
-    "stood": "stand",
-    "held": "hold",
-    "center": "centre",
-    "centered": "centre",
-    "centred": "centre",
-    "feet": "foot",
-}
+_IRREGULAR = {"ran": "run", "stood": "stand", "held": "hold", "feet": "foot"}
+_IRREGULAR |= dict.fromkeys(("center", "centered", "centred"), "centre")
 _STOP_WORDS = (
     "a about after again all along an and any around as at be by can do each for from get had has"
     " have if in into is it its keep let like make may me more most must near of off on one onto or"
