@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
@@ -12,7 +13,6 @@ from eureka_agent.designer.offline.dice import SENSIBLE, THEMES, Dice, Theme
 from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.semantics import Quantity
 from eureka_agent.designer.offline.terms import (
-    FORMS,
     Genome,
     Operand,
     Term,
@@ -34,8 +34,6 @@ _MOST_UNGROUNDED = 6
 _HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
 _MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
 """Scores below the best that may still be taken now and then; else 2."""
-Made = tuple[str, list[Term]]
-"""What the words ask for, in words, and the terms for it."""
 
 
 class Composition(NamedTuple):
@@ -127,22 +125,28 @@ def _without_variables(scene: Scene) -> list[Term]:
     return terms
 
 
-def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> Made | None:
-    """The terms for one intent and the sentence of the reasoning that says why; None where no
+def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[str, list[Term]] | None:
+    """The terms for one intent, after the sentence of the reasoning that says why; None where no
     variable can express it."""
-    goal, found = intent.goal, _candidates(scene, intent)
-    if goal is Goal.SPIN and not found:  # a rudder, a valve
-        goal, found = Goal.CHANGE, matching.levels(scene, intent.objects)
+    found = _candidates(scene, intent)
+    if intent.goal is Goal.SPIN and not found:  # a rudder, a valve
+        intent = replace(intent, goal=Goal.CHANGE, target=None)
+        found = matching.levels(scene, intent.objects)
     if not found:
         return None
-    margin = _MARGIN.get(goal, 2.0)
+    margin = _MARGIN.get(intent.goal, 2.0)
     chosen = dice.first_or_other([each for each in found if each.score > found[0].score - margin])
-    make = _tracked if intent.target is not None else _MAKERS[goal]
-    what, terms = make(scene, intent, dice, chosen)
+    if intent.target is not None:
+        terms = _tracked(intent, intent.target, dice, chosen)
+    elif intent.goal in (Goal.SWING_UP, Goal.UPRIGHT):
+        make = _swing_up if intent.goal is Goal.SWING_UP else _stay_upright
+        terms = make(scene, dice, chosen)
+    else:
+        terms = _more_or_less(scene, intent, dice, chosen)
     words = " and ".join(f"'{word}'" for word in intent.words[:3])
     asks = "asks" if len(intent.words) == 1 else "ask"
     doc = chosen.reading.spec.doc.rstrip(".")
-    return f"{words} {asks} for {what}: {chosen.operand.code} ({doc}).", terms
+    return f"{words} {asks} for '{terms[0].name}': {chosen.operand.code} ({doc}).", terms
 
 
 def _candidates(scene: Scene, intent: Intent) -> list[Candidate]:
@@ -166,9 +170,9 @@ def _heading(intent: Intent) -> str:
     return _HEADINGS[intent.axis or 0][intent.sign < 0]
 
 
-def _tracked(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    """A number that the words give."""
-    target = rounded(abs(intent.target or 0.0))
+def _tracked(intent: Intent, target: float, dice: Dice, chosen: Candidate) -> list[Term]:
+    """Closeness to a number that the words give."""
+    target = rounded(abs(target))
     name, least = {
         Goal.MOVE: (f"{_heading(intent)}_speed", 0.3),
         Goal.SPIN: ("spin", 0.5),
@@ -179,70 +183,60 @@ def _tracked(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Mad
     if intent.goal is Goal.MOVE:
         weight = dice.around(0.2)
         terms.append(term("progress", _heading(intent), weight, chosen.operand, cap=target))
-    return f"{target:g}", terms
+    return terms
 
 
-def _move(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    name, cap = _heading(intent), rounded(chosen.reading.limit() or 20.0)
-    undirected = "" if intent.axis is not None else " (no direction is named, so along x)"
-    progress = term("progress", name, dice.around(1.0), chosen.operand, cap=cap)
-    return f"speed {name}{undirected}", [progress]
-
-
-def _spin(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    return "turning", [term("progress", "spin", dice.around(1.0), chosen.operand, cap=10.0)]
-
-
-def _reach(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    scale, off = chosen.reading.scale(), chosen.operand
-    kind, name = ("distance", "reach") if intent.sign > 0 else ("distance_away", "away")
-    terms = [term(kind, name, dice.around(1.0), off, temperature=dice.around(scale))]
-    if intent.sign > 0 and dice.includes(0.6):
-        weight = dice.around(0.7)
-        terms.append(term(kind, f"{name}_closely", weight, off, temperature=dice.around(scale / 5)))
-    return f"a {'small' if intent.sign > 0 else 'large'} distance", terms
-
-
-def _raise(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    kind, name, rate, what = (
-        ("level", "height", "rise", "height")
-        if intent.sign > 0
-        else ("level_down", "lowness", "sinking", "a low height")
-    )
-    weight, high = dice.around(1.0), dice.around(chosen.reading.scale())
-    terms = [term(kind, name, weight, chosen.operand, low=0.0, high=high)]
-    rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
-    if rising and dice.includes(0.5):
-        terms.append(term("progress", rate, dice.around(0.3), rising[0].operand, cap=10.0))
-    return what, terms
-
-
-def _change(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
-    low, high = map(rounded, chosen.reading.spec.range or (0.0, chosen.reading.scale()))
-    kind, what = ("level", "more of it") if intent.sign > 0 else ("level_down", "less of it")
+def _more_or_less(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> list[Term]:
+    """As much speed, height or nearness as there can be, or as little."""
+    up, operand, scale = intent.sign > 0, chosen.operand, chosen.reading.scale()
+    weight, level = dice.around(1.0), "level" if up else "level_down"
+    if intent.goal is Goal.REACH:
+        kind, name = ("distance", "reach") if up else ("distance_away", "away")
+        terms = [term(kind, name, weight, operand, temperature=dice.around(scale))]
+        if up and dice.includes(0.6):
+            weight, near = dice.around(0.7), dice.around(scale / 5)
+            terms.append(term(kind, "reach_closely", weight, operand, temperature=near))
+        return terms
+    if intent.goal is Goal.RAISE:
+        name, rate = ("height", "rise") if up else ("lowness", "sinking")
+        terms = [term(level, name, weight, operand, low=0.0, high=dice.around(scale))]
+        rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
+        if rising and dice.includes(0.5):
+            terms.append(term("progress", rate, dice.around(0.3), rising[0].operand, cap=10.0))
+        return terms
+    if intent.goal in (Goal.MOVE, Goal.SPIN):
+        name = _heading(intent) if intent.goal is Goal.MOVE else "spin"
+        cap = rounded(chosen.reading.limit() or 20.0)
+        return [term("progress", name, weight, operand, cap=cap)]
+    low, high = map(rounded, chosen.reading.spec.range or (0.0, scale))
     name = "opening" if "open" in intent.words else "change"
-    return what, [term(kind, name, dice.around(1.0), chosen.operand, low=low, high=high)]
+    return [term(level, name, weight, operand, low=low, high=high)]
 
 
-def _swing_up(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+def _swing_up(scene: Scene, dice: Dice, chosen: Candidate) -> list[Term]:
     whirl = _turning(scene, chosen)
     # without a price on speed the best that is soon found is whirling: it passes the top again and
     # again
     calm = whirl[:0] if whirl and dice.explores() else whirl
-    operands, kind = (chosen.operand, *calm), "upright_calm" if calm else "upright"
-    terms = []
-    for name, sharp, fast in (("upright", 1.0, 5.0), ("balanced", 8.0, 2.0)):
-        if name == "balanced" and not dice.includes(0.8):
-            break
-        weight, sharpness = dice.around(1.0), sharp if sharp == 1.0 else dice.around(sharp)
-        numbers = {"sharpness": sharpness, "calm_speed": dice.around(fast)}
-        numbers = {number: numbers[number] for number in FORMS[kind].numbers}
-        terms.append(term(kind, name, weight, *operands, **numbers))
-    slow = f", at little {calm[0].reads[0]}" if calm else ""
-    return f"the cosine of the angle, from hanging down to upright{slow}", terms
+    tilt = (chosen.operand, *calm)
+    terms = [_upright("upright", dice.around(1.0), tilt, 1.0, dice.around(5.0))]
+    if dice.includes(0.8):
+        weight, sharpness = dice.around(1.0), dice.around(8.0)
+        terms.append(_upright("balanced", weight, tilt, sharpness, dice.around(2.0)))
+    return terms
 
 
-def _stay_upright(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> Made:
+def _upright(
+    name: str, weight: float, tilt: tuple[Operand, ...], sharpness: float, calm_speed: float
+) -> Term:
+    """`tilt`: its cosine, and the turning speed where that is to be small."""
+    if len(tilt) == 1:
+        return term("upright", name, weight, *tilt, sharpness=sharpness)
+    calm = {"sharpness": sharpness, "calm_speed": calm_speed}
+    return term("upright_calm", name, weight, *tilt, **calm)
+
+
+def _stay_upright(scene: Scene, dice: Dice, chosen: Candidate) -> list[Term]:
     weight, sharpness = dice.around(1.0), dice.first_or_other([1.0, 2.0, 4.0])
     terms = [term("upright", "upright", weight, chosen.operand, sharpness=sharpness)]
     turning = _turning(scene, chosen)
@@ -250,21 +244,10 @@ def _stay_upright(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -
         weight, calm = dice.around(0.4), dice.around(2.0)
         still = term("stillness", "still_at_top", weight, *turning, temperature=calm)
         terms.append(still.gated("upright"))
-    return "an upright posture", terms
+    return terms
 
 
 def _turning(scene: Scene, upright: Candidate) -> list[Operand]:
     """Angular velocity of the thing whose tilt `upright` tells, if there is one."""
     own = upright.reading.name_words - stem_set("angle upright cosine")
     return [each.operand for each in matching.speeds(scene, own, Quantity.ANGULAR_VELOCITY)[:1]]
-
-
-_MAKERS = {
-    Goal.MOVE: _move,
-    Goal.SPIN: _spin,
-    Goal.REACH: _reach,
-    Goal.SWING_UP: _swing_up,
-    Goal.UPRIGHT: _stay_upright,
-    Goal.RAISE: _raise,
-    Goal.CHANGE: _change,
-}
