@@ -6,10 +6,8 @@ import pytest
 import torch
 from reward_values import evaluate
 
-from eureka_agent.designer.offline.genome import Genome, unique_terms
-from eureka_agent.designer.offline.operands import Operand
 from eureka_agent.designer.offline.render import recover, render
-from eureka_agent.designer.offline.terms import Alive, Distance, Penalty, Progress, Stillness
+from eureka_agent.designer.offline.terms import Genome, Operand, term, unique_terms
 from eureka_agent.designer.source_tools import (
     normalized,
     number_constants,
@@ -18,16 +16,16 @@ from eureka_agent.designer.source_tools import (
 )
 from eureka_agent.records import TaskDescription
 
-SURGE = Operand(variable="hull_velocity", rank=1, size=1, entry=(0,))
-ACTIONS = Operand(variable="actions", rank=1, size=2)
-HULL = Operand(variable="hull_position", rank=1, size=2)
+SURGE = Operand(code="hull_velocity[:, 0]", reads=("hull_velocity",))
+ACTIONS = Operand(code="actions", reads=("actions",), scalar=False)
+HULL = Operand(code="hull_position", reads=("hull_position",), scalar=False)
 GENOME = Genome(
     terms=(
-        Progress(name="forward", weight=1.5, operand=SURGE),
-        Distance(name="reach", operand=HULL, temperature=3.0),
-        Stillness(name="still", weight=0.25, operand=SURGE, gate="reach"),
-        Alive(name="alive", weight=0.5),
-        Penalty(name="effort", weight=0.05, operand=ACTIONS),
+        term("progress", "forward", 1.5, SURGE, cap=20.0),
+        term("distance", "reach", 1.0, HULL, temperature=3.0),
+        term("stillness", "still", 0.25, SURGE, temperature=1.0).gated("reach"),
+        term("alive", "alive", 0.5),
+        term("penalty", "effort", 0.05, ACTIONS),
     )
 )
 FOREIGN = """import torch
@@ -67,7 +65,7 @@ def test_a_weight_that_an_optimiser_chose_is_read_back(boat: TaskDescription) ->
 
 def test_no_local_hides_a_variable(boat: TaskDescription) -> None:
     genome = Genome(
-        terms=(Progress(name="roll_angle", operand=SURGE), Alive(name="torch", weight=1.0))
+        terms=(term("progress", "roll_angle", 1.0, SURGE, cap=20.0), term("alive", "torch", 1.0))
     )
     total, components = evaluate(
         render(genome, "x", names(boat)), boat, {"hull_velocity": torch.tensor([[2.0, 0.0, 0.0]])}
@@ -94,6 +92,22 @@ def test_a_line_that_was_changed_is_someone_elses(boat: TaskDescription) -> None
     assert recover(source, names(boat)).empty
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind":"no such form","name":"x","numbers":{"weight":1.0}}',
+        '{"kind":"distance","name":"x","numbers":{"weight":1.0,"temperature":1.0}}',
+        '{"kind":"alive","name":"x","numbers":{"weight":1.0,"temperature":1.0}}',
+        '{"kind":"distance","name":"x","operands":[{"code":"x","reads":[]}],"numbers":{"weight":1.0,"temperature":1.0}}',
+        '{"kind":',
+        "[]",
+    ],
+)
+def test_a_comment_that_names_no_terms_is_no_genome(line: str, boat: TaskDescription) -> None:
+    source = render(GENOME, "sail", names(boat))
+    assert recover(f"{source}#   {line}\n", names(boat)).empty
+
+
 def test_dropping_a_term_frees_what_it_gated() -> None:
     smaller = GENOME.without("reach")
     assert [term.name for term in smaller.terms] == ["forward", "still", "alive", "effort"]
@@ -101,8 +115,8 @@ def test_dropping_a_term_frees_what_it_gated() -> None:
 
 
 def test_names_stay_unique_and_gates_valid() -> None:
-    still = Stillness(name="still", operand=SURGE, gate="nowhere")
-    assert unique_terms((still, still)) == (still.model_copy(update={"gate": None}),)
+    still = term("stillness", "still", 1.0, SURGE, temperature=1.0)
+    assert unique_terms((still.gated("nowhere"), still)) == (still,)
 
 
 def test_layout_comments_and_annotations_do_not_make_another_reward() -> None:

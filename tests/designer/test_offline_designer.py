@@ -16,11 +16,9 @@ from eureka_agent.designer.interface import DesignRequest, FailureSummary, Paren
 from eureka_agent.designer.offline.compose import Composition
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.genome import Genome
-from eureka_agent.designer.offline.operands import Operand
 from eureka_agent.designer.offline.operators import improve, retune
 from eureka_agent.designer.offline.render import recover
-from eureka_agent.designer.offline.terms import Alive, Penalty
+from eureka_agent.designer.offline.terms import Genome, Operand, term
 from eureka_agent.designer.source_tools import normalized, parameter_names
 from eureka_agent.records import (
     ComponentSummary,
@@ -35,7 +33,7 @@ from eureka_agent.records import (
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
-ACTIONS = Operand(variable="actions", rank=1, size=2)
+ACTIONS = Operand(code="actions", reads=("actions",), scalar=False)
 TASKS = [
     (entry.name, task)
     for entry in list_environments()
@@ -283,6 +281,23 @@ def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDe
     assert any("rudder_angle" in parameter_names(each.source) for each in children)
 
 
+def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
+    what = built_in("hopper", "run")
+    parent = propose(request(what))
+    before = {term.name: term for term in genome_of(parent, what).terms}
+    parents = (ParentSummary("0-0", parent.source, 1.0, None, ""),)
+    kinds = set()
+    for seed in range(24):
+        child = propose(request(what, Operator.MUTATE_STRUCTURE, parents=parents, seed=seed))
+        after = {term.name: term for term in genome_of(child, what).terms}
+        assert "forward" in after  # what the words ask for is never dropped
+        more, less = after.keys() - before.keys(), before.keys() - after.keys()
+        other = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+        assert len(more) + len(less) + len(other) == 1
+        kinds.add((len(more), len(less), len(other)))
+    assert kinds == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
+
+
 def leading_term(proposal: Proposal, task: TaskDescription) -> str:
     """Trait of the paying term that weighs most."""
     paying = [term for term in genome_of(proposal, task).terms if not term.penalty]
@@ -294,7 +309,7 @@ def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_ru
 ) -> None:
     refused = propose(request(boat))
     trait = leading_term(refused, boat)
-    assert trait == "Distance(hull_position,buoy_position)+1"
+    assert trait == "distance((buoy_position - hull_position))"
     for seed in range(12):
         later = propose(request(boat, seed=seed, misleading=(refused.source,)))
         assert trait not in {term.trait() for term in genome_of(later, boat).terms}
@@ -325,7 +340,7 @@ def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
     traits = {term.trait() for term in genome_of(first, boat).terms}
     assert {term.trait() for term in genome_of(child, boat).terms} == traits
     away = propose(request(boat, sentence="do not touch the buoy"))
-    assert leading_term(away, boat) == "Distance(hull_position,buoy_position)-1"
+    assert leading_term(away, boat) == "distance_away((buoy_position - hull_position))"
     assert leading_term(away, boat) not in traits
 
 
@@ -339,13 +354,13 @@ def test_what_is_named_after_one_direction_is_paid_for_with_its_sign() -> None:
 
 
 def test_weights_are_retuned_up_and_down() -> None:
-    genome = Genome(terms=(Alive(name="alive", weight=1.0),))
+    genome = Genome(terms=(term("alive", "alive", 1.0),))
     tuned = [retune(genome, Dice(random.Random(seed))).genome.terms[0] for seed in range(20)]
     # by chance all twenty go the same way in two of a million cases; the seeds are fixed
-    assert min(term.weight for term in tuned) < 1.0 < max(term.weight for term in tuned)
+    assert min(each.weight for each in tuned) < 1.0 < max(each.weight for each in tuned)
 
 
-EFFORT = Penalty(name="effort", weight=0.1, operand=ACTIONS)
+EFFORT = term("penalty", "effort", 0.1, ACTIONS)
 
 
 def improved(*codes: str) -> Composition:
@@ -372,7 +387,9 @@ def improved(*codes: str) -> Composition:
         findings=findings,
         text="",
     )
-    return improve(Genome(terms=(Alive(name="alive"), EFFORT)), diagnosis, Dice(random.Random(0)))
+    return improve(
+        Genome(terms=(term("alive", "alive", 1.0), EFFORT)), diagnosis, Dice(random.Random(0))
+    )
 
 
 @pytest.mark.parametrize(("code", "factor"), [("saturated-actions", 3.0), ("reward-hacking", 0.3)])

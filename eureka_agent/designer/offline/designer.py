@@ -8,16 +8,26 @@ from decimal import Decimal
 
 from eureka_agent.designer.interface import DesignRequest, prefers_failures
 from eureka_agent.designer.offline import operators
-from eureka_agent.designer.offline.compose import Composition, compose, scene_of, theme_for
-from eureka_agent.designer.offline.dice import THEMES, Dice
+from eureka_agent.designer.offline.compose import Composition, compose, theme_for
+from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.render import recover, render
-from eureka_agent.designer.offline.vocabulary import Intent
+from eureka_agent.designer.offline.terms import Genome
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Operator, Proposal, Verdict
 
 _TRIES = 24
 """Draws until a proposal differs from what is already there."""
+_OPENINGS = {
+    Operator.FRESH: "Composed from the sentence and the variables.",
+    Operator.IMPROVE: "Improved on {0}, as its diagnosis asks.",
+    Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
+    Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
+    Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
+    Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
+    Operator.CROSSOVER: "Crossed {0} with {1}.",
+    Operator.DIFFERENT: "Tried something else than {0}.",
+}
 
 
 class OfflineDesigner:
@@ -30,119 +40,91 @@ class OfflineDesigner:
     async def propose(self, request: DesignRequest) -> Proposal:
         """A reward that is none of the request's siblings, parents or failures. The same request
         gives the same proposal."""
-        scene, intents = self._scene(request)
-        known = {normalized(source) for source in _known_sources(request)}
+        scene = _scene(request)
+        parents = [_genome(parent.source, request) for parent in request.parents]
+        parents = [genome for genome in parents if not genome.empty]
+        failed = [each.source for each in request.failures if each.stage in ("rejected", "failed")]
+        sources = [*request.siblings, *(parent.source for parent in request.parents), *failed]
+        known = set(map(normalized, sources))
         for attempt in range(_TRIES):
             generator = random.Random(f"{request.seed}/{attempt}")
-            composition = self._compose(request, scene, intents, generator, first=attempt == 0)
-            source = render(composition.genome, request.sentence, _names(request))
-            if normalized(source) not in known:
+            first = attempt == 0
+            if parents and request.operator is not Operator.FRESH:
+                dice = Dice(generator, FREE)
+                composition = _offspring(request, scene, parents, dice, first)
+            else:
+                asked_before = request.siblings or request.failures or request.parents
+                place = len(request.siblings) if first else 0
+                theme = theme_for(place, generator, first and not asked_before)
+                composition = compose(scene, Dice(generator, theme))
+            proposal = _proposal(request, composition)
+            if normalized(proposal.source) not in known:
                 break
-        return _proposal(request, composition, source)
+        return proposal
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
         """The proposal without the terms that the critic's errors name, or another one where none
         is left."""
-        genome = recover(rejected.source, _names(request))
-        errors = [finding for finding in verdict.findings if finding.severity == "error"]
-        blamed = [
-            term.name
-            for term in genome.terms
-            for finding in errors
-            if repr(term.name) in finding.message
-        ]
+        genome = _genome(rejected.source, request)
+        errors = [each.message for each in verdict.findings if each.severity == "error"]
+        found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
+        blamed = [term.name for term in genome.terms if repr(term.name) in found]
         for name in blamed:
             genome = genome.without(name)
-        reasons = "; ".join(finding.message for finding in errors)
         if blamed and not genome.empty:
-            note = (
-                f"The critic found: {reasons}. So {', '.join(map(repr, dict.fromkeys(blamed)))} is"
-                " left out."
-            )
-            composition = Composition(genome, (note,))
-        else:
-            misled = (*((rejected.source,) if prefers_failures(verdict) else ()), *_misled(request))
-            scene, intents = self._scene(request, misled)
-            generator = random.Random(f"{request.seed}/revision/{normalized(rejected.source)}")
-            composition = compose(scene, intents, Dice(generator, generator.choice(THEMES[1:])))
-            note = f"The critic found: {reasons}. So this is another draw."
-            composition = Composition(composition.genome, (note, *composition.notes))
-        return _proposal(
-            request, composition, render(composition.genome, request.sentence, _names(request))
-        )
-
-    def _scene(
-        self, request: DesignRequest, misled: tuple[str, ...] = ()
-    ) -> tuple[Scene, tuple[Intent, ...]]:
-        refused = [recover(source, _names(request)) for source in (*request.misleading, *misled)]
-        return scene_of(request.description, request.sentence, refused)
-
-    def _compose(
-        self,
-        request: DesignRequest,
-        scene: Scene,
-        intents: tuple[Intent, ...],
-        generator: random.Random,
-        first: bool,
-    ) -> Composition:
-        dice = Dice(generator, THEMES[-2])
-        parents = [recover(parent.source, _names(request)) for parent in request.parents]
-        parents = [genome for genome in parents if not genome.empty]
-        if not parents or request.operator is Operator.FRESH:
-            fresh_search = (
-                first and not request.siblings and not request.failures and not request.parents
-            )
-            place = len(request.siblings) if first else 0
-            return compose(
-                scene, intents, Dice(generator, theme_for(place, generator, fresh_search))
-            )
-        match request.operator:
-            case Operator.IMPROVE | Operator.REASON_OVER_PATH:
-                return operators.improve(parents[0], request.parents[0].diagnosis, dice)
-            case Operator.RETUNE_WEIGHTS | Operator.TUNE_WEIGHTS:
-                return operators.retune(parents[0], dice)
-            case Operator.CROSSOVER if len(parents) > 1:
-                crossed = operators.crossover(parents[0], parents[1], dice)
-                # equal parents, or a draw that took all from one, would repeat a reward
-                return (
-                    crossed
-                    if first
-                    else Composition(operators.retune(crossed.genome, dice).genome, crossed.notes)
-                )
-            case Operator.DIFFERENT:
-                siblings = [recover(source, _names(request)) for source in request.siblings]
-                return operators.different(scene, intents, dice, [*parents, *siblings])
-            case _:
-                return operators.mutate_structure(parents[0], scene, intents, dice)
+            note = f"{reasons} So {', '.join(map(repr, blamed))} is left out."
+            return _proposal(request, Composition(genome, (note,)))
+        misled = (rejected.source,) if prefers_failures(verdict) else ()
+        # earlier answers to this request that the trajectory gate refused
+        earlier = [e.proposal.source for e in request.rejections if prefers_failures(e.verdict)]
+        scene = _scene(request, (*misled, *earlier))
+        generator = random.Random(f"{request.seed}/revision/{normalized(rejected.source)}")
+        composition = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
+        notes = (f"{reasons} So this is another draw.", *composition.notes)
+        return _proposal(request, composition._replace(notes=notes))
 
 
-def _misled(request: DesignRequest) -> tuple[str, ...]:
-    """Earlier answers to this request that the trajectory gate refused."""
-    return tuple(
-        each.proposal.source for each in request.rejections if prefers_failures(each.verdict)
+def _scene(request: DesignRequest, misled: tuple[str, ...] = ()) -> Scene:
+    refused = [_genome(source, request) for source in (*request.misleading, *misled)]
+    return Scene(request.description, request.sentence, refused)
+
+
+def _offspring(
+    request: DesignRequest, scene: Scene, parents: list[Genome], dice: Dice, first: bool
+) -> Composition:
+    match request.operator:
+        case Operator.IMPROVE | Operator.REASON_OVER_PATH:
+            return operators.improve(parents[0], request.parents[0].diagnosis, dice)
+        case Operator.RETUNE_WEIGHTS | Operator.TUNE_WEIGHTS:
+            return operators.retune(parents[0], dice)
+        case Operator.CROSSOVER if len(parents) > 1:
+            crossed = operators.crossover(parents[0], parents[1], dice)
+            # equal parents, or a draw that took all from one, would repeat a reward
+            genome = crossed.genome if first else operators.retune(crossed.genome, dice).genome
+            return crossed._replace(genome=genome)
+        case Operator.DIFFERENT:
+            siblings = [_genome(source, request) for source in request.siblings]
+            return operators.different(scene, dice, [*parents, *siblings])
+        case _:
+            return operators.mutate_structure(parents[0], scene, dice)
+
+
+def _genome(source: str, request: DesignRequest) -> Genome:
+    return recover(source, _names(request))
+
+
+def _names(request: DesignRequest) -> list[str]:
+    return [variable.name for variable in request.description.variables]
+
+
+def _proposal(request: DesignRequest, composition: Composition) -> Proposal:
+    source = render(
+        composition.genome, request.sentence, [e.name for e in request.description.variables]
     )
-
-
-def _names(request: DesignRequest) -> tuple[str, ...]:
-    return tuple(variable.name for variable in request.description.variables)
-
-
-def _known_sources(request: DesignRequest) -> list[str]:
-    return [
-        *request.siblings,
-        *(parent.source for parent in request.parents),
-        *(
-            failure.source
-            for failure in request.failures
-            if failure.stage == "rejected" or failure.stage == "failed"
-        ),
-    ]
-
-
-def _proposal(request: DesignRequest, composition: Composition, source: str) -> Proposal:
-    reasoning = _reasoning(request, composition)
+    ids = [*(parent.id for parent in request.parents), "nothing", "nothing"]
+    reasoning = " ".join((_OPENINGS[request.operator].format(*ids), *composition.notes))
     return Proposal(
         source=source,
         reasoning=reasoning,
@@ -155,44 +137,14 @@ def _proposal(request: DesignRequest, composition: Composition, source: str) -> 
     )
 
 
-def _reasoning(request: DesignRequest, composition: Composition) -> str:
-    """A paragraph in plain words."""
-    opening = {
-        Operator.FRESH: "Composed from the sentence and the variables.",
-        Operator.IMPROVE: "Improved on {0}, as its diagnosis asks.",
-        Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
-        Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
-        Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
-        Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
-        Operator.CROSSOVER: "Crossed {0} with {1}.",
-        Operator.DIFFERENT: "Tried something else than {0}.",
-    }[request.operator]
-    ids = [parent.id for parent in request.parents] + ["nothing", "nothing"]
-    return " ".join((opening.format(*ids), *composition.notes))
-
-
 def _asked(request: DesignRequest) -> str:
     """The request as text, for the run's records."""
-    description = request.description
-    lines = [
-        f"Task: {request.sentence}",
-        f"Metric: {description.fitness_doc}",
-        f"Operator: {request.operator.value}",
-        "",
-        "Variables:",
-    ]
-    for variable in description.public_variables():
-        lines.append(
-            f"  {variable.name} {list(variable.shape)} [{variable.unit}, {variable.frame}]:"
-            f" {variable.doc}"
-        )
+    lines = [f"Task: {request.sentence}", f"Metric: {request.description.fitness_doc}"]
+    lines += [f"Operator: {request.operator.value}", "", "Variables:"]
+    for each in request.description.public_variables():
+        lines.append(f"  {each.name} {list(each.shape)} [{each.unit}, {each.frame}]: {each.doc}")
     for parent in request.parents:
         fitness = "unknown" if parent.fitness is None else f"{parent.fitness:.4g}"
-        lines += [
-            "",
-            f"Parent {parent.id}, fitness {fitness}:",
-            *([parent.diagnosis.text] if parent.diagnosis is not None else []),
-        ]
-    for failure in request.failures:
-        lines += ["", f"Came to nothing: {failure.id} ({failure.stage}): {failure.reason}"]
+        lines += ["", f"Parent {parent.id}, fitness {fitness}:"]
+        lines += [parent.diagnosis.text] if parent.diagnosis is not None else []
     return "\n".join(lines) + "\n"

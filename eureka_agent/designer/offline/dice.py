@@ -6,19 +6,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from eureka_agent.designer.offline.operands import rounded
+from eureka_agent.designer.offline.terms import rounded
 
 ChoiceT = TypeVar("ChoiceT")
 
 
-@dataclass(frozen=True)
-class Theme:
+class Theme(NamedTuple):
     """How a fresh reward is composed."""
 
-    name: str
     spread: float
     """Standard deviation of the logarithm of every weight and temperature around its default."""
     explore: float
@@ -29,22 +26,17 @@ class Theme:
     """Factor on their weights."""
 
 
-SENSIBLE = Theme("the most sensible guess", spread=0.08, explore=0.0)
+SENSIBLE = Theme(0.08, 0.0)
+FREE = Theme(0.8, 0.4)
 THEMES = (
     SENSIBLE,
-    Theme("what was asked for and little else", spread=0.2, explore=0.0, support=0.15),
-    Theme("the sensible terms with other weights", spread=0.7, explore=0.1),
-    Theme(
-        "strong care for posture and survival",
-        spread=0.3,
-        explore=0.1,
-        support=1.5,
-        support_weight=2.0,
-    ),
-    Theme("other shapes of the main term", spread=0.4, explore=0.5),
-    Theme("light penalties", spread=0.4, explore=0.2, support_weight=0.3),
-    Theme("a free draw", spread=0.8, explore=0.4),
-    Theme("a free draw with many terms", spread=0.8, explore=0.4, support=2.0),
+    Theme(0.2, 0.0, support=0.15),  # what was asked for and little else
+    Theme(0.7, 0.1),  # the sensible terms with other weights
+    Theme(0.3, 0.1, support=1.5, support_weight=2.0),  # strong care for posture and survival
+    Theme(0.4, 0.5),  # other shapes of the main term
+    Theme(0.4, 0.2, support_weight=0.3),  # light penalties
+    FREE,
+    Theme(0.8, 0.4, support=2.0),  # a free draw with many terms
 )
 
 
@@ -60,7 +52,7 @@ class Dice:
         return rounded(value * math.exp(self.generator.gauss(0.0, self.theme.spread)), digits=2)
 
     def explores(self) -> bool:
-        """Whether this choice is to be another than the first."""
+        """True where this choice is to be another than the first."""
         return self.generator.random() < self.theme.explore
 
     def first_or_other(self, choices: Sequence[ChoiceT]) -> ChoiceT:
@@ -70,13 +62,9 @@ class Dice:
         return self.generator.choice(choices[1:4])
 
     def includes(self, probability: float) -> bool:
-        """Whether an optional term of this prior probability is in. The sensible theme takes the
+        """True where an optional term of this prior probability is in. The sensible theme takes the
         likely ones."""
         if self.theme is SENSIBLE:
             return probability >= 0.5
-        odds = (
-            probability / (1.0 - probability) * self.theme.support
-            if probability < 1.0
-            else math.inf
-        )
-        return self.generator.random() < (1.0 if math.isinf(odds) else odds / (1.0 + odds))
+        drawn, support = self.generator.random(), self.theme.support
+        return drawn * (1.0 - probability + probability * support) < probability * support

@@ -7,9 +7,9 @@ import random
 import re
 from pathlib import Path
 
-from eureka_agent.designer.offline.compose import compose, scene_of
+from eureka_agent.designer.offline.compose import compose
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.terms import Tracking
+from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.vocabulary import QUANTITY, quantities, read_intents
 from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.records import TaskDescription
@@ -28,8 +28,8 @@ def content_words(sentence: str) -> list[str]:
 def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
     """Content words that the most sensible reward uses, each with the name of the term that it was
     composed for."""
-    scene, intents = scene_of(description, sentence)
-    composition = compose(scene, intents, Dice(random.Random(0)))
+    scene = Scene(description, sentence)
+    composition = compose(scene, Dice(random.Random(0)))
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
     for word in content_words(sentence):
@@ -45,9 +45,8 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
 def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
     """Numbers of the sentence, with their units, that no term of the most sensible reward has in
     it."""
-    scene, intents = scene_of(description, sentence)
-    terms = compose(scene, intents, Dice(random.Random(0))).genome.terms
-    known = [abs(term.target) for term in terms if isinstance(term, Tracking)]
+    terms = compose(Scene(description, sentence), Dice(random.Random(0))).genome.terms
+    known = [abs(term.numbers.get("target", math.inf)) for term in terms]
     found = []
     for match in _NUMBER.finditer(sentence):
         written = match[0].strip()
@@ -61,7 +60,7 @@ def is_unread(sentence: str, description: TaskDescription) -> bool:
     """True where no word can make a difference: it names neither a goal nor anything of a
     variable."""
     spoken = stems(sentence)
-    readings = scene_of(description, sentence)[0].readings
+    readings = Scene(description, sentence).readings
     return not read_intents(sentence) and not any(
         spoken & (each.name_words | each.doc_words) for each in readings
     )

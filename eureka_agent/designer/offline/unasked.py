@@ -3,49 +3,32 @@ small effort; and one for each variable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
-from eureka_agent.designer.offline.asked import length_scale
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.matching import Candidate, Scene
-from eureka_agent.designer.offline.operands import rounded, whole
-from eureka_agent.designer.offline.postures import upright_term
-from eureka_agent.designer.offline.semantics import Quantity, upright_angle
-from eureka_agent.designer.offline.terms import (
-    Alive,
-    Failure,
-    Level,
-    Limit,
-    Penalty,
-    Smoothness,
-    Stillness,
-    Success,
-    Term,
-    Tracking,
-)
-from eureka_agent.designer.offline.vocabulary import Goal, Intent
-from eureka_agent.designer.offline.words import stem_set, stems
+from eureka_agent.designer.offline.matching import Scene, entry_along, frame_score, whole
+from eureka_agent.designer.offline.semantics import Quantity, hangs_at_zero
+from eureka_agent.designer.offline.terms import Term, rounded, term
+from eureka_agent.designer.offline.vocabulary import Goal
+from eureka_agent.designer.offline.words import stems
 
-_SPEED_SCALES = {
-    Quantity.VELOCITY: 1.0,
-    Quantity.ANGULAR_VELOCITY: 2.0,
-    Quantity.JOINT_VELOCITY: 10.0,
-}
+_TURNING = Quantity.ANGULAR_VELOCITY
+_SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
 _FAR = 3.0
 """Multiple of the distance that matters, for a place of which nobody says how far away it may
 be."""
 _LOOKS_AHEAD = 100
 """Steps whose pay counts for a policy that discounts by 0.99."""
-_BEST_SMALL = frozenset({*_SPEED_SCALES, Quantity.POSITION, Quantity.ANGLE})
-_ROTATIONS = (Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR)
+_BEST_SMALL = frozenset({*_SPEEDS, Quantity.POSITION, Quantity.ANGLE})
+_ROTATIONS = {Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR}
 _NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A term that may be added, how likely it belongs, and why."""
 
     term: Term
@@ -56,33 +39,24 @@ class Option:
     """The goal that the words name and that it serves; None: they name none."""
 
 
-def optional_terms(scene: Scene, intents: Iterable[Intent], dice: Dice) -> list[Option]:
+def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
     """Every optional term that the variables allow, in a fixed order. Weights are drawn around
     their defaults."""
-    goals = {intent.goal: intent for intent in intents}
-    weighted = dice.theme.support_weight
-    found: list[Option] = []
-    for maker in (
-        _alive,
-        _failure,
-        _success,
-        _posture,
-        _rest,
-        _centre,
-        _drift,
-        _effort,
-        _smoothness,
-        _joint_speed,
-        _limits,
-    ):
-        for option in maker(scene, goals, dice):
+    found = []
+    for maker in (_ends, _posture, _rest, _centre, _thrift, _joints):
+        for option in maker(scene, dice):
             if option.probability < 1.0:
-                term = option.term.model_copy(
-                    update={"weight": rounded(option.term.weight * weighted, digits=2)}
-                )
-                option = replace(option, term=term)
+                lighter = option.term.scaled("weight", dice.theme.support_weight)
+                option = option._replace(term=lighter)
             found.append(option)
     return [option for option in found if not scene.refuses(option.term)]
+
+
+def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) -> Option:
+    """An option that is certain where the words ask for it."""
+    if goal in scene.goals:
+        return Option(term, 1.0, f"the words ask to {goal}", goal)
+    return Option(term, probability, why)
 
 
 def generic_options(
@@ -93,254 +67,138 @@ def generic_options(
     read = {name for term in terms for name in term.arguments()}
     found = []
     for reading in scene.readings:
-        if reading.name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
+        name, speed = reading.name, _SPEEDS.get(reading.quantity)
+        if name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
             continue
-        operand, speed = whole(reading), _SPEED_SCALES.get(reading.quantity)
         # where something is or what it touches is what tasks are about, its speed is how they are
         # done
         weight = dice.around(0.3 if speed else place_weight)
-        hangs = reading.quantity is Quantity.ANGLE and upright_angle(reading.spec) != 0.0
+        hangs = reading.quantity is Quantity.ANGLE and hangs_at_zero(reading.spec)
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
-            scale = speed or length_scale(reading) * (1.0 if reading.limit() else _FAR)
-            name = f"small_{reading.name}"
-            term: Term = Stillness(
-                name=name, weight=weight, operand=operand, temperature=dice.around(scale)
-            )
-            why = (
-                f"{reading.name} is left alone by the words, and 0 is the likeliest aim of its kind"
-            )
+            scale = speed or reading.scale() * (1.0 if reading.limit() else _FAR)
+            calm = dice.around(scale)
+            made = term("stillness", f"small_{name}", weight, whole(reading), temperature=calm)
+            aim = "0 is the likeliest aim of its kind"
         else:
-            sign = -1 if dice.explores() else 1
-            low, high = map(rounded, reading.spec.range or (0.0, length_scale(reading)))
-            if low >= high:  # a range without a width tells nothing
+            kind, high, aim = "level", "high", "more of it is tried"
+            if dice.explores():
+                kind, high, aim = "level_down", "low", "less of it is tried"
+            low, top = map(rounded, reading.spec.range or (0.0, reading.scale()))
+            if low >= top:  # a range without a width tells nothing
                 continue
-            name = f"{'high' if sign > 0 else 'low'}_{reading.name}"
-            term = Level(name=name, weight=weight, operand=operand, sign=sign, low=low, high=high)
-            why = (
-                f"{reading.name} is left alone by the words; {'more' if sign > 0 else 'less'} of it"
-                " is tried"
-            )
-        if not scene.refuses(term):
-            found.append(Option(term, probability, why))
+            made = term(kind, f"{high}_{name}", weight, whole(reading), low=low, high=top)
+        if not scene.refuses(made):
+            why = f"{name} is left alone by the words, and {aim}"
+            found.append(Option(made, probability, why))
     return found
 
 
-def _alive(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    if not scene.can_fail:
-        return []
-    if (
-        scene.description.success_causes
-    ):  # a success would end the pay as a failure does; a price on failing serves both
-        return []
-    asked = Goal.SURVIVE in goals
-    why = (
-        "the words ask to survive"
-        if asked
-        else f"episodes end early by {', '.join(scene.description.failure_causes)}"
-    )
-    # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for
-    # every step anyway
-    likely = (
-        0.85 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.05 if Goal.SWING_UP in goals else 0.15
-    )
-    term = Alive(name="alive", weight=dice.around(1.0 if asked else 0.5))
-    return [Option(term, 1.0 if asked else likely, why, Goal.SURVIVE if asked else None)]
+def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
+    """A wage for surviving, a price on failing, a prize for a success."""
+    description, asked = scene.description, scene.asks(Goal.SURVIVE)
+    causes, wins = (", ".join(e) for e in (description.failure_causes, description.success_causes))
+    speeds = scene.asks(Goal.MOVE, Goal.SPIN)
+    # a success would end the pay as a failure does; a price on failing serves both
+    if scene.can_fail and not wins:
+        # a speed can be 0 or negative, so that failing at once may pay; places and postures pay for
+        # every step anyway
+        likely = 0.85 if speeds else 0.05 if scene.asks(Goal.SWING_UP) else 0.15
+        alive = term("alive", "alive", dice.around(1.0 if asked else 0.5))
+        yield _option(scene, Goal.SURVIVE, alive, likely, f"episodes end early by {causes}")
+    if scene.can_fail:
+        why = f"an end by {causes} forfeits all that could still be earned"
+        price = term("failure", "failure", dice.around(8.0))
+        serves = Goal.SURVIVE if asked and wins else None
+        yield Option(price, 1.0 if serves else 0.3 if speeds else 0.8, why, serves)
+    if wins and scene.named("succeeded") is not None:
+        # twice the steps that an end by success forgoes, as far as a policy looks ahead
+        steps = min(_LOOKS_AHEAD, description.max_episode_length)
+        prize = term("success", "success", dice.around(2.0 * steps))
+        # another task of the environment may have nothing to do with it
+        told = stems(f"{description.sentence} {description.fitness_doc}") | scene.words
+        likely = 1.0 if any(stems(cause) & told for cause in description.success_causes) else 0.4
+        why = f"an end by {wins} is a success, and ends what every further step would pay"
+        yield Option(prize, likely, why)
 
 
-def _failure(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    if not scene.can_fail:
-        return []
-    likely = 0.3 if goals.keys() & {Goal.MOVE, Goal.SPIN} else 0.8
-    why = (
-        f"an end by {', '.join(scene.description.failure_causes)} forfeits all that could still be"
-        " earned"
-    )
-    term = Failure(name="failure", weight=dice.around(8.0))
-    if scene.description.success_causes and Goal.SURVIVE in goals:
-        return [Option(term, 1.0, why, Goal.SURVIVE)]
-    return [Option(term, likely, why)]
+def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
+    found = matching.uprights(scene, scene.words)
+    body = [each for each in found if each.reading.centrality() >= 0]
+    if not body or scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE):
+        return
+    gate = "reach" if scene.asks(Goal.REACH) and dice.includes(0.5) else None
+    weight, sharpness = dice.around(0.2), dice.first_or_other([1.0, 2.0, 4.0])
+    upright = term("upright", "upright", weight, body[0].operand, sharpness=sharpness)
+    why = f"{body[0].reading.name} tells whether the body is upright"
+    yield Option(upright.gated(gate), 0.6, why)
 
 
-def _success(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    """A prize of twice the steps that an end by success forgoes, as far as a policy looks ahead."""
-    causes = scene.description.success_causes
-    if not causes or scene.named("succeeded") is None:
-        return []
-    steps = min(_LOOKS_AHEAD, scene.description.max_episode_length)
-    why = f"an end by {', '.join(causes)} is a success, and ends what every further step would pay"
-    # another task of the environment may have nothing to do with it
-    told = stems(f"{scene.description.sentence} {scene.description.fitness_doc}") | scene.words
-    likely = 1.0 if any(stems(cause) & told for cause in causes) else 0.4
-    return [Option(Success(name="success", weight=dice.around(2.0 * steps)), likely, why)]
-
-
-def _posture(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    if Goal.UPRIGHT in goals or Goal.SWING_UP in goals:
-        return []
-    body = [
-        candidate
-        for candidate in matching.uprights(scene, scene.words)
-        if candidate.reading.centrality() >= 0
-    ]
-    if not body or goals.keys() & {Goal.CHANGE}:
-        return []
-    gated = "reach" if Goal.REACH in goals and dice.includes(0.5) else None
-    term = upright_term(
-        body[0], "upright", dice.around(0.2), sharpness=dice.first_or_other([1.0, 2.0, 4.0])
-    )
-    return [
-        Option(
-            term.model_copy(update={"gate": gated}),
-            0.6,
-            f"{body[0].reading.name} tells whether the body is upright",
-        )
-    ]
-
-
-def _rest(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
+def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Low speed, at the goal where there is one."""
-    asked = Goal.STILL in goals
-    if not asked and Goal.REACH not in goals:
-        return []
-    gate = (
-        "reach"
-        if Goal.REACH in goals
-        else "upright"
-        if Goal.UPRIGHT in goals
-        else "height"
-        if Goal.RAISE in goals
-        else None
-    )
-    found = []
-    alone = gate is None and not any(intent.main for intent in goals.values())
-    for name, quantity, weight, temperature in (
-        ("slow", Quantity.VELOCITY, 0.3, 1.0),
-        ("turning_slowly", Quantity.ANGULAR_VELOCITY, 0.3, 2.0),
-    ):
-        speed = matching.best(matching.speeds(scene, scene.words, quantity))
-        if speed is None or (speed.reading.centrality() < 0 and not alone):
+    asked, alone = scene.asks(Goal.STILL), scene.aimless
+    gates = {Goal.REACH: "reach", Goal.UPRIGHT: "upright", Goal.RAISE: "height"}
+    gate = next((name for goal, name in gates.items() if goal in scene.goals), None)
+    if not asked and gate != "reach":
+        return
+    names = {Quantity.VELOCITY: "slow", _TURNING: "turning_slowly"}
+    for quantity, name in names.items():
+        found = matching.speeds(scene, scene.words, quantity)
+        if not found or (found[0].reading.centrality() < 0 and not alone):
             continue
-        term = Stillness(
-            name=name,
-            weight=dice.around(1.0 if alone else weight),
-            gate=gate,
-            operand=speed.operand,
-            temperature=dice.around(temperature),
-        )
-        where = " once it is there" if gate else ""
-        found.append(
-            Option(
-                term,
-                (1.0 if alone else 0.9) if asked else 0.5,
-                f"{speed.reading.name} should be small{where}",
-                Goal.STILL if asked else None,
-            )
-        )
-    return found
+        weight, calm = dice.around(1.0 if alone else 0.3), dice.around(_SPEEDS[quantity])
+        slow = term("stillness", name, weight, found[0].operand, temperature=calm).gated(gate)
+        why = f"{found[0].reading.name} should be small{' once it is there' if gate else ''}"
+        serves = Goal.STILL if asked else None
+        yield Option(slow, (1.0 if alone else 0.9) if asked else 0.5, why, serves)
 
 
-def _centre(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    asked = Goal.CENTRE in goals
-    place: Candidate | None = matching.best(matching.centred(scene, scene.words))
-    if place is None or (
-        not asked
-        and (
-            goals.keys() & {Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE}
-            or place.reading.spec.range is None
-        )
-    ):
-        return []
-    alone = asked and not any(intent.main for intent in goals.values())
-    weight = dice.around(1.0 if alone else 0.3 if asked else 0.2)
-    width = dice.around(length_scale(place.reading))
-    why = (
-        "the words ask for the centre"
-        if asked
-        else f"{place.reading.name} has limits, and the middle is far from them"
-    )
+def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
+    asked, alone = scene.asks(Goal.CENTRE), scene.aimless
+    found = matching.centred(scene, scene.words)
+    elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
+    if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
+        return
+    place, weight = found[0], dice.around(1.0 if asked and alone else 0.3 if asked else 0.2)
+    width, operand = dice.around(place.reading.scale()), place.operand
+    centred = term("stillness", "centred", weight, operand, temperature=width)
+    if operand.scalar:
+        centred = term("tracking_zero", "centred", weight, operand, width=width)
     # what is centred from the start must not be paid for staying there and hanging
-    gate = "upright" if Goal.SWING_UP in goals and not asked else None
-    if place.operand.is_scalar:
-        term: Term = Tracking(
-            name="centred", weight=weight, gate=gate, operand=place.operand, width=width
-        )
-        return [Option(term, 1.0 if asked else 0.45, why, Goal.CENTRE if asked else None)]
-    term = Stillness(name="centred", weight=weight, operand=place.operand, temperature=width)
-    return [Option(term, 1.0 if asked else 0.3, why, Goal.CENTRE if asked else None)]
+    gate = "upright" if scene.asks(Goal.SWING_UP) and not asked else None
+    why = f"{place.reading.name} has limits, and the middle is far from them"
+    yield _option(scene, Goal.CENTRE, centred.gated(gate), 0.45, why)
 
 
-def _drift(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    intent = goals.get(Goal.MOVE)
-    across = (
-        matching.best(matching.sideways(scene, intent.axis or 0, scene.words))
-        if intent is not None
-        else None
-    )
-    if across is None:
-        return []
-    term = Penalty(name="drift", weight=dice.around(0.1), operand=across.operand)
-    return [
-        Option(
-            term, 0.35, f"speed across the wanted direction, {across.operand.code()}, leads astray"
-        )
-    ]
-
-
-def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    actions = scene.named("actions")
-    if actions is None:
-        return []
-    asked = Goal.EFFORT in goals
+def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
+    """Prices on going astray, on effort, on jumps."""
+    if scene.asks(Goal.MOVE):
+        across = 1 - (scene.goals[Goal.MOVE].axis or 0)
+        base, along = {Quantity.VELOCITY: 0.0}, partial(entry_along, axis=across)
+        for found in scene.matches(base, scene.words, along, frame_score)[:1]:
+            why = f"speed across the wanted direction, {found.operand.code}, leads astray"
+            yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35, why)
+    if (actions := scene.named("actions")) is None:
+        return
     # what has to gather energy first is held back by a price on it
-    energetic = bool(goals.keys() & {Goal.SWING_UP, Goal.RAISE})
-    weight = dice.around(0.3 if asked else 0.02 if energetic else 0.05)
-    why = (
-        "the words ask to save effort"
-        if asked
-        else "a small price on effort keeps actions off their bounds"
-    )
-    term = Penalty(name="effort", weight=weight, operand=whole(actions))
-    return [
-        Option(
-            term, 1.0 if asked else 0.3 if energetic else 0.75, why, Goal.EFFORT if asked else None
-        )
-    ]
+    small, likely = (0.02, 0.3) if scene.asks(Goal.SWING_UP, Goal.RAISE) else (0.05, 0.75)
+    weight = dice.around(0.3 if scene.asks(Goal.EFFORT) else small)
+    effort = term("penalty", "effort", weight, whole(actions))
+    why = "a small price on effort keeps actions off their bounds"
+    yield _option(scene, Goal.EFFORT, effort, likely, why)
+    weight = dice.around(0.2 if scene.asks(Goal.SMOOTH) else 0.03)
+    jumps = term("penalty_jumps", "smoothness", weight, matching.change(whole(actions)))
+    yield _option(scene, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
 
 
-def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    actions = scene.named("actions")
-    if actions is None:
-        return []
-    asked = Goal.SMOOTH in goals
-    term = Smoothness(
-        name="smoothness", weight=dice.around(0.2 if asked else 0.03), operand=whole(actions)
-    )
-    why = "the words ask for smooth actions" if asked else "jumps of the actions cost a little"
-    return [Option(term, 1.0 if asked else 0.2, why, Goal.SMOOTH if asked else None)]
-
-
-def _joint_speed(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    joints = scene.of(Quantity.JOINT_VELOCITY)
-    if not joints:
-        return []
-    scale = joints[0].limit() or 10.0
-    term = Penalty(
-        name="joint_speed", weight=dice.around(0.03), operand=whole(joints[0]), scale=rounded(scale)
-    )
-    return [Option(term, 0.15, f"{joints[0].name} far from 0 is wild motion")]
-
-
-def _limits(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    found = []
-    for reading in scene.of(Quantity.JOINT_POSITION):
-        if (
-            reading.spec.range is not None
-            and reading.limit() is not None
-            and reading.name_words & stem_set("joint joints position angle")
-        ):
-            low, high = (rounded(bound) for bound in reading.spec.range)
-            term = Limit(
-                name="limits", weight=dice.around(0.5), operand=whole(reading), low=low, high=high
-            )
-            found.append(Option(term, 0.3, f"{reading.name} should stay off its limits"))
-    return found[:1]
+def _joints(scene: Scene, dice: Dice) -> Iterator[Option]:
+    """Prices on wild joints and on joints near their limits."""
+    for joints in scene.of(Quantity.JOINT_VELOCITY)[:1]:
+        scale, weight = rounded(joints.limit() or 10.0), dice.around(0.03)
+        made = term("penalty_scaled", "joint_speed", weight, whole(joints), scale=scale)
+        yield Option(made, 0.15, f"{joints.name} far from 0 is wild motion")
+    ranged = [each for each in scene.of(Quantity.JOINT_POSITION) if each.limit() is not None]
+    for joints in ranged[:1]:
+        low, high = map(rounded, joints.spec.range or (-1.0, 1.0))
+        bounds = {"low": low, "high": high, "soft": 0.9}
+        made = term("penalty_limits", "limits", dice.around(0.5), whole(joints), **bounds)
+        yield Option(made, 0.3, f"{joints.name} should stay off its limits")

@@ -5,24 +5,16 @@ from __future__ import annotations
 
 import re
 
-_IRREGULAR = {
-    "ran": "run",
-    "stood": "stand",
-    "held": "hold",
-    "center": "centre",
-    "centered": "centre",
-    "centred": "centre",
-    "feet": "foot",
-}
-
-_STOP_WORD_LIST = (
+_IRREGULAR = {"ran": "run", "stood": "stand", "held": "hold", "feet": "foot"}
+_IRREGULAR |= dict.fromkeys(("center", "centered", "centred"), "centre")
+_STOP_WORDS = (
     "a about after again all along an and any around as at be by can do each for from get had has"
     " have if in into is it its keep let like make may me more most must near of off on one onto or"
     " order other out over per possible robot should so some than that the their them then there"
     " this to toward towards under until using very want we when where which while will with"
     " without would you your"
 )
-STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say nothing of which variable is meant."""
 
 
@@ -37,19 +29,12 @@ def stem(word: str) -> str:
     elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
         word = word[:-1]
     for suffix in ("ing", "ed"):
-        rest = word[: -len(suffix)]
-        if (
-            word.endswith(suffix)
-            and len(rest) > 2
-            and re.search("[aeiouy]", rest)
-            and not word.endswith("eed")
-        ):
+        rest = word.removesuffix(suffix)
+        if 2 < len(rest) < len(word) and re.search("[aeiouy]", rest) and not word.endswith("eed"):
             word = rest
     if word.endswith("e") and len(word) > 3:
         word = word[:-1]
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
-    return word
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
 def tokens(text: str) -> list[str]:
@@ -65,4 +50,4 @@ def stems(text: str) -> frozenset[str]:
 
 def stem_set(words: str) -> frozenset[str]:
     """Stems of a space-separated list of words, all kept."""
-    return frozenset(stem(word) for word in words.split())
+    return frozenset(map(stem, words.split()))
