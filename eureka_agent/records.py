@@ -131,6 +131,9 @@ class TaskDescription(Record):
     variables: tuple[VariableSpec, ...]
     num_observations: int
     num_actions: int
+    action_choices: tuple[int, ...] = ()
+    """Numbers of choices, one for each number of the action, which is the choice's index; empty
+    where actions are continuous, in [-1, 1]."""
     control_dt: FiniteFloat
     """Seconds between two control steps."""
     max_episode_length: int
@@ -354,9 +357,10 @@ class CurvePoint(Record):
     """Standard deviation of every component over the iteration's steps."""
     terminations: dict[ShortName, Count]
     """Episodes ended by cause; `"time_out"` is a truncation."""
-    action_saturation: FiniteFloat
-    """Share of action entries at their bound (|a| > 0.99)."""
-    action_std: FiniteFloat
+    action_saturation: FiniteFloat | None
+    """Share of action entries at their bound (|a| > 0.99); None, as the next one is, where actions
+    are choices."""
+    action_std: FiniteFloat | None
     learning_rate: FiniteFloat
     kl: FiniteFloat
     entropy: FiniteFloat

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+from gymnasium import spaces
 
 from eureka_agent.errors import EnvironmentLoadError, close_match
 from eureka_agent.invocation import install_extra
-from eureka_agent.simulation.gymnasium_spaces import image_error
+from eureka_agent.simulation.gymnasium_spaces import image_error, is_text
 from eureka_agent.simulation.user_modules import (
     missing_module_hint,
     place_of_function,
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
 """Makers of images, which import packages that nobody needs to install for a refusal."""
 _LIST_HINT = (
-    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"; what a'
+    " package registers has its module in front, such as gymnasium:minigrid:MiniGrid-Empty-5x5-v0"
 )
 
 
@@ -62,7 +64,19 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
             f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
             "end it with `return environment`",
         )
-    return environment
+    return _without_texts(environment)
+
+
+def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
+    """The environment without the texts of its Dict observation, such as a mission in words: no
+    policy here reads them."""
+    space = environment.observation_space
+    if not isinstance(space, spaces.Dict):
+        return environment
+    kept = [key for key, entry in space.spaces.items() if not is_text(entry)]
+    if not kept or len(kept) == len(space.spaces):
+        return environment
+    return gymnasium.wrappers.FilterObservation(environment, kept)
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:

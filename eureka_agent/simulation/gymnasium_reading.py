@@ -45,7 +45,15 @@ _THRESHOLDS = {
     "theta_threshold_radians": "angle beyond ±{:.3g} rad",
 }
 """Attributes of Gymnasium's classic environments, likewise."""
-_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
+_SECTIONS_SHOWN = (
+    "## Action Space",
+    "## Observation Space",
+    "## Observation Encoding",
+    "## Mission Space",
+    "## Starting State",
+    "## Episode End",
+    "## Termination",
+)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from eureka_agent.designer.offline.asked import asked_terms
 from eureka_agent.designer.offline.dice import SENSIBLE, THEMES, Dice, Theme
 from eureka_agent.designer.offline.genome import Genome, unique_terms
 from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.terms import Alive, Penalty, Stillness, Term
+from eureka_agent.designer.offline.terms import Alive, Penalty, Stillness, Success, Term
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, task_intents
 from eureka_agent.designer.offline.words import stem
@@ -112,7 +112,8 @@ def compose(scene: Scene, intents: tuple[Intent, ...], dice: Dice) -> Compositio
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)
     if not any(not term.penalty for term in terms):
         terms += _without_variables(scene)
-        notes.append("Little effort and survival are all that is left to be paid.")
+        what = "Little effort and survival are" if scene.efforts else "The way in which it ends is"
+        notes.append(f"{what} all that is left to be paid.")
     return Composition(Genome(terms=unique_terms(terms)), tuple(notes), tuple(served))
 
 
@@ -134,8 +135,8 @@ def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
 
 def _without_variables(scene: Scene) -> list[Term]:
     terms: list[Term] = [Alive(name="alive", weight=1.0)] if scene.can_fail else []
-    actions = scene.named("actions")
+    actions = scene.efforts
     if actions is not None:
         terms.append(Stillness(name="calm", operand=matching.whole(actions), temperature=1.0))
         terms.append(Penalty(name="effort", weight=0.05, operand=matching.whole(actions)))
-    return terms
+    return terms or [Success(name="success", weight=1.0)]  # what cannot fail has an end by success

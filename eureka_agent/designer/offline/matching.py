@@ -55,6 +55,11 @@ class Scene:
         """The variable called `name`."""
         return next((reading for reading in self.readings if reading.name == name), None)
 
+    @property
+    def efforts(self) -> Reading | None:
+        """The variable `actions`; None where they are choices, of which none costs more."""
+        return None if self.description.action_choices else self.named("actions")
+
     def refuses(self, term: Term) -> bool:
         """True where this run's recorded episodes speak against the term."""
         return term.trait() in self._refused

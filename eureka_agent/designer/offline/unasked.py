@@ -287,7 +287,7 @@ def _drift(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
 
 
 def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    actions = scene.named("actions")
+    actions = scene.efforts
     if actions is None:
         return []
     asked = Goal.EFFORT in goals
@@ -308,7 +308,7 @@ def _effort(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]
 
 
 def _smoothness(scene: Scene, goals: dict[Goal, Intent], dice: Dice) -> list[Option]:
-    actions = scene.named("actions")
+    actions = scene.efforts
     if actions is None:
         return []
     asked = Goal.SMOOTH in goals
