@@ -146,7 +146,7 @@ def episode_length(
     truncated_after: int | None,
 ) -> tuple[int, str]:
     """Steps of an episode, and where the number is from: the shortest limit that is declared, else
-    `truncated_after`, else a guess."""
+    the attribute `max_steps` (MiniGrid's), else `truncated_after`, else a guess."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
@@ -157,6 +157,9 @@ def episode_length(
             declared.append((spec.max_episode_steps, "from max_episode_steps of its registration"))
     if declared:
         return min(declared, key=lambda each: each[0])
+    steps: Any = getattr(environment.unwrapped, "max_steps", None)
+    if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0:
+        return steps, "from its attribute max_steps"
     if truncated_after is not None:
         return (
             truncated_after,

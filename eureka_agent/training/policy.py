@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
-from eureka_agent.training.distributions import distribution_of_file
+from eureka_agent.training.distributions import ActionDistribution, distribution_of_file
 from eureka_agent.training.networks import Activation, activate_
 from eureka_agent.training.normalization import normalize
 
@@ -25,11 +25,15 @@ class Policy:
     """Acts without noise, by the distribution that its training drew actions from."""
 
     def __init__(
-        self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]
+        self,
+        tensors: Mapping[str, Tensor],
+        activation: Activation,
+        metadata: Mapping[str, str],
+        distribution: ActionDistribution | None = None,
     ) -> None:
         """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
-        policy.<i>.bias (1, outputs), and of a Gaussian log_std. `metadata` names the distribution;
-        without a name it is a Gaussian. Raises ValueError for one that does not fit."""
+        policy.<i>.bias (1, outputs), and of a Gaussian log_std. `distribution`: by default the one
+        that `metadata` names. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
         count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [
@@ -38,7 +42,7 @@ class Policy:
         ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
-        distribution = distribution_of_file(metadata, self.layer_sizes[-1])
+        distribution = distribution or distribution_of_file(metadata, self.layer_sizes[-1])
         if distribution is None:
             raise ValueError(
                 f"the metadata {dict(metadata)!r} names no distribution of {self.layer_sizes[-1]}"
@@ -67,11 +71,13 @@ class Policy:
 
     def to(self, device: torch.device | str) -> Policy:
         """The same policy on another device."""
-        return Policy(
-            {name: tensor.to(device) for name, tensor in self._tensors.items()},
-            self._activation,
-            self.metadata,
+        return self.with_tensors(
+            {name: tensor.to(device) for name, tensor in self._tensors.items()}
         )
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Policy:
+        """A policy of the same form with these tensors."""
+        return Policy(tensors, self._activation, self.metadata, self.distribution)
 
     def act(self, observations: Tensor) -> Tensor:
         """Actions in [-1, 1], or indices of choices, shape (batch, num_actions), for observations

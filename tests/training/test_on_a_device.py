@@ -13,6 +13,7 @@ from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.networks import StackedNetworks
 from eureka_agent.training.normalization import ObservationStatistics
 from eureka_agent.training.reward import RewardFunction
@@ -31,10 +32,10 @@ def collector_on(
     name, _, task = reference.partition("/")
     loaded = load_environment(name)
     environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
-    size, actions = environment.num_observations, environment.num_actions
-    networks = StackedNetworks(MEMBERS, size, actions, (8,), "elu", device)
+    size, distribution = environment.num_observations, distribution_of(environment)
+    networks = StackedNetworks(MEMBERS, size, distribution, (8,), "elu", device)
     return (
-        RolloutCollector(environment, MEMBERS, NUM_ENVS, HORIZON),
+        RolloutCollector(environment, distribution, MEMBERS, NUM_ENVS, HORIZON),
         networks,
         ObservationStatistics(MEMBERS, size, device),
     )
