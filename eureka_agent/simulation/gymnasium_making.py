@@ -3,7 +3,10 @@ say whose fault it is."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +29,7 @@ if TYPE_CHECKING:
 _IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
 """Makers of images, which import packages that nobody needs to install for a refusal."""
 _LIST_HINT = (
-    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"; what a'
-    " package registers has its module in front, such as gymnasium:minigrid:MiniGrid-Empty-5x5-v0"
+    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 )
 
 
@@ -122,11 +124,20 @@ def is_by_id(task: type[GymnasiumTask]) -> bool:
     return top_module(makers[0]) == __name__.partition(".")[0]
 
 
+def _is_installed(module: str) -> bool:
+    return module.isidentifier() and importlib.util.find_spec(module) is not None
+
+
 def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
     """The error where the class's id is none that Gymnasium knows, once its module is imported."""
     module, colon, name = task.gymnasium_id.rpartition(":")
     if not is_by_id(task) or name in gymnasium.registry:
         return None
-    close = close_match(name, gymnasium.registry)
-    hint = f"did you mean 'gymnasium:{module}{colon}{close}'?" if close else _LIST_HINT
+    package = re.split(r"\W", name.lower(), maxsplit=1)[0]
+    if not colon and package not in sys.modules and _is_installed(package):
+        hint = f"did you mean 'gymnasium:{package}:{name}'? It is registered on import"
+    elif close := close_match(name, gymnasium.registry):
+        hint = f"did you mean 'gymnasium:{module}{colon}{close}'?"
+    else:
+        hint = _LIST_HINT
     return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)

@@ -147,14 +147,13 @@ class GymnasiumTask(VecTask):
         found = observations, num_actions(actions), action_choices(actions)
         expected = self.num_observations, self.num_actions, self.action_choices
         if found != expected:
-            words = [
-                f"{sizes[0]} observations and {sizes[1]} actions"
-                + (f" of {' and '.join(map(str, sizes[2]))} choices" if sizes[2] else "")
-                for sizes in (found, expected)
+            counts = [
+                f"{size} ({' and '.join(map(str, choices))} choices)" if choices else f"{size}"
+                for _, size, choices in (found, expected)
             ]
             raise EnvironmentLoadError(
-                f"with the options {dict(options)!r} {self.label()} has {words[0]}, expected"
-                f" {words[1]} as without them",
+                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
+                f" {counts[0]} actions, expected {expected[0]} and {counts[1]} as without them",
                 "write what changes an environment's sizes into a folder of its own",
             )
 
