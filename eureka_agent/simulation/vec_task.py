@@ -319,8 +319,11 @@ class VecTask(ABC):
         (num_envs, num_actions)."""
         if not self.action_choices:
             return actions.clamp(-1.0, 1.0)
-        last = [float(count - 1) for count in self.action_choices]
-        return actions.round().clamp(min=0.0).minimum(actions.new_tensor(last))
+        columns = actions.round().unbind(dim=-1)
+        bounds = (float(count - 1) for count in self.action_choices)
+        return torch.stack(
+            [column.clamp(0.0, most) for column, most in zip(columns, bounds, strict=True)], dim=-1
+        )
 
     @classmethod
     def actions_from(cls, uniform: Tensor) -> Tensor:

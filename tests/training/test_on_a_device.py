@@ -8,9 +8,17 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
+from training_environments import (
+    CENTRE_REWARD,
+    SLOW_REWARD,
+    PointMass,
+    Rail,
+    TwoGearRail,
+    run,
+)
 
 from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.distributions import distribution_of
@@ -24,14 +32,18 @@ MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
 
 MEMBERS, NUM_ENVS, HORIZON = 3, 4, 5
+CHOOSERS: dict[str, type[VecTask]] = {"rail": Rail, "two-gear rail": TwoGearRail}
 
 
 def collector_on(
     reference: str, device: str
 ) -> tuple[RolloutCollector, StackedNetworks, ObservationStatistics]:
     name, _, task = reference.partition("/")
-    loaded = load_environment(name)
-    environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
+    if name in CHOOSERS:
+        environment: VecTask = CHOOSERS[name](MEMBERS * NUM_ENVS, device)
+    else:
+        loaded = load_environment(name)
+        environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
     size, distribution = environment.num_observations, distribution_of(environment)
     networks = StackedNetworks(MEMBERS, size, distribution, (8,), "elu", device)
     return (
@@ -47,6 +59,8 @@ def collector_on(
         ("cartpole/balance", "pole_angle"),
         ("cartpole/swingup", "pole_angle"),
         ("quadcopter/hover", "position_w"),
+        ("rail", "place"),
+        ("two-gear rail", "place"),
     ],
 )
 def test_the_step_loop_waits_for_no_value(reference: str, variable: str) -> None:

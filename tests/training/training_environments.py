@@ -69,8 +69,8 @@ class Rail(VecTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        self.place = torch.zeros(num_envs)
-        self.velocity = torch.zeros(num_envs)
+        self.place = torch.zeros(num_envs, device=self.device)
+        self.velocity = torch.zeros(num_envs, device=self.device)
         self.reset()
 
     def pre_physics_step(self, actions: Tensor) -> None:
