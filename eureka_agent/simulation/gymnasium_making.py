@@ -78,7 +78,10 @@ def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
     kept = [key for key, entry in space.spaces.items() if not is_text(entry)]
     if not kept or len(kept) == len(space.spaces):
         return environment
-    return gymnasium.wrappers.FilterObservation(environment, kept)
+    wrapped = gymnasium.wrappers.FilterObservation(environment, kept)
+    # Gymnasium sorts the keys of a dictionary: here the order stays the environment's
+    wrapped.observation_space = spaces.Dict([(key, space[key]) for key in kept])
+    return wrapped
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:

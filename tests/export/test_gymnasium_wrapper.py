@@ -104,6 +104,16 @@ def compute_reward(goal_position, phase, observed_actions, actions):
         environment = module.RewardWrapper(gymnasium.make("Goals-v0"))
         environment.reset()
         # 0.25 - 0.5, the phase reached, the entry, the action
+        observation, _ = environment.reset()
+        found = module.policy_observation(environment.observation_space, observation)
+        flat = gymnasium.spaces.flatten(environment.observation_space, observation)
+        assert found.tolist() == flat.tolist()
+        # one without numbers is left out
+        entries = [*environment.observation_space.items(), ("note", gymnasium.spaces.Text(4))]
+        space = gymnasium.spaces.Dict(entries)
+        assert module.policy_observation(space, {**observation, "note": "so"}).tolist() == (
+            flat.tolist()
+        )
         expected = [-0.25 + 10.0 * phase + 0.125 + 0.5 for phase in (1, 2)]
         assert [environment.step(np.array([0.5], np.float32))[1] for _ in range(2)] == expected
     finally:

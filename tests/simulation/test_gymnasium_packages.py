@@ -325,12 +325,12 @@ class Words(spaces.Space):
 
 class Grid(gymnasium.Env):
     max_steps = 30
-    observation_space = spaces.Dict({
-        "mission": Words(),
-        "heading": spaces.Discrete(4),
-        "view": spaces.Box(0, 255, (3, 3, 2), np.uint8),
-        "note": spaces.Text(9),
-    })
+    observation_space = spaces.Dict([
+        ("mission", Words()),
+        ("view", spaces.Box(0, 255, (3, 3, 2), np.uint8)),
+        ("heading", spaces.Discrete(4)),
+        ("note", spaces.Text(9)),
+    ])
     action_space = spaces.Discrete(3)
 
     def reset(self, *, seed=None, options=None):
@@ -355,15 +355,15 @@ def make():
 def test_texts_are_left_out_and_a_small_grid_is_numbers(tmp_path: Path) -> None:
     """As MiniGrid observes: a mission in words, a heading, and a view of a few squares."""
     environment = made(str(write(tmp_path / "grid", env=GRID)), 2)
-    # in Gymnasium's order: a 1 among 4 for the heading, 3·3·2 for the view
+    # in the environment's order: 3·3·2 for the view, a 1 among 4 for the heading
     assert environment.num_observations == 22
     names = {each.name: each.shape for each in environment.all_variables() if not each.private}
     assert names == {"actions": (), "terminated": (), "heading": (), "view": (3, 3, 2)}
     environment.reset()
     transition = environment.advance(torch.tensor([[2.0], [0.0]]))
-    expected = [0.0, 1.0, 0.0, 0.0, *map(float, range(1, 19))]
+    expected = [*map(float, range(1, 19)), 0.0, 1.0, 0.0, 0.0]
     assert transition.observations[1].tolist() == expected
-    assert transition.variables["view"][1].flatten().tolist() == expected[4:]
+    assert transition.variables["view"][1].flatten().tolist() == expected[:18]
     assert transition.variables["native_reward"].tolist() == [2.0, 0.0]
     length = environment.max_episode_length, environment.episode_source.partition(";")[0]
     assert length == (30, "length from its attribute max_steps")
