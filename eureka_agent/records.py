@@ -20,6 +20,8 @@ MOST_MEASURED = 1000
 """Entries of what a worker measured, by any name."""
 MOST_FILES = 200
 """Number of files of an environment's folder whose hashes are kept one by one."""
+MOST_CHOICES = 4096
+"""Choices of all numbers of an action together."""
 MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
 MOST_CHARACTERS = 400
@@ -131,7 +133,7 @@ class TaskDescription(Record):
     variables: tuple[VariableSpec, ...]
     num_observations: int
     num_actions: int
-    action_choices: tuple[int, ...] = ()
+    action_choices: Annotated[tuple[Count, ...], Field(max_length=MOST_CHOICES)] = ()
     """Numbers of choices, one for each number of the action, which is the choice's index; empty
     where actions are continuous, in [-1, 1]."""
     control_dt: FiniteFloat

@@ -11,10 +11,9 @@ from gymnasium import spaces
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.records import MOST_CHOICES
 from eureka_agent.task import Channel
 
-_MOST_CHOICES = 4096
-"""Choices beyond which a policy's last layer is mostly noise."""
 _MOST_WORDS = 400
 """Characters that say what the choices are."""
 _IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
@@ -31,10 +30,10 @@ def check_actions(label: str, space: spaces.Space) -> None:
             "write a folder whose env.py has `def make()`, which returns the environment with its"
             " actions wrapped",
         )
-    if sum(action_choices(space)) > _MOST_CHOICES:
+    if sum(action_choices(space)) > MOST_CHOICES:
         raise EnvironmentLoadError(
             f"{label} has {sum(action_choices(space)):,} choices, expected at most"
-            f" {_MOST_CHOICES:,}",
+            f" {MOST_CHOICES:,}",
             "write a folder whose env.py has `def make()`, which returns the environment with fewer"
             " of them",
         )

@@ -20,6 +20,7 @@ from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import (
     MOST_CHARACTERS,
+    MOST_CHOICES,
     MOST_FILES,
     ChannelSpec,
     ConstantSpec,
@@ -418,6 +419,12 @@ def _check_choices(cls: type[VecTask]) -> None:
             f"{cls.__name__}.action_choices is {choices!r}, expected a tuple of {cls.num_actions}"
             " numbers of choices, as num_actions says",
             "() where actions are continuous; (3,) is one choice of three",
+        )
+    if sum(choices) > MOST_CHOICES:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.action_choices has {sum(choices):,} choices, expected at most"
+            f" {MOST_CHOICES:,}",
+            "a quantity with many values is better a continuous action, rounded",
         )
 
 

@@ -202,6 +202,10 @@ MISTAKES = {
         (ENV, "num_actions = 1", "num_actions = 2\n    action_choices = (3,)"),
         r"action_choices is \(3,\), expected a tuple of 2 numbers",
     ),
+    "more choices than a policy has a use for": (
+        (ENV, "num_actions = 1", "num_actions = 1\n    action_choices = (5000,)"),
+        "action_choices has 5,000 choices, expected at most 4,096",
+    ),
     "choices that are no numbers": (
         (ENV, "num_actions = 1", "num_actions = 1\n    action_choices = 3"),
         "action_choices is 3, expected a tuple of 1 numbers",
