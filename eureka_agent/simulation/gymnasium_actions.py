@@ -102,7 +102,7 @@ def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
 
 
 def choice_words(text: str, space: spaces.Discrete) -> str:
-    """What each choice does, `0 push cart to the left, 1 …`, as the docstring's section on actions
+    """Words for each choice, `0 push cart to the left, 1 …`, as the docstring's section on actions
     lists it; empty where that does not name exactly the space's choices."""
     section = _SECTION.search(text)
     listed = _IN_A_LIST.findall(section.group(1)) if section else []

@@ -112,13 +112,13 @@ class MemberNetworks:
     Of a policy's outputs the leading `num_policy_outputs` count, of a value network's the first."""
     num_policy_outputs: int
     distribution_parameters: Tensor
-    """Of the actions' distribution, the same in every state. Shape: (members, num_parameters), a
-    view."""
+    """Parameters of the actions' distribution, the same in every state. Shape: (members,
+    num_parameters), a view."""
     distribution_gradient: Tensor
 
     def outputs(self, inputs: Tensor) -> Tensor:
-        """What the policies give for the actions' distribution, shape (members, rows,
-        num_policy_outputs). `inputs` as `StackedPerceptron.forward` takes them."""
+        """Outputs for the actions' distribution, shape (members, rows, num_policy_outputs).
+        `inputs` as `StackedPerceptron.forward` takes them."""
         return self.policy.forward(inputs)[-1][..., : self.num_policy_outputs]
 
     def values(self, inputs: Tensor) -> Tensor:

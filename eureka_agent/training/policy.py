@@ -52,7 +52,7 @@ class Policy:
         name = distribution.parameter
         parameters = tensors[name] if name else self._mean.new_zeros(0)
         self.spread = distribution.spread(parameters)
-        """What the distribution's `mode` needs beside the outputs. Shape: (num_parameters,)."""
+        """Parameters as the distribution's `mode` takes them. Shape: (num_parameters,)."""
         self._activation: Activation = activation
         self.metadata = dict(metadata)
 
@@ -85,11 +85,11 @@ class Policy:
         return self.distribution.mode(self.outputs(observations), self.spread)
 
     def answer(self, observations: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """What the exported files give: `act`'s actions, or choices and their logits."""
+        """An exported policy's answer: `act`'s actions, or choices and their logits."""
         return self.distribution.answer(self.outputs(observations), self.spread)
 
     def outputs(self, observations: Tensor) -> Tensor:
-        """Of its network, for the distribution. Shape: (batch, num_outputs)."""
+        """Outputs of its network, for the distribution. Shape: (batch, num_outputs)."""
         value = normalize(observations, self._mean, self._inverse_deviation)
         for index, (weight, bias) in enumerate(self._layers):
             value = torch.addmm(bias, value, weight)

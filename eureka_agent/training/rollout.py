@@ -33,7 +33,7 @@ class Rollout:
     """From which the next iteration goes on. Shape: (members, num_envs, num_observations), not
     normalised."""
     outputs: Tensor
-    """Of the policies. Shape: (members, steps, num_envs, num_outputs)."""
+    """Outputs of the policies. Shape: (members, steps, num_envs, num_outputs)."""
     actions: Tensor
     """As drawn, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor

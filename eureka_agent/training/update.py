@@ -38,7 +38,7 @@ class Batch:
     actions: Tensor
     """Shape: (members, rows, num_actions), before clipping."""
     outputs: Tensor
-    """Of the policy that acted. Shape: (members, rows, num_outputs)."""
+    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
     log_probabilities: Tensor
     """Of the actions under that policy."""
     advantages: Tensor
@@ -48,7 +48,7 @@ class Batch:
     targets: Tensor
     """Returns in the value network's scale."""
     parameters: Tensor
-    """Of the distribution of the policy that acted. Shape: (members, num_parameters)."""
+    """Parameters of its distribution. Shape: (members, num_parameters)."""
 
     def members(self, first: int, end: int) -> Batch:
         """The part of the members `first` to `end` (not included)."""
@@ -228,8 +228,8 @@ class PPOUpdate:
 
 
 def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
-    """What a minibatch of `size` rows needs of every row, beside actions and outputs, in the form
-    in which it needs it.
+    """Numbers of every row that a minibatch of `size` rows needs, beside actions and outputs, in
+    the form in which it needs them.
 
     The old log-probability without the distribution's `constant`, negative; minus the advantage's
     share of the loss; the old value; the target. Shape: (members, rows, 4).

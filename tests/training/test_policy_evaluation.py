@@ -15,7 +15,7 @@ from training_environments import Countdown, PointMass
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.distributions import clipped_gaussian_mean
+from eureka_agent.training.distributions.gaussian import clipped_gaussian_mean
 from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, trajectories_bytes
 from eureka_agent.training.policy import Policy, load_policy, save_policy
 
