@@ -20,6 +20,8 @@ MOST_MEASURED = 1000
 """Entries of what a worker measured, by any name."""
 MOST_FILES = 200
 """Number of files of an environment's folder whose hashes are kept one by one."""
+MOST_CHOICES = 4096
+"""Choices of all numbers of an action together."""
 MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
 MOST_CHARACTERS = 400
@@ -133,6 +135,9 @@ class TaskDescription(Record):
     variables: tuple[VariableSpec, ...]
     num_observations: int
     num_actions: int
+    action_choices: Annotated[tuple[Count, ...], Field(max_length=MOST_CHOICES)] = ()
+    """Numbers of choices, one for each number of the action, which is the choice's index; empty
+    where actions are continuous, in [-1, 1]."""
     control_dt: FiniteFloat
     """Seconds between two control steps."""
     max_episode_length: int
@@ -360,9 +365,10 @@ class CurvePoint(Record):
     """Standard deviation of every component over the iteration's steps."""
     terminations: dict[ShortName, Count]
     """Episodes ended by cause; `"time_out"` is a truncation."""
-    action_saturation: FiniteFloat
-    """Share of action entries at their bound (|a| > 0.99)."""
-    action_std: FiniteFloat
+    action_saturation: FiniteFloat | None
+    """Share of action entries at their bound (|a| > 0.99); None, as the next one is, where actions
+    are choices."""
+    action_std: FiniteFloat | None
     learning_rate: FiniteFloat
     kl: FiniteFloat
     entropy: FiniteFloat

@@ -89,7 +89,10 @@ class TrainingSettings(BaseModel):
         1.0, gt=0, le=1e9, description="gradient norm is clipped to this, per member"
     )
     initial_action_std: float = Field(
-        1.0, gt=0, le=1000, description="standard deviation of the first policy's actions"
+        1.0,
+        gt=0,
+        le=1000,
+        description="standard deviation of the first policy's actions; choices have none",
     )
     checkpoints: int = Field(
         10,

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from eureka_agent.training.distributions import ActionDistribution, Gaussian
 from eureka_agent.training.policy import Policy, save_policy
 
 
@@ -29,10 +30,17 @@ def random_tensors(
 
 
 def random_policy(
-    observations: int, actions: int, seed: int, hidden: tuple[int, ...] = (16,), scale: float = 1.0
+    observations: int,
+    actions: int,
+    seed: int,
+    hidden: tuple[int, ...] = (16,),
+    scale: float = 1.0,
+    distribution: ActionDistribution | None = None,
 ) -> Policy:
-    """A policy in memory."""
-    return Policy(random_tensors(observations, actions, seed, hidden, scale), "elu", {})
+    """A policy in memory, by default a Gaussian one."""
+    distribution = distribution or Gaussian(actions)
+    tensors = random_tensors(observations, distribution.num_outputs, seed, hidden, scale)
+    return Policy(tensors, "elu", distribution.metadata)
 
 
 def save_random_policy(

@@ -258,8 +258,11 @@ def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
     points = evidence.last_third()
     if not points or evidence.learns():
         return []
-    saturation = float(np.mean([point.action_saturation for point in points]))
-    std = float(np.mean([point.action_std for point in points]))
+    shares = [point.action_saturation for point in points if point.action_saturation is not None]
+    deviations = [point.action_std for point in points if point.action_std is not None]
+    if not shares or not deviations:  # choices have no bounds
+        return []
+    saturation, std = float(np.mean(shares)), float(np.mean(deviations))
     # chance that Gaussian noise of this deviation around 0 lies outside ±0.99
     by_noise = math.erfc(0.99 / (std * math.sqrt(2.0))) if std > 0 else 0.0
     if saturation <= max(SATURATION, by_noise + SATURATION_EXCESS):
@@ -387,23 +390,31 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
-    """The action noise shrank to almost nothing within the first third, and the policy is none the
-    better for it."""
+    """The action noise, or the entropy of choices, shrank to almost nothing within the first third,
+    and the policy is none the better for it."""
     points = evidence.points
     if len(points) < MIN_CHECKPOINTS or evidence.learns():
         return []
-    first, third = points[0].action_std, points[len(points) // 3].action_std
+    chosen = points[0].action_std is None
+    first, third = (
+        point.entropy if point.action_std is None else point.action_std
+        for point in (points[0], points[len(points) // 3])
+    )
     if first <= 0 or third > STD_LOST * first:
         return []
     return [
         DiagnosisFinding(
             code="exploration-lost",
             message=(
-                f"The action noise fell from {first:.2g} to {third:.2g} within a third of the"
-                " training."
+                f"The {'entropy of the choices' if chosen else 'action noise'} fell from"
+                f" {first:.2g} to {third:.2g}{' nats' * chosen} within a third of the training."
             ),
             advice=(
-                "penalties on effort or motion are too strong, so that doing nothing pays: cut them"
+                "one choice pays at once, whatever the state: pay for what only several together"
+                " reach"
+                if chosen
+                else "penalties on effort or motion are too strong, so that doing nothing pays: cut"
+                " them"
             ),
             value=third / first,
         )

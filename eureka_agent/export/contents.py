@@ -75,6 +75,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "gymnasium_id": gymnasium_id,
         "onnx": onnx,
         "helpers": helpers,
+        "whole_observation": "observation" in known,
     }
     info_keys = [
         variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN

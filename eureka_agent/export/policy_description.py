@@ -44,13 +44,6 @@ def policy_description(
             strict=True,
         )
     ]
-    ranges = [each.range for each in outputs for _ in each.entries or ("",)] or [None] * sizes[1]
-    action = [
-        {**column, "low": bounds and bounds[0], "high": bounds and bounds[1]}
-        for column, bounds in zip(_columns(outputs, sizes[1], "action"), ranges, strict=True)
-    ]
-    for column in action:
-        del column["scale"]
     return {
         "format": FORMAT,
         **names,
@@ -69,18 +62,48 @@ def policy_description(
             "named": bool(inputs),
             "columns": observation,
         },
-        "action": {
-            "output": "action",
-            "shape": ["batch", sizes[1]],
+        **_outputs(description, outputs),
+    }
+
+
+def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> dict[str, Any]:
+    """The policy's outputs by name: `action`, and of choices `logits`."""
+    count, choices = description.num_actions, description.action_choices
+    columns = list(_columns(channels, count, "action"))
+    ranges = [each.range for each in channels for _ in each.entries or ("",)] or [None] * count
+    for index, (column, bounds) in enumerate(zip(columns, ranges, strict=True)):
+        del column["scale"]
+        column |= (
+            {"choices": choices[index]}
+            if choices
+            else {"low": bounds and bounds[0], "high": bounds and bounds[1]}
+        )
+    if choices:
+        form = {
+            "shape": ["batch"] if count == 1 else ["batch", count],
+            "dtype": "int64",
+            "value": "index of the likeliest choice, from 0; each column has as many as it says",
+        }
+    else:
+        form = {
+            "shape": ["batch", count],
             "dtype": "float32",
             "value": (
                 "-1 to 1; where a column has low and high: command = low + (value + 1) / 2 * (high"
                 " - low)"
             ),
-            "named": bool(outputs),
-            "columns": action,
-        },
+        }
+    action = {"output": "action", **form, "named": bool(channels), "columns": columns}
+    logits = {
+        "output": "logits",
+        "shape": ["batch", sum(choices)],
+        "dtype": "float32",
+        "value": (
+            "logarithm of each choice's probability, but for a constant; the columns' choices one"
+            " after the other"
+        ),
     }
+    return {"action": action, "logits": logits} if choices else {"action": action}
 
 
 def as_json(description: dict[str, Any]) -> str:

@@ -1,5 +1,5 @@
-"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.act` itself, so there is no
-second formula that could differ.
+"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.answer` itself, so there is
+no second formula that could differ.
 
 This module imports torch: only `eureka export` loads it, on a policy file of the user's own run.
 """
@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from eureka_agent.errors import RunFolderError
 from eureka_agent.export.policy_description import Statistics
-from eureka_agent.training.networks import Activation
-from eureka_agent.training.policy import Policy, load_policy
+from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
 """What `torch.onnx` needs beside torch."""
@@ -33,24 +32,25 @@ _EXAMPLE_BATCH = 2
 
 
 class _Actor(nn.Module):
-    """`Policy.act` as a module, its numbers as buffers, so that they move with the module to a
+    """`Policy.answer` as a module, its numbers as buffers, so that they move with the module to a
     device."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         policy = load_policy(path)
         self.num_observations = policy.num_observations
-        self._activation = cast(Activation, policy.metadata["activation"])
+        self.answer_names = policy.distribution.answer_names
+        self._policy = policy
         tensors = load_file(path)
         self._buffer_names = {name: name.replace(".", "_") for name in tensors}
         for name, tensor in tensors.items():
             self.register_buffer(self._buffer_names[name], tensor)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch,
-        num_observations), float32."""
+    def forward(self, observation: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Actions in [-1, 1], shape (batch, num_actions), or choices and logits, for observations
+        of shape (batch, num_observations), float32."""
         tensors = {name: getattr(self, buffer) for name, buffer in self._buffer_names.items()}
-        return Policy(tensors, self._activation, {}).act(observation)
+        return self._policy.with_tensors(tensors).answer(observation)
 
     def example(self) -> Tensor:
         return torch.zeros(_EXAMPLE_BATCH, self.num_observations)
@@ -91,8 +91,8 @@ def torchscript(path: Path, description: str = "") -> bytes:
 
 
 def onnx_model(path: Path, description: str = "") -> bytes:
-    """The policy at `path` as an ONNX file: input `observation`, output `action`, a free batch
-    axis, and the text `description` as metadata.
+    """The policy at `path` as an ONNX file: input `observation`, output `action` (of choices also
+    `logits`), a free batch axis, and the text `description` as metadata.
 
     Needs `ONNX_PACKAGES`. Raises RunFolderError for a file that is no policy.
     """
@@ -103,7 +103,7 @@ def onnx_model(path: Path, description: str = "") -> bytes:
             (actor.example(),),
             dynamo=True,
             input_names=["observation"],
-            output_names=["action"],
+            output_names=list(actor.answer_names),
             dynamic_shapes=({0: torch.export.Dim("batch")},),
             verbose=False,
         )

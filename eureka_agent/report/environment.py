@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.records import Measurements, TaskDescription, VariableSpec
+from eureka_agent.report.wording import plural
 from eureka_agent.value_ranges import column_ranges_text
 
 
@@ -39,7 +40,7 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
             if measured and measured.masses_and_sizes
             else {}
         ),
-        "policy": f"{description.num_observations} observations, {description.num_actions} actions",
+        "policy": f"{description.num_observations} observations, {_actions(description)}",
         "one training": (
             f"{description.env_steps:,} environment steps on {description.num_envs} environments"
         ),
@@ -89,3 +90,10 @@ def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
 
 def _doc(variable: VariableSpec) -> str:
     return variable.doc + (" (private: the fitness alone reads it)" if variable.private else "")
+
+
+def _actions(description: TaskDescription) -> str:
+    """`3 actions`, `1 action of 2 choices`, `2 actions of 3 and 2 choices`."""
+    text = plural(description.num_actions, "action")
+    choices = " and ".join(map(str, description.action_choices))
+    return f"{text} of {choices} choices" if choices else text

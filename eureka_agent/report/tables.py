@@ -366,7 +366,10 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
         curves[f"component {name}"] = [point.components.get(name) for point in points]
     parts = [name for name in curves if name == "reward" or name.startswith("component ")]
     scale = common_scale((curves[name] for name in parts), CURVE_WIDTH)
-    curves["action std"] = [point.action_std for point in points]
+    if any(point.action_std is not None for point in points):
+        curves["action std"] = [point.action_std for point in points]
+    else:  # choices have none
+        curves["entropy"] = [point.entropy for point in points]
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(no_wrap=True)

@@ -15,7 +15,13 @@ from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, r
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.errors import (
+    EnvironmentLoadError,
+    EurekaError,
+    SettingsError,
+    WorkerDiedError,
+    WorkerFaultError,
+)
 from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.llm.text import one_line
@@ -81,7 +87,20 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
     check_training(settings)
+    _check_exploration(settings, description)
     return settings
+
+
+def _check_exploration(settings: SearchSettings, description: TaskDescription) -> None:
+    """Raises SettingsError for a standard deviation of actions that have none."""
+    default = SearchSettings.model_fields["initial_action_std"].default
+    if description.action_choices and settings.initial_action_std != default:
+        raise SettingsError(
+            f"initial_action_std is {settings.initial_action_std!r}, but the actions of"
+            f" {description.environment!r} are choices, which have no standard deviation",
+            "leave --initial-action-std out; --entropy-coefficient 0.01 keeps a policy trying"
+            " several choices",
+        )
 
 
 async def start(

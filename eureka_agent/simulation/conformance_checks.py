@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
@@ -80,9 +80,7 @@ class Subject:
         """Random steps of a fresh environment, closed afterwards."""
         environment = self.make()
         try:
-            return list(
-                run(environment, random_actions(ROWS, environment.num_actions, count, seed=0))
-            )
+            return list(run(environment, actions_for(environment, count, seed=0)))
         finally:
             environment.close()
 
@@ -120,7 +118,7 @@ def variables_after_reset(subject: Subject) -> None:
 def variables_after_step(subject: Subject) -> None:
     """Every declared variable, and no other, comes with a step."""
     environment = subject.make()
-    transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
+    transition = environment.advance(actions_for(environment, 1, seed=0)[0])
     _check_variables(environment, transition.variables)
     _check_tensor(
         "observations", transition.observations, (ROWS, environment.num_observations), torch.float32
@@ -136,7 +134,7 @@ def termination(subject: Subject) -> None:
         ended if isinstance(ended, dict) else {"compute_termination's result": ended}
     ).items():
         _check_tensor(name, rows, (ROWS,), torch.bool)
-    transition = environment.advance(random_actions(ROWS, environment.num_actions, 1, seed=0)[0])
+    transition = environment.advance(actions_for(environment, 1, seed=0)[0])
     for name, rows in {
         "terminated": transition.terminated,
         "truncated": transition.truncated,
@@ -218,7 +216,7 @@ def reset_state(subject: Subject) -> None:
     """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for stay
     as they are."""
     environment = subject.make()
-    for actions in random_actions(ROWS, environment.num_actions, 5, seed=0):
+    for actions in actions_for(environment, 5, seed=0):
         environment.advance(actions)
         environment.reset_done()
     before = copied_variables(environment)

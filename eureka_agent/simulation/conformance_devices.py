@@ -7,7 +7,7 @@ import torch
 
 from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, NotApplicable, Subject
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.simulation.rollouts import random_actions
+from eureka_agent.simulation.rollouts import actions_for
 from eureka_agent.simulation.vec_task import VecTask
 
 _STEPS = 40
@@ -26,7 +26,7 @@ def masked_resets(subject: Subject) -> None:
         environment.max_episode_length = _SHORT_EPISODE
         environment.progress_buf[:] = torch.arange(ROWS) % _SHORT_EPISODE
     by_mask.resets_by_mask = True
-    for index, actions in enumerate(random_actions(ROWS, by_index.num_actions, _STEPS, seed=7)):
+    for index, actions in enumerate(actions_for(by_index, _STEPS, seed=7)):
         for environment in (by_index, by_mask):
             environment.advance(actions)
             environment.reset_done()

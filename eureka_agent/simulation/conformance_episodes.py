@@ -8,7 +8,7 @@ from torch import Tensor
 
 from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, Subject
 from eureka_agent.simulation.conformance_rows import Difference, first_difference
-from eureka_agent.simulation.rollouts import RecordedStep, copied_variables, random_actions, run
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
 
 _STEPS_BEFORE = 40
@@ -95,7 +95,7 @@ def _episode(environment: VecTask) -> list[RecordedStep]:
     )
     return [
         start,
-        *run(environment, random_actions(ROWS, environment.num_actions, COMPARED_STEPS, seed=11)),
+        *run(environment, actions_for(environment, COMPARED_STEPS, seed=11)),
     ]
 
 
@@ -124,9 +124,7 @@ def _written_by_steps(environment: VecTask) -> list[str]:
     """Names of the attributes that steps write, whether or not that changed their values. Leaves
     the environment in the midst of episodes."""
     before = {name: (value, value._version) for name, value in _own_tensors(environment).items()}
-    for _ in run(
-        environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed=12)
-    ):
+    for _ in run(environment, actions_for(environment, _STEPS_BEFORE, seed=12)):
         pass
     after = _own_tensors(environment)
     return [

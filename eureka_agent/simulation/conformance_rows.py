@@ -15,7 +15,7 @@ from eureka_agent.simulation.conformance_checks import (
     NotApplicable,
     Subject,
 )
-from eureka_agent.simulation.rollouts import RecordedStep, random_actions, run
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, run
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
@@ -31,7 +31,7 @@ def row_independence(subject: Subject) -> None:
     alone.seed_rows(torch.tensor([0]), seed)
     many.reset()
     alone.reset()
-    actions = random_actions(ROWS, many.num_actions, COMPARED_STEPS, seed=3)
+    actions = actions_for(many, COMPARED_STEPS, seed=3)
     pairs = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
     for index, (among, single) in enumerate(pairs):
         difference = first_difference(among, row, single, 0)
@@ -53,9 +53,7 @@ def restored_rows(subject: Subject) -> None:
     for environment in (first, second):
         environment.tell_rows_from_constants(wider)
     for environment, seed in ((first, 4), (second, 5)):
-        for _ in run(
-            environment, random_actions(ROWS, environment.num_actions, _STEPS_BEFORE, seed)
-        ):
+        for _ in run(environment, actions_for(environment, _STEPS_BEFORE, seed)):
             pass
     taken, put = torch.tensor([1, 2, 3]), torch.tensor([4, 6, 7])
     second.load_row_state(put, first.row_state(taken))
@@ -70,7 +68,7 @@ def restored_rows(subject: Subject) -> None:
                 "add the tensors that hold the rest of the state to row_tensors, and let reset_idx"
                 " change the rows of env_ids alone",
             )
-    actions = random_actions(ROWS, first.num_actions, COMPARED_STEPS, seed=6)
+    actions = actions_for(first, COMPARED_STEPS, seed=6)
     moved = actions.clone()
     moved[:, put] = actions[:, taken]
     for index, (one, other) in enumerate(zip(run(first, actions), run(second, moved), strict=True)):

@@ -20,7 +20,7 @@ from eureka_agent.simulation.conformance_checks import (
     Subject,
 )
 from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
-from eureka_agent.simulation.rollouts import random_actions, run
+from eureka_agent.simulation.rollouts import actions_for, as_choices, run
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
 
@@ -79,8 +79,9 @@ def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
             if step % _HELD_STEPS == 0:
                 if time.monotonic() >= deadline:
                     break
-                held = torch.randn(held.shape, generator=generator).sign()
-            actions = torch.randn(held.shape, generator=generator)
+                held = as_choices(environment, torch.randn(held.shape, generator=generator))
+                held = held if environment.action_choices else held.sign()
+            actions = as_choices(environment, torch.randn(held.shape, generator=generator))
             actions[ROWS // 2 :] = held[ROWS // 2 :]
             transition = environment.advance(actions)
             values = {name: value.clone() for name, value in transition.variables.items()}
@@ -153,7 +154,7 @@ def state_in_tensors(subject: Subject) -> Iterator[Remark]:
         raise NotApplicable
     environment.tell_rows_from_constants(subject.make(ROWS + 1))
     before = _attributes(environment)
-    for _ in run(environment, random_actions(ROWS, environment.num_actions, _STEPS, seed=9)):
+    for _ in run(environment, actions_for(environment, _STEPS, seed=9)):
         pass
     after = _attributes(environment)
     changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))

@@ -3,15 +3,19 @@ say whose fault it is."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+from gymnasium import spaces
 
 from eureka_agent.errors import EnvironmentLoadError, close_match
 from eureka_agent.invocation import install_extra
-from eureka_agent.simulation.gymnasium_spaces import image_error
+from eureka_agent.simulation.gymnasium_spaces import image_error, is_text
 from eureka_agent.simulation.user_modules import (
     missing_module_hint,
     place_of_function,
@@ -62,7 +66,22 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
             f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
             "end it with `return environment`",
         )
-    return environment
+    return _without_texts(environment)
+
+
+def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
+    """The environment without the texts of its Dict observation, such as a mission in words: no
+    policy here reads them."""
+    space = environment.observation_space
+    if not isinstance(space, spaces.Dict):
+        return environment
+    kept = [key for key, entry in space.spaces.items() if not is_text(entry)]
+    if not kept or len(kept) == len(space.spaces):
+        return environment
+    wrapped = gymnasium.wrappers.FilterObservation(environment, kept)
+    # Gymnasium sorts the keys of a dictionary: here the order stays the environment's
+    wrapped.observation_space = spaces.Dict([(key, space[key]) for key in kept])
+    return wrapped
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
@@ -108,11 +127,20 @@ def is_by_id(task: type[GymnasiumTask]) -> bool:
     return top_module(makers[0]) == __name__.partition(".")[0]
 
 
+def _is_installed(module: str) -> bool:
+    return module.isidentifier() and importlib.util.find_spec(module) is not None
+
+
 def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
     """The error where the class's id is none that Gymnasium knows, once its module is imported."""
     module, colon, name = task.gymnasium_id.rpartition(":")
     if not is_by_id(task) or name in gymnasium.registry:
         return None
-    close = close_match(name, gymnasium.registry)
-    hint = f"did you mean 'gymnasium:{module}{colon}{close}'?" if close else _LIST_HINT
+    package = re.split(r"\W", name.lower(), maxsplit=1)[0]
+    if not colon and package not in sys.modules and _is_installed(package):
+        hint = f"did you mean 'gymnasium:{package}:{name}'? It is registered on import"
+    elif close := close_match(name, gymnasium.registry):
+        hint = f"did you mean 'gymnasium:{module}{colon}{close}'?"
+    else:
+        hint = _LIST_HINT
     return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)

@@ -45,7 +45,15 @@ _THRESHOLDS = {
     "theta_threshold_radians": "angle beyond ±{:.3g} rad",
 }
 """Attributes of Gymnasium's classic environments, likewise."""
-_SECTIONS_SHOWN = ("## Action Space", "## Observation Space", "## Starting State", "## Episode End")
+_SECTIONS_SHOWN = (
+    "## Action Space",
+    "## Observation Space",
+    "## Observation Encoding",
+    "## Mission Space",
+    "## Starting State",
+    "## Episode End",
+    "## Termination",
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,7 @@ def episode_length(
     truncated_after: int | None,
 ) -> tuple[int, str]:
     """Steps of an episode, and where the number is from: the shortest limit that is declared, else
-    `truncated_after`, else a guess."""
+    the attribute `max_steps` (MiniGrid's), else `truncated_after`, else a guess."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
@@ -149,6 +157,9 @@ def episode_length(
             declared.append((spec.max_episode_steps, "from max_episode_steps of its registration"))
     if declared:
         return min(declared, key=lambda each: each[0])
+    steps: Any = getattr(environment.unwrapped, "max_steps", None)
+    if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0:
+        return steps, "from its attribute max_steps"
     if truncated_after is not None:
         return (
             truncated_after,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ _WRAP_HINT = (
     " {}; see docs/your-own-environment.md"
 )
 _IMAGE_DIMENSIONS = 3
+_MOST_OF_A_GRID = 1023
+"""Numbers up to which an array like an image is a grid of symbols, which a perceptron can take."""
 _MOST_NAMED = 4096
 """Numbers of an observation beyond which nobody reads a name for each."""
 
@@ -51,7 +54,7 @@ def check_observations(label: str, space: spaces.Space) -> None:
             )
         if isinstance(leaf, spaces.Box) and _is_image(leaf):
             raise image_error(what, f" of shape {leaf.shape!r}")
-        if isinstance(leaf, spaces.Text) or not leaf.is_np_flattenable:
+        if not _is_flattenable(leaf):
             raise EnvironmentLoadError(
                 f"{what} is a {leaf}, expected numbers of a fixed size",
                 _WRAP_HINT.format("leaves it out or turns it into a Box"),
@@ -231,22 +234,6 @@ def _vector_channels(
     return tuple(columns) if parts else ()
 
 
-def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
-    """Names and ranges of a policy's action, for a Box or a Discrete space."""
-    if isinstance(space, spaces.Discrete):
-        choices = tuple(f"{space.start + index}" for index in range(int(space.n)))
-        return (Channel("choice", choices, doc="the action with the largest number is taken"),)
-    assert isinstance(space, spaces.Box)
-    channels = []
-    for index in numpy.ndindex(space.shape):
-        low, high = float(space.low[index]), float(space.high[index])
-        bounded = bool(numpy.isfinite((low, high)).all()) and low < high
-        doc = "" if bounded else "without bounds: taken as it is"
-        name = f"action[{','.join(map(str, index))}]"
-        channels.append(Channel(name, unit="?", doc=doc, range=(low, high) if bounded else None))
-    return tuple(channels)
-
-
 def _leaves(
     space: spaces.Space, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
@@ -259,9 +246,22 @@ def _leaves(
 
 
 def _is_image(space: spaces.Box) -> bool:
-    return len(space.shape) >= _IMAGE_DIMENSIONS or (
+    like_one = len(space.shape) >= _IMAGE_DIMENSIONS or (
         len(space.shape) == 2 and space.dtype == numpy.uint8
     )
+    return like_one and math.prod(space.shape) > _MOST_OF_A_GRID
+
+
+def _is_flattenable(space: spaces.Space) -> bool:
+    try:
+        return not is_text(space) and space.is_np_flattenable
+    except NotImplementedError:  # a space of a package's own
+        return False
+
+
+def is_text(space: spaces.Space) -> bool:
+    """True for `spaces.Text`, and for a package's own spaces of texts."""
+    return isinstance(space, spaces.Text) or (space.dtype is not None and space.dtype.kind == "U")
 
 
 def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:

@@ -4,6 +4,7 @@ its observation."""
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,6 +17,13 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation import gymnasium_calls as calls
+from eureka_agent.simulation.gymnasium_actions import (
+    action_channels,
+    action_choices,
+    action_converter,
+    check_actions,
+    num_actions,
+)
 from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
 from eureka_agent.simulation.gymnasium_reading import (
     DECLARED,
@@ -33,7 +41,6 @@ from eureka_agent.simulation.gymnasium_reading import (
 )
 from eureka_agent.simulation.gymnasium_spaces import (
     Entry,
-    action_channels,
     check_observations,
     entry_values,
     named_entries,
@@ -68,9 +75,9 @@ class GymnasiumTask(VecTask):
     """`num_envs` copies of one Gymnasium environment, stepped one after the other in this process.
 
     A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step
-    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or for
-    Discrete ones the index of the largest entry. What reward functions may read: the entries of a
-    Dict observation by their keys, else the whole `observation` and its named parts
+    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or choices:
+    of a Discrete, MultiDiscrete or MultiBinary space. What reward functions may read: the entries
+    of a Dict observation by their keys, else the whole `observation` and its named parts
     (`named_observations`), and the numbers in the environment's `info`. The environment's own
     reward is the private variable `native_reward`.
     """
@@ -120,17 +127,7 @@ class GymnasiumTask(VecTask):
         super().__init__(num_envs, device, seed)
         self.environments = [make_copy(type(self), options) for _ in range(num_envs)]
         self._check_sizes(self.environments[0], options)
-        space = self.environments[0].action_space
-        self._discrete = isinstance(space, spaces.Discrete)
-        if isinstance(space, spaces.Discrete):
-            self._first_action = int(space.start)
-        elif isinstance(space, spaces.Box):
-            bounded = numpy.isfinite(space.low) & numpy.isfinite(space.high)
-            self._action_shape, self._action_type = space.shape, space.dtype
-            self._action_middle = numpy.where(bounded, (space.low + space.high) / 2, 0.0).reshape(
-                -1
-            )
-            self._action_scale = numpy.where(bounded, (space.high - space.low) / 2, 1.0).reshape(-1)
+        self._environment_actions = action_converter(self.environments[0].action_space)
         self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
         self._entry_values = numpy.zeros(
             (num_envs, max((e.columns.stop for e in self._entries), default=0)), "float32"
@@ -146,15 +143,17 @@ class GymnasiumTask(VecTask):
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
         """Raises EnvironmentLoadError where a task's options make another environment of it."""
         actions = environment.action_space
-        found = (
-            spaces.flatdim(environment.observation_space),
-            int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions),
-        )
-        if found != (self.num_observations, self.num_actions):
+        observations = spaces.flatdim(environment.observation_space)
+        found = observations, num_actions(actions), action_choices(actions)
+        expected = self.num_observations, self.num_actions, self.action_choices
+        if found != expected:
+            counts = [
+                f"{size} ({' and '.join(map(str, choices))} choices)" if choices else f"{size}"
+                for _, size, choices in (found, expected)
+            ]
             raise EnvironmentLoadError(
                 f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
-                f" {found[1]} actions, expected {self.num_observations} and {self.num_actions} as"
-                " without them",
+                f" {counts[0]} actions, expected {expected[0]} and {counts[1]} as without them",
                 "write what changes an environment's sizes into a folder of its own",
             )
 
@@ -197,13 +196,8 @@ class GymnasiumTask(VecTask):
 
     def pre_physics_step(self, actions: Tensor) -> None:
         self._no_actions = actions.isnan().any(dim=-1).tolist()
-        if self._discrete:
-            self._next_actions = (actions.argmax(dim=-1) + self._first_action).tolist()
-        else:
-            scaled = self._action_middle + self._action_scale * actions.cpu().numpy()
-            self._next_actions = list(
-                scaled.astype(self._action_type).reshape(-1, *self._action_shape)
-            )
+        # NaN is no choice: a row of it is not stepped
+        self._next_actions = self._environment_actions(actions.nan_to_num())
 
     def simulate(self) -> None:
         skipped = (
@@ -316,6 +310,8 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
     """SHA-256 over the id, Gymnasium's version, and the source of a class that is imported by its
     module's name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
+    if task.action_choices:  # such policies were once Gaussian, the largest number being the choice
+        digest.update(f"\0choices {task.action_choices}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:
         digest.update(f"\0{task._source}".encode())
     return digest.hexdigest()
@@ -347,9 +343,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
     task._spec = registered
     task._ends_doc = tried.ends_doc
     task.num_observations = spaces.flatdim(environment.observation_space)
-    task.num_actions = (
-        int(actions.n) if isinstance(actions, spaces.Discrete) else spaces.flatdim(actions)
-    )
+    task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
     length, length_from = episode_length(environment, registered, tried.truncated_after)
     seconds, seconds_from = time_step(environment)
     if "max_episode_length" in own:
@@ -388,7 +382,7 @@ def _probe(task: type[GymnasiumTask]) -> None:
             environment.observation_space, named, task.named_observations
         )
     if "action_channels" not in own:
-        task.action_channels = action_channels(actions)
+        task.action_channels = action_channels(actions, inspect.getdoc(type(physics)) or "")
     if "termination_conditions" not in own:
         found = termination_conditions(physics)
         task.termination_conditions = {
@@ -414,11 +408,5 @@ def _registered(
 
 
 def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:
-    actions = environment.action_space
-    if not isinstance(actions, spaces.Box | spaces.Discrete):
-        raise EnvironmentLoadError(
-            f"{task.label()} has the action space {actions}, expected Box or Discrete",
-            "write a folder whose env.py has `def make()`, which returns the environment with its"
-            " actions wrapped",
-        )
+    check_actions(task.label(), environment.action_space)
     check_observations(task.label(), environment.observation_space)

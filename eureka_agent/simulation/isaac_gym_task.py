@@ -129,7 +129,7 @@ class IsaacGymTask(VecTask):
     def advance(self, actions: Tensor) -> Transition:
         self.reset_buf.zero_()
         self.terminated_buf.zero_()
-        self.actions = actions.clamp(-1.0, 1.0)
+        self.actions = self.applied(actions)
         self.pre_physics_step(self.actions)
         self.simulate()
         self.post_physics_step()

@@ -20,6 +20,7 @@ from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import (
     MOST_CHARACTERS,
+    MOST_CHOICES,
     MOST_FILES,
     ChannelSpec,
     ConstantSpec,
@@ -181,6 +182,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         action_channels=_channel_specs(cls.channels_of_action()),
         num_observations=cls.num_observations,
         num_actions=cls.num_actions,
+        action_choices=cls.action_choices,
         control_dt=cls.control_dt,
         episode_source=cls.episode_source,
         max_episode_length=cls.max_episode_length,
@@ -334,6 +336,7 @@ def _check_class(cls: type[VecTask]) -> None:
                 f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
                 f"set it in the class: `{name} = …`",
             )
+    _check_choices(cls)
     for name in _NAMES:
         value = getattr(cls, name)
         if not isinstance(value, tuple | list) or not all(
@@ -401,6 +404,27 @@ def _check_class(cls: type[VecTask]) -> None:
             f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or"
             " 'xyzw'",
             "'xyzw', Isaac Gym's, has the real part last",
+        )
+
+
+def _check_choices(cls: type[VecTask]) -> None:
+    """Raises EnvironmentLoadError where choices are declared that are not one number for each of
+    the actions."""
+    choices = cls.action_choices
+    is_numbers = isinstance(choices, tuple) and all(
+        isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in choices
+    )
+    if not is_numbers or (choices and len(choices) != cls.num_actions):
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.action_choices is {choices!r}, expected a tuple of {cls.num_actions}"
+            " numbers of choices, as num_actions says",
+            "() where actions are continuous; (3,) is one choice of three",
+        )
+    if sum(choices) > MOST_CHOICES:
+        raise EnvironmentLoadError(
+            f"{cls.__name__}.action_choices has {sum(choices):,} choices, expected at most"
+            f" {MOST_CHOICES:,}",
+            "a quantity with many values is better a continuous action, rounded",
         )
 
 

@@ -30,6 +30,20 @@ def random_actions(num_envs: int, num_actions: int, steps: int, seed: int) -> Te
     return torch.randn(steps, num_envs, num_actions, generator=torch.Generator().manual_seed(seed))
 
 
+def actions_for(environment: VecTask, steps: int, seed: int) -> Tensor:
+    """`random_actions` for all rows of an environment, or choices."""
+    size = environment.num_envs, environment.num_actions
+    return as_choices(environment, random_actions(*size, steps, seed))
+
+
+def as_choices(environment: VecTask, gaussian: Tensor) -> Tensor:
+    """Where actions are choices, equally many of each in place of Gaussian numbers. Shape of both:
+    (…, num_actions)."""
+    if not environment.action_choices:
+        return gaussian
+    return environment.actions_from(torch.special.ndtr(gaussian))
+
+
 def copied_variables(environment: VecTask) -> dict[str, Tensor]:
     """The variables of the current state, as copies."""
     return {name: value.clone() for name, value in environment.read_variables().items()}

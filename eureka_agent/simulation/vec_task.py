@@ -129,9 +129,12 @@ class VecTask(ABC):
     """Names and units of the observation's numbers, all of them in their order: `eureka export`
     writes them beside the policy."""
     action_channels: ClassVar[tuple[Channel, ...]] = ()
-    """The same of the action's."""
+    """The same of the action's; of choices the doc says what each one does."""
     num_observations: int
     num_actions: int
+    action_choices: ClassVar[tuple[int, ...]] = ()
+    """Numbers of choices, one for each of the `num_actions`, where these are choices: an action is
+    then the index of one, from 0. Empty: actions are continuous, in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     control_dt: float
@@ -197,7 +200,7 @@ class VecTask(ABC):
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
         """Turn actions into forces or targets. Shape: (num_envs, num_actions), already clipped to
-        [-1, 1]."""
+        [-1, 1], or whole numbers below `action_choices`."""
 
     def simulate(self) -> None:  # noqa: B027
         """Advance the physics by `control_dt`. A task may do it in `pre_physics_step` instead."""
@@ -262,14 +265,7 @@ class VecTask(ABC):
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
         """`variables`, preceded by the ones that every environment has."""
-        actions = Variable(
-            "actions",
-            (cls.num_actions,),
-            "1",
-            "joint",
-            "action applied in this step, after clipping; 0 right after a reset",
-            (-1.0, 1.0),
-        )
+        actions = cls._action_variable()
         terminated = Variable(
             "terminated",
             (),
@@ -296,10 +292,51 @@ class VecTask(ABC):
             *cls.variables,
         )
 
+    @classmethod
+    def _action_variable(cls) -> Variable:
+        """The variable `actions`: of a single choice a number for each row."""
+        if not cls.action_choices:
+            return Variable(
+                "actions",
+                (cls.num_actions,),
+                "1",
+                "joint",
+                "action applied in this step, after clipping; 0 right after a reset",
+                (-1.0, 1.0),
+            )
+        words = "; ".join(each.doc for each in cls.channels_of_action() if each.doc)
+        single = cls.num_actions == 1
+        doc = (
+            f"{'choice' if single else 'choices'} made in this step, a whole number"
+            f"{' each' * (not single)}{': ' + words if words else ''}; 0 right after a reset"
+        )
+        most = float(max(cls.action_choices) - 1)
+        shape = () if single else (cls.num_actions,)
+        return Variable("actions", shape, "1", "-", doc, (0.0, most) if most else None)
+
+    def applied(self, actions: Tensor) -> Tensor:
+        """Actions as they take effect: clipped to [-1, 1], or the nearest choices. Shape of both:
+        (num_envs, num_actions)."""
+        if not self.action_choices:
+            return actions.clamp(-1.0, 1.0)
+        columns = actions.round().unbind(dim=-1)
+        bounds = (float(count - 1) for count in self.action_choices)
+        return torch.stack(
+            [column.clamp(0.0, most) for column, most in zip(columns, bounds, strict=True)], dim=-1
+        )
+
+    @classmethod
+    def actions_from(cls, uniform: Tensor) -> Tensor:
+        """Actions that are equally likely, from numbers drawn uniformly in [0, 1). Shape of both:
+        (…, num_actions)."""
+        if not cls.action_choices:
+            return 2.0 * uniform - 1.0
+        return (uniform * uniform.new_tensor(cls.action_choices)).floor()
+
     def advance(self, actions: Tensor) -> Transition:
         """One control step of all rows, without resetting any. `actions`: shape (num_envs,
-        num_actions), clipped here."""
-        self.actions = actions.clamp(-1.0, 1.0)
+        num_actions), as `applied` takes them."""
+        self.actions = self.applied(actions)
         self.pre_physics_step(self.actions)
         self.simulate()
         self.progress_buf += 1
@@ -325,7 +362,10 @@ class VecTask(ABC):
                 "terminated": lambda: (self.terminated_buf & ~self.succeeded_buf).float(),
                 SUCCEEDED: self.succeeded_buf.float,
             }
-        return Variables({"actions": self.actions, **ends, **self.compute_variables()})
+        # a single choice is a number for each row
+        is_scalar = len(self.action_choices) == 1
+        actions = self.actions[:, 0] if is_scalar else self.actions
+        return Variables({"actions": actions, **ends, **self.compute_variables()})
 
     def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Note the rows that end by success alone, and return the causes with the failures first: a

@@ -14,8 +14,6 @@ from eureka_agent.training.episodes import EndedEpisodes
 from eureka_agent.training.population import LearningReport
 from eureka_agent.training.rollout import Rollout
 
-_SATURATED = 0.99
-
 
 def curve_points(
     env_steps: Mapping[int, int],
@@ -31,14 +29,15 @@ def curve_points(
     `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each
     (rows,).
     """
+    nothing = torch.zeros_like(report.entropy)
     numbers = torch.stack(
         (
             episodes.count,
             episodes.fitness_sum,
             episodes.length_sum,
             rewards.flatten(1).mean(dim=1),
-            (rollout.actions.abs() > _SATURATED).float().flatten(1).mean(dim=1),
-            report.action_std,
+            nothing if report.action_saturation is None else report.action_saturation,
+            nothing if report.action_std is None else report.action_std,
             report.learning_rate,
             report.update.kl,
             report.entropy,
@@ -87,8 +86,8 @@ def curve_points(
                     for cause, number in zip(causes, ended[member], strict=True)
                     if number
                 },
-                action_saturation=saturation,
-                action_std=std,
+                action_saturation=None if report.action_saturation is None else saturation,
+                action_std=None if report.action_std is None else std,
                 learning_rate=rate,
                 kl=kl,
                 entropy=entropy,

@@ -23,6 +23,7 @@ from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.distributions import ActionDistribution, distribution_of
 from eureka_agent.training.environment_faults import (
     OBSERVATIONS,
     check_rows,
@@ -31,7 +32,7 @@ from eureka_agent.training.environment_faults import (
     is_unsound,
 )
 from eureka_agent.training.episodes import RunningFitness
-from eureka_agent.training.policy import Policy, clipped_gaussian_mean
+from eureka_agent.training.policy import Policy
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
@@ -47,16 +48,14 @@ not depend on who else is scored."""
 class Actor(Protocol):
     """Anything that acts on observations; see `Policy`."""
 
-    std: Tensor
+    distribution: ActionDistribution
+    spread: Tensor
 
     @property
     def num_observations(self) -> int: ...
 
-    @property
-    def num_actions(self) -> int: ...
-
-    def mean(self, observations: Tensor) -> Tensor:
-        """Mean of its actions before clipping. Shape: (batch, num_actions)."""
+    def outputs(self, observations: Tensor) -> Tensor:
+        """For its distribution's `mode`. Shape: (batch, num_outputs)."""
         ...
 
 
@@ -115,14 +114,11 @@ def evaluate_policy(
 
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raises EnvironmentLoadError for a policy of another environment."""
-    if (policy.num_observations, policy.num_actions) != (
-        environment.num_observations,
-        environment.num_actions,
-    ):
+    needed = environment.num_observations, distribution_of(environment)
+    if (policy.num_observations, policy.distribution) != needed:
         raise EnvironmentLoadError(
             f"the policy takes {policy.num_observations} observations and gives"
-            f" {policy.num_actions} actions, the environment has {environment.num_observations} and"
-            f" {environment.num_actions}",
+            f" {policy.distribution}, the environment has {needed[0]} and {needed[1]}",
             "evaluate it on the environment that it was trained on",
         )
 
@@ -147,14 +143,15 @@ class _Actors:
     def __init__(self, shares: Sequence[_Share], environment: VecTask) -> None:
         rows = [padded(share.request.episodes, VecTask.row_multiple) for share in shares]
         firsts = [sum(rows[:index]) for index in range(len(rows))]
-        shape = (sum(rows), environment.num_actions)
-        self._means = torch.zeros(shape, device=environment.device)
-        self._stds = torch.ones(shape, device=environment.device)
+        self._distribution = distribution = distribution_of(environment)
+        count, device = sum(rows), environment.device
+        self._outputs = torch.zeros(count, distribution.num_outputs, device=device)
+        self._spreads = torch.ones(count, distribution.num_parameters, device=device)
         self._places = {}
         taken_from = torch.zeros(environment.num_envs, dtype=torch.int64)
         for share, first in zip(shares, firsts, strict=True):
             place = self._places[share] = slice(first, first + share.request.episodes)
-            self._stds[place] = share.request.policy.std
+            self._spreads[place] = share.request.policy.spread
             taken_from[share.rows] = torch.arange(place.start, place.stop)
         self._taken_from = taken_from.to(environment.device)
 
@@ -162,8 +159,10 @@ class _Actors:
         """Actions of all rows, of which those of `shares` are new. Shape: (num_envs,
         num_actions)."""
         for share in shares:
-            self._means[self._places[share]] = share.request.policy.mean(observations[share.rows])
-        return clipped_gaussian_mean(self._means, self._stds).index_select(0, self._taken_from)
+            policy = share.request.policy
+            self._outputs[self._places[share]] = policy.outputs(observations[share.rows])
+        actions = self._distribution.mode(self._outputs, self._spreads)
+        return actions.index_select(0, self._taken_from)
 
 
 class _Pass:

@@ -17,6 +17,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from eureka_agent.training.distributions import ActionDistribution
+
 Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
@@ -107,16 +109,17 @@ class MemberNetworks:
     value: StackedPerceptron
     both: StackedPerceptron
     """Policy and value network in turn, as twice as many members: one product where two would be.
-    Of a policy's outputs the leading `num_actions` count, of a value network's the first."""
-    log_std: Tensor
-    """Shape: (members, num_actions), a view. Logarithm of the exploration's standard deviation, the
-    same in every state."""
-    log_std_gradient: Tensor
+    Of a policy's outputs the leading `num_policy_outputs` count, of a value network's the first."""
+    num_policy_outputs: int
+    distribution_parameters: Tensor
+    """Parameters of the actions' distribution, the same in every state. Shape: (members,
+    num_parameters), a view."""
+    distribution_gradient: Tensor
 
-    def means(self, inputs: Tensor) -> Tensor:
-        """Means of the actions, shape (members, rows, num_actions). `inputs` as
-        `StackedPerceptron.forward` takes them."""
-        return self.policy.forward(inputs)[-1][..., : self.log_std.shape[-1]]
+    def outputs(self, inputs: Tensor) -> Tensor:
+        """Outputs for the actions' distribution, shape (members, rows, num_policy_outputs).
+        `inputs` as `StackedPerceptron.forward` takes them."""
+        return self.policy.forward(inputs)[-1][..., : self.num_policy_outputs]
 
     def values(self, inputs: Tensor) -> Tensor:
         """Values, shape (members, rows). `inputs` as `StackedPerceptron.forward` takes them."""
@@ -135,27 +138,28 @@ class StackedNetworks:
         self,
         members: int,
         num_observations: int,
-        num_actions: int,
+        distribution: ActionDistribution,
         hidden_sizes: Sequence[int],
         activation: Activation,
         device: torch.device | str,
     ) -> None:
-        self.num_outputs = max(num_actions, _LEAST_OUTPUTS)
+        self.num_outputs = max(distribution.num_outputs, _LEAST_OUTPUTS)
         """Of both networks."""
         sizes = (num_observations, *hidden_sizes, self.num_outputs)
-        self.num_actions = num_actions
+        self._distribution = distribution
         self.activation: Activation = activation
         self._affine_shapes = [(inputs + 1, outputs) for inputs, outputs in pairwise(sizes)]
-        size = sum(math.prod(shape) for shape in self._affine_shapes) + num_actions
+        size = sum(math.prod(shape) for shape in self._affine_shapes)
+        size += distribution.num_parameters
         self._half = math.ceil(size / _ALIGNMENT) * _ALIGNMENT
         self.parameters = torch.zeros(members, 2 * self._half, device=device)
         """Shape: (K, P); a member is a row."""
         self.gradients = torch.zeros_like(self.parameters)
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
-    def initialize(self, member: int, seed: int, action_std: float) -> None:
-        """Fresh parameters of one member: orthogonal weights, zero biases, a policy that starts
-        near zero.
+    def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
+        """Fresh parameters of one member: orthogonal weights, zero biases, a policy whose outputs
+        start near zero, and the distribution's own parameters all the same.
 
         Drawn on the CPU, so that they are the same on every device.
         """
@@ -170,7 +174,8 @@ class StackedNetworks:
                 weight = torch.empty(tensor.shape[1:])
                 torch.nn.init.orthogonal_(weight, gain, generator)
                 tensor[member] = weight.to(tensor.device)
-        named["log_std"][member] = math.log(action_std)
+        if self._distribution.parameter:
+            named[self._distribution.parameter][member] = distribution_parameter
 
     def members(self, first: int, end: int) -> MemberNetworks:
         """The networks of the members `first` to `end` (not included), as views."""
@@ -209,11 +214,19 @@ class StackedNetworks:
                 [_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation
             )
 
-        log_std, log_std_gradient = (
-            self._named(tensor)["log_std"] for tensor in (parameters, gradients)
+        return MemberNetworks(
+            perceptron(slice(0, None, 2)),
+            perceptron(slice(1, None, 2)),
+            perceptron(slice(None)),
+            self._distribution.num_outputs,
+            self._of_distribution(parameters),
+            self._of_distribution(gradients),
         )
-        policy, value = perceptron(slice(0, None, 2)), perceptron(slice(1, None, 2))
-        return MemberNetworks(policy, value, perceptron(slice(None)), log_std, log_std_gradient)
+
+    def _of_distribution(self, tensor: Tensor) -> Tensor:
+        """The distribution's own parameters in rows like those of the parameters, as a view."""
+        end = sum(math.prod(shape) for shape in self._affine_shapes)
+        return tensor[:, end : end + self._distribution.num_parameters]
 
     def _affine(self, half: Tensor) -> list[Tensor]:
         """The layers' affine maps in half rows, as views. Shape of each: (half rows, inputs + 1,
@@ -235,12 +248,12 @@ class StackedNetworks:
             for index, affine in enumerate(self._affine(half)):
                 last = index == len(self._affine_shapes) - 1
                 used = (
-                    affine[:, :, : self.num_actions if network == _POLICY else 1]
+                    affine[:, :, : self._distribution.num_outputs if network == _POLICY else 1]
                     if last
                     else affine
                 )
                 named[f"{network}.{index}.weight"] = used[:, :-1]
                 named[f"{network}.{index}.bias"] = used[:, -1:]
-        end = sum(math.prod(shape) for shape in self._affine_shapes)
-        named["log_std"] = tensor[:, end : end + self.num_actions]
+        if self._distribution.parameter:
+            named[self._distribution.parameter] = self._of_distribution(tensor)
         return named

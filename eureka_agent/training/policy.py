@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
+from eureka_agent.training.distributions import ActionDistribution, distribution_of_file
 from eureka_agent.training.networks import Activation, activate_
 from eureka_agent.training.normalization import normalize
 
@@ -22,18 +22,18 @@ _ACTIVATIONS = ("elu", "tanh")
 
 
 class Policy:
-    """Acts by the mean of the actions that its training applied: of the Gaussian after clipping to
-    [-1, 1].
-
-    Where noise is wide and a mean lies off the middle, that differs from the clipped mean. A
-    hovering craft, whose thrust was on average right, would sink or rise with the latter.
-    """
+    """Acts without noise, by the distribution that its training drew actions from."""
 
     def __init__(
-        self, tensors: Mapping[str, Tensor], activation: Activation, metadata: Mapping[str, str]
+        self,
+        tensors: Mapping[str, Tensor],
+        activation: Activation,
+        metadata: Mapping[str, str],
+        distribution: ActionDistribution | None = None,
     ) -> None:
         """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
-        policy.<i>.bias (1, outputs), log_std."""
+        policy.<i>.bias (1, outputs), and of a Gaussian log_std. `distribution`: by default the one
+        that `metadata` names. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
         count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [
@@ -42,14 +42,23 @@ class Policy:
         ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
-        self.std = tensors["log_std"].exp()
-        """Of the Gaussian that its training drew actions from. Shape: (num_actions,)."""
+        distribution = distribution or distribution_of_file(metadata, self.layer_sizes[-1])
+        if distribution is None:
+            raise ValueError(
+                f"the metadata {dict(metadata)!r} names no distribution of {self.layer_sizes[-1]}"
+                " outputs"
+            )
+        self.distribution = distribution
+        name = distribution.parameter
+        parameters = tensors[name] if name else self._mean.new_zeros(0)
+        self.spread = distribution.spread(parameters)
+        """Parameters as the distribution's `mode` takes them. Shape: (num_parameters,)."""
         self._activation: Activation = activation
         self.metadata = dict(metadata)
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
-        """Observations, hidden layers, actions."""
+        """Observations, hidden layers, outputs."""
         return (*(weight.shape[0] for weight, _ in self._layers), self._layers[-1][0].shape[1])
 
     @property
@@ -58,39 +67,35 @@ class Policy:
 
     @property
     def num_actions(self) -> int:
-        return self.layer_sizes[-1]
+        return self.distribution.num_actions
 
     def to(self, device: torch.device | str) -> Policy:
         """The same policy on another device."""
-        return Policy(
-            {name: tensor.to(device) for name, tensor in self._tensors.items()},
-            self._activation,
-            self.metadata,
+        return self.with_tensors(
+            {name: tensor.to(device) for name, tensor in self._tensors.items()}
         )
 
-    def act(self, observations: Tensor) -> Tensor:
-        """Actions in [-1, 1], shape (batch, num_actions), for observations of shape (batch,
-        num_observations). No noise."""
-        return clipped_gaussian_mean(self.mean(observations), self.std)
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Policy:
+        """A policy of the same form with these tensors."""
+        return Policy(tensors, self._activation, self.metadata, self.distribution)
 
-    def mean(self, observations: Tensor) -> Tensor:
-        """Mean of the Gaussian before clipping, shape (batch, num_actions)."""
+    def act(self, observations: Tensor) -> Tensor:
+        """Actions in [-1, 1], or indices of choices, shape (batch, num_actions), for observations
+        of shape (batch, num_observations). No noise."""
+        return self.distribution.mode(self.outputs(observations), self.spread)
+
+    def answer(self, observations: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """An exported policy's answer: `act`'s actions, or choices and their logits."""
+        return self.distribution.answer(self.outputs(observations), self.spread)
+
+    def outputs(self, observations: Tensor) -> Tensor:
+        """Outputs of its network, for the distribution. Shape: (batch, num_outputs)."""
         value = normalize(observations, self._mean, self._inverse_deviation)
         for index, (weight, bias) in enumerate(self._layers):
             value = torch.addmm(bias, value, weight)
             if index < len(self._layers) - 1:
                 value = activate_(self._activation, value)
         return value
-
-
-def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:
-    """Expectation of a Gaussian variable clipped to [-1, 1]. Shapes that broadcast."""
-    low, high = (-1.0 - mean) / std, (1.0 - mean) / std
-    below, above = torch.special.ndtr(low), torch.special.ndtr(-high)
-    density = (torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())) / math.sqrt(
-        2.0 * math.pi
-    )
-    return (above - below + mean * (1.0 - below - above) + std * density).clamp(-1.0, 1.0)
 
 
 def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -122,14 +127,14 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
             f"cannot read the policy {str(path)!r}: {error}", "name a policy.safetensors of a run"
         ) from None
     activation = metadata.get("activation")
-    if activation not in _ACTIVATIONS or not _fit_together(tensors):
+    if activation not in _ACTIVATIONS or not _fit_together(tensors, metadata):
         raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
     return Policy(tensors, cast(Activation, activation), metadata)
 
 
-def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
-    """True when these are a network's, each layer of the size that the one before gives, and no
-    size without a number."""
+def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
+    """True when these are a network's, each layer of the size that the one before gives, no size
+    without a number, and the last one that of the distribution."""
     count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
     layers = [
         (tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias"))
@@ -143,11 +148,15 @@ def _fit_together(tensors: Mapping[str, Tensor]) -> bool:
     if not weights or len(weights) < count:
         return False
     sizes = [weights[0].shape[0], *(weight.shape[1] for weight in weights)]
+    distribution = distribution_of_file(metadata, sizes[-1])
+    if distribution is None:
+        return False
     expected: dict[str, tuple[int, ...]] = {
         "observation_mean": (sizes[0],),
         "observation_deviation": (sizes[0],),
-        "log_std": (sizes[-1],),
     }
+    if distribution.parameter:
+        expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
         expected |= {
             f"policy.{index}.weight": (inputs, outputs),

@@ -7,7 +7,6 @@ those of a training of its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.advantages import generalized_advantages
+from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.networks import StackedNetworks
 from eureka_agent.training.normalization import (
     ObservationStatistics,
@@ -26,7 +26,7 @@ from eureka_agent.training.normalization import (
     with_ones,
 )
 from eureka_agent.training.rollout import Rollout, RolloutCollector
-from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport, gaussian_log_probability
+from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport
 
 
 @dataclass
@@ -36,7 +36,9 @@ class LearningReport:
     update: UpdateReport
     explained_variance: Tensor
     entropy: Tensor
-    action_std: Tensor
+    action_std: Tensor | None
+    """None, as the next one is, where actions are choices."""
+    action_saturation: Tensor | None
     learning_rate: Tensor
     healthy: Tensor
     """bool: all parameters are finite."""
@@ -51,10 +53,11 @@ class Population:
         self._environment = environment
         self._settings = settings
         device = environment.device
+        self.distribution = distribution_of(environment)
         self.networks = StackedNetworks(
             members,
             environment.num_observations,
-            environment.num_actions,
+            self.distribution,
             settings.hidden_sizes,
             settings.activation,
             device,
@@ -65,16 +68,20 @@ class Population:
         self._return_statistics = ReturnStatistics(members, device)
         self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
         self._learning_rate = torch.full((members, 1), settings.learning_rate, device=device)
-        self._update = PPOUpdate(self.networks, self._adam, self._learning_rate, settings)
+        self._update = PPOUpdate(
+            self.networks, self.distribution, self._adam, self._learning_rate, settings
+        )
         self._generators = [torch.Generator(device) for _ in range(members)]
-        self.collector = RolloutCollector(environment, members, settings.num_envs, settings.horizon)
+        self.collector = RolloutCollector(
+            environment, self.distribution, members, settings.num_envs, settings.horizon
+        )
         rows = settings.horizon * settings.num_envs
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
     def start(self, member: int, seed: int) -> None:
         """Make one member what a new training with this seed begins with."""
         generator = self._generators[member].manual_seed(seed)
-        self.networks.initialize(member, seed, self._settings.initial_action_std)
+        self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
         self._adam.reset(member)
         self.observation_statistics.reset(member)
         self._return_statistics.reset(member)
@@ -139,9 +146,8 @@ class Population:
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
         """Act for one iteration. `width` leading slots are simulated; only `members` of them draw
         noise."""
-        shape = self.collector.noise.shape[1:]
         for member in members:
-            torch.randn(shape, generator=self._generators[member], out=self.collector.noise[member])
+            self.distribution.draw_noise(self._generators[member], out=self.collector.noise[member])
         return self.collector.collect(
             self.networks.members(0, width), self.observation_statistics, width, arguments
         )
@@ -159,31 +165,32 @@ class Population:
         scale, shift = self._return_statistics.update(returns)
         self.networks.rescale_values(width, scale, shift)
         networks = self.networks.members(0, width)
-        log_std = networks.log_std.clone()
+        parameters = networks.distribution_parameters
         mean, deviation = (
             self._return_statistics.mean[:width],
             self._return_statistics.deviation[:width],
         )
+        policy_outputs, actions = rollout.outputs.flatten(1, 2), rollout.actions.flatten(1, 2)
         batch = Batch(
             observations=rollout.normalized.flatten(1, 2),
-            actions=rollout.actions.flatten(1, 2),
-            means=rollout.action_means.flatten(1, 2),
-            log_probabilities=gaussian_log_probability(
-                rollout.noise, log_std[:, None, None]
-            ).flatten(1),
+            actions=actions,
+            outputs=policy_outputs,
+            log_probabilities=self.distribution.log_probability(
+                policy_outputs, rollout.noise.flatten(1, 2), actions, parameters
+            ),
             advantages=advantages,
             values=outputs.flatten(1) * scale + shift,
             targets=(returns - mean) / deviation,
-            log_std=log_std,
+            parameters=parameters.clone(),
         )
         report = self._update.run(batch, self._permutations[:width])
         self.observation_statistics.update(rollout.observations.flatten(1, 2))
-        constant = 0.5 * math.log(2.0 * math.pi * math.e)
         return LearningReport(
             update=report,
             explained_variance=explained,
-            entropy=networks.log_std.sum(dim=1) + constant * networks.log_std.shape[1],
-            action_std=networks.log_std.exp().mean(dim=1),
+            entropy=self.distribution.entropy(policy_outputs, parameters),
+            action_std=self.distribution.std(parameters),
+            action_saturation=self.distribution.saturation(rollout.actions),
             learning_rate=self._learning_rate[:width, 0].clone(),
             healthy=self.networks.parameters[:width].isfinite().all(dim=1),
         )

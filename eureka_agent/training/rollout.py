@@ -1,5 +1,5 @@
-"""The step loop: the policies' means, noise and the simulator, and nothing else. What rewards need
-is recorded for afterwards."""
+"""The step loop: the policies' outputs, noise and the simulator, and nothing else. What rewards
+need is recorded for afterwards."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from eureka_agent.arguments import variable_of
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
+from eureka_agent.training.distributions import ActionDistribution
 from eureka_agent.training.networks import MemberNetworks
 from eureka_agent.training.normalization import ObservationStatistics, normalize
 
@@ -31,12 +32,13 @@ class Rollout:
     last_observations: Tensor
     """From which the next iteration goes on. Shape: (members, num_envs, num_observations), not
     normalised."""
-    action_means: Tensor
-    """Shape: (members, steps, num_envs, num_actions)."""
+    outputs: Tensor
+    """Outputs of the policies. Shape: (members, steps, num_envs, num_outputs)."""
     actions: Tensor
-    """As drawn, before clipping. Same shape."""
+    """As drawn, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor
-    """Standard normal numbers behind the actions. Same shape."""
+    """Random numbers behind the actions, before scaling. Shape: (members, steps, num_envs,
+    noise_size)."""
     terminated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
@@ -55,8 +57,16 @@ class RolloutCollector:
     """Steps one simulator of at least K times `num_envs` rows; member k owns the rows from k *
     num_envs on."""
 
-    def __init__(self, environment: VecTask, members: int, num_envs: int, horizon: int) -> None:
+    def __init__(
+        self,
+        environment: VecTask,
+        distribution: ActionDistribution,
+        members: int,
+        num_envs: int,
+        horizon: int,
+    ) -> None:
         self._environment = environment
+        self._distribution = distribution
         self._num_envs = num_envs
         self._horizon = horizon
         device = environment.device
@@ -65,10 +75,9 @@ class RolloutCollector:
         self._observations = torch.zeros(*shape, environment.num_observations, device=device)
         self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)
-        self._action_means = torch.zeros(*shape, environment.num_actions, device=device)
-        self.noise = torch.zeros_like(self._action_means)
-        """Standard normal numbers for the next rollout; whoever calls `collect` fills the rows
-        first."""
+        self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
+        self.noise = torch.zeros(*shape, distribution.noise_size, device=device)
+        """Random numbers for the next rollout; whoever calls `collect` fills the rows first."""
         self._flags = torch.zeros(
             2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
         )
@@ -135,12 +144,13 @@ class RolloutCollector:
         progress = self._by_member(environment.progress_buf, members).clone()
         mean = statistics.mean[:members].unsqueeze(1)
         inverse_deviation = statistics.deviation()[:members].reciprocal().unsqueeze(1)
-        scaled_noise = self.noise[:members] * networks.log_std.exp()[:, None, None]
+        distribution = self._distribution
+        scaled_noise = distribution.scaled(self.noise[:members], networks.distribution_parameters)
         actions = self._actions[:rows].view(members, self._num_envs, -1)
 
         # a view for every step of every buffer, made here at once
         step_noise = scaled_noise.unbind(1)
-        step_means = self._action_means[:members].unbind(1)
+        step_outputs = self._outputs[:members].unbind(1)
         step_observations = self._observations[:members].unbind(1)
         step_inputs = self._normalized[:members].unbind(1)
         step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
@@ -158,9 +168,9 @@ class RolloutCollector:
             observations = self._by_member(environment.obs_buf, members)
             step_observations[step].copy_(observations)
             normalize(observations, mean, inverse_deviation, out=step_normalized[step])
-            means = networks.means(step_inputs[step])
-            step_means[step].copy_(means)
-            torch.add(means, step_noise[step], out=actions)
+            outputs = networks.outputs(step_inputs[step])
+            step_outputs[step].copy_(outputs)
+            distribution.sample(outputs, step_noise[step], out=actions)
             acted = time.perf_counter()
             transition = environment.advance(self._actions)
             step_final[step].copy_(self._by_member(transition.observations, members))
@@ -228,15 +238,15 @@ class RolloutCollector:
         self, members: int, scaled_noise: Tensor, progress: Tensor, arguments: Collection[str]
     ) -> Rollout:
         last = self._by_member(self._environment.obs_buf, members).clone()
-        action_means = self._action_means[:members]
+        outputs = self._outputs[:members]
         terminated, truncated, *causes = self._flags[:, :members]
         return Rollout(
             observations=self._observations[:members],
             normalized=self._normalized[:members],
             final_observations=self._final_observations[:members],
             last_observations=last,
-            action_means=action_means,
-            actions=action_means + scaled_noise,
+            outputs=outputs,
+            actions=self._distribution.sample(outputs, scaled_noise),
             noise=self.noise[:members],
             terminated=terminated,
             truncated=truncated,

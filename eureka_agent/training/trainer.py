@@ -212,7 +212,7 @@ class Trainer:
     @property
     def policy_metadata(self) -> dict[str, str]:
         """What `save_policy` must know of every policy from here."""
-        return {"activation": self._settings.activation}
+        return {"activation": self._settings.activation, **self._population.distribution.metadata}
 
     @property
     def busy(self) -> bool:

@@ -13,6 +13,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.starts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
+from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 
 MOST_EPISODES = 64
@@ -26,22 +27,24 @@ _NO_NOISE = 1e-6
 
 
 class UntrainedPolicy:
-    """Acts whatever it observes: every entry uniform in [-`spread`, `spread`], from a stream of its
-    own."""
+    """Acts whatever it observes, from a stream of its own: every entry uniform in [-`width`,
+    `width`], or every choice equally likely."""
 
-    def __init__(self, environment: type[VecTask], spread: float) -> None:
-        """`spread`: 0 for no action, 1 for the whole range."""
+    def __init__(self, environment: type[VecTask], width: float) -> None:
+        """`width`: 0 for no action, which among choices is the first, 1 for the whole range."""
         self.num_observations = environment.num_observations
-        self.num_actions = environment.num_actions
-        self.std = torch.full((self.num_actions,), _NO_NOISE)
-        """So small that clipping leaves the mean as it is."""
-        self._spread = spread
+        self.distribution = distribution_of(environment)
+        self.spread = torch.full((self.distribution.num_parameters,), _NO_NOISE)
+        """So small that clipping leaves a mean as it is."""
+        self._width = width
         self._generator = torch.Generator().manual_seed(_SEED)
 
-    def mean(self, observations: Tensor) -> Tensor:
-        """Actions, shape (batch, num_actions)."""
-        drawn = torch.rand(len(observations), self.num_actions, generator=self._generator)
-        return (self._spread * (2.0 * drawn - 1.0)).to(observations.device)
+    def outputs(self, observations: Tensor) -> Tensor:
+        """Actions, or logits, which are as likely to be the largest. Shape: (batch,
+        num_outputs)."""
+        size = len(observations), self.distribution.num_outputs
+        drawn = torch.rand(size, generator=self._generator)
+        return (self._width * (2.0 * drawn - 1.0)).to(observations.device)
 
 
 def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Measurements:
@@ -64,7 +67,7 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
     episodes = max(
         _LEAST_EPISODES, min(MOST_EPISODES, steps // environment_class.max_episode_length)
     )
-    policies = [UntrainedPolicy(environment_class, spread) for spread in (0.0, 1.0)]
+    policies = [UntrainedPolicy(environment_class, width) for width in (0.0, 1.0)]
     requests = [PolicyRequest(policy, _SEED, episodes) for policy in policies]
     environment = loaded.make(
         task, len(requests) * padded(episodes, environment_class.row_multiple)

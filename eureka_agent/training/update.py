@@ -7,7 +7,6 @@ Isaac Gym and rsl-rl use it).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.adam import StackedAdam
+from eureka_agent.training.distributions import ActionDistribution
 from eureka_agent.training.networks import StackedNetworks
 
 _ROWS_PER_CHUNK = 4096
@@ -37,8 +37,8 @@ class Batch:
     """Normalised, and a last column of ones. Shape: (members, rows, num_observations + 1)."""
     actions: Tensor
     """Shape: (members, rows, num_actions), before clipping."""
-    means: Tensor
-    """Of the policy that acted. Same shape."""
+    outputs: Tensor
+    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
     log_probabilities: Tensor
     """Of the actions under that policy."""
     advantages: Tensor
@@ -47,8 +47,8 @@ class Batch:
     """Of the value network before the update, in its own scale."""
     targets: Tensor
     """Returns in the value network's scale."""
-    log_std: Tensor
-    """Of the policy that acted. Shape: (members, num_actions)."""
+    parameters: Tensor
+    """Parameters of its distribution. Shape: (members, num_parameters)."""
 
     def members(self, first: int, end: int) -> Batch:
         """The part of the members `first` to `end` (not included)."""
@@ -82,12 +82,14 @@ class PPOUpdate:
     def __init__(
         self,
         networks: StackedNetworks,
+        distribution: ActionDistribution,
         adam: StackedAdam,
         learning_rate: Tensor,
         settings: TrainingSettings,
     ) -> None:
         """`learning_rate`: shape (K, 1), changed in place."""
         self._networks = networks
+        self._distribution = distribution
         self._adam = adam
         self._learning_rate = learning_rate
         self._settings = settings
@@ -116,10 +118,9 @@ class PPOUpdate:
     ) -> None:
         members, rows = batch.advantages.shape
         minibatches = self._settings.minibatches
-        packed = torch.cat((batch.actions, batch.means, _loss_terms(batch, size)), dim=-1).flatten(
-            0, 1
-        )
-        widths = (batch.actions.shape[-1], batch.actions.shape[-1], 1, 1, 1, 1)
+        terms = _loss_terms(batch, size, self._distribution.constant)
+        packed = torch.cat((batch.actions, batch.outputs, terms), dim=-1).flatten(0, 1)
+        widths = (batch.actions.shape[-1], batch.outputs.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
         offsets = (torch.arange(members, device=permutations.device) * rows).view(-1, 1, 1)
         # by outputs that mean nothing it stays zero
@@ -146,7 +147,7 @@ class PPOUpdate:
                     first,
                     end,
                     inputs[minibatch],
-                    batch.log_std,
+                    batch.parameters,
                     gradient,
                     *(part[minibatch] for part in parts),
                 )
@@ -156,10 +157,10 @@ class PPOUpdate:
         first: int,
         end: int,
         inputs: Tensor,
-        old_log_std: Tensor,
+        old_parameters: Tensor,
         output_gradient: Tensor,
         actions: Tensor,
-        old_means: Tensor,
+        old_outputs: Tensor,
         log_ratio_shift: Tensor,
         weight: Tensor,
         old_value: Tensor,
@@ -167,8 +168,8 @@ class PPOUpdate:
     ) -> Tensor:
         """One gradient step. Returns KL, policy loss and value loss, shape (3, members).
 
-        Shape of `actions` and `old_means`: (members, num_actions, size), of what follows them:
-        (members, 1, size).
+        Shape of `actions`: (members, num_actions, size), of `old_outputs`: (members, num_outputs,
+        size), of what follows them: (members, 1, size).
         """
         settings, networks, size = (
             self._settings,
@@ -177,29 +178,26 @@ class PPOUpdate:
         )
         outputs = networks.both.forward(inputs)
         by_network = outputs[-1].view(output_gradient.shape)
-        num_actions = actions.shape[1]
-        means = by_network[:, 0, :, :num_actions].transpose(1, 2).contiguous()
+        used = old_outputs.shape[1]
+        policy_outputs = by_network[:, 0, :, :used].transpose(1, 2).contiguous()
         values = by_network[:, 1, :, 0].unsqueeze(1)
 
-        log_std = networks.log_std.unsqueeze(2)
-        inverse_std = (-log_std).exp()
-        deviation = (actions - means).mul_(inverse_std)
-        squares = deviation.square().sum(dim=1, keepdim=True)
-        ratio = (
-            torch.sub(log_ratio_shift, squares, alpha=0.5)
-            .sub_(log_std.sum(dim=1, keepdim=True))
-            .exp_()
+        likelihood = self._distribution.likelihood(
+            policy_outputs, networks.distribution_parameters, actions, log_ratio_shift
         )
+        ratio = likelihood.log_ratio.exp_()
         loss, clipped_loss = (
             ratio * weight,
             ratio.clamp_(1.0 - settings.clip, 1.0 + settings.clip).mul_(weight),
         )
         # where the clipped loss is the larger one, it does not depend on the policy
         by_log_probability = loss * (loss >= clipped_loss)
-        by_mean = by_log_probability * deviation
-        torch.mul(by_mean, inverse_std, out=output_gradient[:, 0, :, :num_actions].transpose(1, 2))
-        by_log_std = by_mean.mul_(deviation).sub_(by_log_probability).sum(dim=2)
-        torch.sub(by_log_std, settings.entropy_coefficient, out=networks.log_std_gradient)
+        likelihood.write_gradients(
+            by_log_probability,
+            settings.entropy_coefficient,
+            output_gradient[:, 0, :, :used].transpose(1, 2),
+            networks.distribution_gradient,
+        )
 
         error = values - target
         squared = error.square()
@@ -217,7 +215,7 @@ class PPOUpdate:
         )
         networks.both.backward(outputs, output_gradient.flatten(0, 1))
 
-        kl = _mean_kl(old_means, old_log_std, means, networks.log_std, inverse_std)
+        kl = likelihood.kl(old_outputs, old_parameters)
         rate = self._learning_rate[first:end]
         if settings.desired_kl > 0.0:
             rate.copy_(adapted_learning_rate(rate, kl.unsqueeze(-1), settings.desired_kl))
@@ -229,33 +227,14 @@ class PPOUpdate:
         )
 
 
-def _loss_terms(batch: Batch, size: int) -> Tensor:
-    """What a minibatch of `size` rows needs of every row, beside actions and means, in the form in
-    which it needs it.
+def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
+    """Numbers of every row that a minibatch of `size` rows needs, beside actions and outputs, in
+    the form in which it needs them.
 
-    The old log-probability without what does not depend on the action, negative; minus the
-    advantage's share of the loss; the old value; the target. Shape: (members, rows, 4).
+    The old log-probability without the distribution's `constant`, negative; minus the advantage's
+    share of the loss; the old value; the target. Shape: (members, rows, 4).
     """
-    shift = -0.5 * math.log(2.0 * math.pi) * batch.actions.shape[-1] - batch.log_probabilities
+    shift = constant - batch.log_probabilities
     return torch.stack(
         (shift, batch.advantages * (-1.0 / size), batch.values, batch.targets), dim=-1
     )
-
-
-def gaussian_log_probability(deviation: Tensor, log_std: Tensor) -> Tensor:
-    """Logarithm of a diagonal Gaussian's density. `deviation`: (action − mean) / std, shape (…,
-    num_actions)."""
-    constant = 0.5 * math.log(2.0 * math.pi)
-    return -(0.5 * deviation.square() + (log_std + constant)).sum(dim=-1)
-
-
-def _mean_kl(
-    old_means: Tensor, old_log_std: Tensor, means: Tensor, log_std: Tensor, inverse_std: Tensor
-) -> Tensor:
-    """KL divergence of the new policy from the old one, mean over rows. Shape: (members,).
-
-    Shape of the means: (members, num_actions, rows), of `inverse_std`: (members, num_actions, 1).
-    """
-    spread = (log_std - old_log_std + 0.5 * (2.0 * (old_log_std - log_std)).exp() - 0.5).sum(dim=-1)
-    moved = (old_means - means).mul_(inverse_std).square_().sum(dim=(1, 2))
-    return spread + 0.5 * moved / means.shape[2]

@@ -144,9 +144,8 @@ def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
 
 def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
     """The variables after a step of random actions."""
-    actions = (
-        2.0 * torch.rand(environment.num_envs, environment.num_actions, generator=generator) - 1.0
-    )
+    drawn = torch.rand(environment.num_envs, environment.num_actions, generator=generator)
+    actions = environment.actions_from(drawn)
     transition = environment.advance(actions.to(environment.device))
     return _checked(environment, transition.variables, "")
 

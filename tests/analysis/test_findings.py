@@ -284,6 +284,29 @@ def test_noise_that_shrinks_early_is_lost_exploration(
     assert [each.value for each in found] == ([pytest.approx(0.1)] if fires else [])
 
 
+@pytest.mark.parametrize(("later", "fires"), [(0.05, True), (0.4, False)])
+def test_of_choices_it_is_the_entropy_that_shrinks(
+    description: TaskDescription, later: float, fires: bool
+) -> None:
+    # two choices, equally likely: ln 2 nats
+    curve = [
+        point(
+            index,
+            action_std=None,
+            action_saturation=None,
+            entropy=0.6931 if index < 3 else later,
+        )
+        for index in range(9)
+    ]
+    seen = evidence(description, curve=curve)
+    found = findings.exploration_lost(seen)
+    assert [each.value for each in found] == ([pytest.approx(later / 0.6931)] if fires else [])
+    if fires:
+        assert "entropy of the choices fell from 0.69 to 0.05 nats" in found[0].message
+        assert "effort" not in found[0].advice
+    assert findings.saturated_actions(seen) == []
+
+
 def test_an_unremarkable_training_has_no_findings(description: TaskDescription) -> None:
     fitness = [0.0, 1.0, 2.0, 3.0, 4.0, 4.5, 4.6, 4.4, 4.5, 4.55]
     parts = {"a": [0.6] * 10, "b": [0.4] * 10}

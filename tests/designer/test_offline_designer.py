@@ -255,6 +255,23 @@ def test_a_sentence_that_says_nothing_still_gives_rewards() -> None:
     sources_are_sound(generation(unknown, 6), unknown)
 
 
+def test_of_choices_none_is_an_effort() -> None:
+    """No index costs more than another, and none is nearer to the one before."""
+    sentence = "keep the pole upright smoothly, with as little effort as possible"
+    task = describe(load_environment("gymnasium:CartPole-v1"))
+    proposals = generation(task, 8, sentence)
+    parent = ParentSummary("1-01", proposals[0].source, 1.0, None, "")
+    for operator in (Operator.IMPROVE, Operator.MUTATE_STRUCTURE):
+        proposals.append(propose(request(task, operator, sentence, parents=(parent,))))
+    assert not any("actions" in parameter_names(each.source) for each in proposals)
+    sources_are_sound(proposals, task)
+    # and where nothing else can be read, what is left is how an episode ends
+    only = description("xyzzy", (), 1, causes=("done",)).model_copy(update={"action_choices": (3,)})
+    sources_are_sound(generation(only, 2), only)
+    effort = generation(description("save effort", (), 2), 1)[0]
+    assert "actions" in parameter_names(effort.source), "of quantities it is one"
+
+
 def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
     proposals = generation(lander, 8)
     sources_are_sound(proposals, lander)

@@ -19,6 +19,7 @@ from eureka_agent.archive.run_folder import Run, create_run
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.settings import SearchSettings
+from eureka_agent.training.distributions import Categorical, Gaussian
 from eureka_agent.training.policy import save_policy
 
 EXPORTED_MODULES = ("reward", "gymnasium_wrapper", "vec_task")
@@ -52,10 +53,13 @@ def make_run(tmp_path: Path) -> MakeRun:
         run.archive.append(AttemptImported(record=attempt_of(source, 1, 12.5)))
         run.archive.append(AttemptImported(record=attempt_of(source, 2, None)))
         write_text(run.folder / BEST / REWARD, source)
-        sizes = (description.num_observations, 16, description.num_actions)
+        choices = description.action_choices
+        distribution = Categorical(choices) if choices else Gaussian(description.num_actions)
+        sizes = (description.num_observations, 16, distribution.num_outputs)
         for seed, folder in enumerate((run.folder / BEST, attempt_folder(run.folder, "1-01"))):
             folder.mkdir(parents=True, exist_ok=True)
-            save_policy(folder / POLICY, policy_tensors(sizes, seed), {"activation": "elu"})
+            metadata = {"activation": "elu", **distribution.metadata}
+            save_policy(folder / POLICY, policy_tensors(sizes, seed), metadata)
         return run
 
     return make

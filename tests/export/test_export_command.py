@@ -88,6 +88,22 @@ def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka) -> None
     assert -2000.0 < value < 0.0
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None
+    or importlib.util.find_spec("minigrid") is None,
+    reason="stable-baselines3 or minigrid is not installed",
+)
+def test_the_example_trains_on_entries_and_choices(tmp_path: Path) -> None:
+    """MiniGrid: a Dict with a text in it, and discrete actions."""
+    eureka = search(tmp_path, "find the way", "gymnasium:minigrid:MiniGrid-Empty-5x5-v0")
+    folder = tmp_path / eureka.json("export", "latest")["folder"]
+    assert len((folder / "example.py").read_text().splitlines()) < 45
+    printed = run_example(folder, "128")
+    assert re.search(r"total_timesteps +\| 128 ", printed)
+    value = float(printed.splitlines()[-1].rpartition(": ")[2])
+    assert 0.0 <= value < 1.0
+
+
 def test_the_command_lists_what_it_wrote(pendulum: Eureka) -> None:
     written = pendulum.json("export", "latest", "--out", "mine")
     assert written["missing"] == {}
@@ -102,6 +118,40 @@ def test_a_wrong_attempt_ends_with_one_error(pendulum: Eureka) -> None:
     errors = pendulum("export", "latest", "9-99", status=2)
     assert "has no attempt '9-99'" in errors
     assert " hint: expected one of: 1-01" in errors
+
+
+def test_a_policy_of_choices_is_worth_what_the_run_says(tmp_path: Path) -> None:
+    """From the search to the exported files alone, in Gymnasium."""
+    eureka = search(tmp_path, "keep the pole up", "gymnasium:CartPole-v1")
+    eureka("export", "latest", "--out", "mine")
+    scored = eureka.json("evaluate", "latest", "--episodes", "64")
+    script = """
+import gymnasium, onnxruntime
+from gymnasium_wrapper import RewardWrapper, environment_action
+
+environment, steps = RewardWrapper(gymnasium.make("CartPole-v1")), 0
+policy = onnxruntime.InferenceSession("policy.onnx")
+for seed in range(64):
+    observation, _ = environment.reset(seed=seed)
+    ended = False
+    while not ended:
+        (action,) = policy.run(["action"], {"observation": observation[None]})
+        action = environment_action(environment.action_space, action[0])
+        observation, _, terminated, truncated, info = environment.step(action)
+        assert info["native_reward"] == 1.0
+        ended, steps = terminated or truncated, steps + 1
+print(steps / 64)
+"""
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(
+        command, cwd=tmp_path / "mine", capture_output=True, text=True, check=True, timeout=300
+    )
+    # both are means of 64 episodes from different starts: five standard errors of their difference
+    assert float(result.stdout) == pytest.approx(
+        scored["mean"], abs=5.0 * scored["std"] * (2 / 64) ** 0.5
+    )
+    described = json.loads((tmp_path / "mine" / "policy.json").read_text())
+    assert described["action"]["columns"][0]["choices"] == 2
 
 
 def test_the_policy_is_worth_what_the_run_says(pendulum: Eureka, tmp_path: Path) -> None:

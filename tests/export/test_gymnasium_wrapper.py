@@ -104,6 +104,16 @@ def compute_reward(goal_position, phase, observed_actions, actions):
         environment = module.RewardWrapper(gymnasium.make("Goals-v0"))
         environment.reset()
         # 0.25 - 0.5, the phase reached, the entry, the action
+        observation, _ = environment.reset()
+        found = module.policy_observation(environment.observation_space, observation)
+        flat = gymnasium.spaces.flatten(environment.observation_space, observation)
+        assert found.tolist() == flat.tolist()
+        # one without numbers is left out
+        entries = [*environment.observation_space.items(), ("note", gymnasium.spaces.Text(4))]
+        space = gymnasium.spaces.Dict(entries)
+        assert module.policy_observation(space, {**observation, "note": "so"}).tolist() == (
+            flat.tolist()
+        )
         expected = [-0.25 + 10.0 * phase + 0.125 + 0.5 for phase in (1, 2)]
         assert [environment.step(np.array([0.5], np.float32))[1] for _ in range(2)] == expected
     finally:
@@ -112,8 +122,9 @@ def compute_reward(goal_position, phase, observed_actions, actions):
 
 def test_discrete_actions_and_termination(export_texts: ExportTexts, load: LoadModule) -> None:
     source = """
-def compute_reward(actions, terminated, previous_terminated):
-    left = actions[:, 0] - 3.0 * actions[:, 1]
+def compute_reward(actions, previous_actions, terminated, previous_terminated):
+    assert actions.shape == previous_actions.shape == (1,)
+    left = 1.0 - 4.0 * actions
     fallen = -10.0 * terminated - 100.0 * previous_terminated
     return left + fallen, {"left": left, "fallen": fallen, "count": 2}
 """
@@ -135,16 +146,18 @@ def compute_reward(actions, terminated, previous_terminated):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5"])
+@pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5", "CartPole-v1"])
 def test_rewards_are_those_of_training(
     export_texts: ExportTexts, load: LoadModule, name: str
 ) -> None:
     loaded = load_environment(f"gymnasium:{name}")
     speed = "x_velocity - 0.5 * previous_x_velocity" if name == "Hopper-v5" else "observation[:, 2]"
+    product = "actions * previous_actions"
+    product = product if name == "CartPole-v1" else f"({product}).sum(dim=-1)"
     arguments = "x_velocity, previous_x_velocity" if name == "Hopper-v5" else "observation"
     source = f"""
 def compute_reward({arguments}, actions, previous_actions):
-    total = {speed} - (actions * previous_actions).sum(dim=-1)
+    total = {speed} - {product}
     return total, {{"total": total}}
 """
     reward = RewardFunction.from_source(source, loaded.environment_class.all_variables())
@@ -162,14 +175,16 @@ def compute_reward({arguments}, actions, previous_actions):
     before = {key: value.clone() for key, value in training.read_variables().items()}
     generator = torch.Generator().manual_seed(0)
     for _ in range(30):
-        actions = torch.randn(1, training.num_actions, generator=generator).clamp(-1.0, 1.0)
+        drawn = torch.rand(1, training.num_actions, generator=generator)
+        actions = training.actions_from(drawn)
         transition = training.advance(actions)
         values = {
             **transition.variables,
             **{f"previous_{key}": value for key, value in before.items()},
         }
         expected, _ = reward(values)
-        action = module.environment_action(wrapped.action_space, actions[0].numpy())
+        taken = actions[0, 0] if training.action_choices else actions[0]
+        action = module.environment_action(wrapped.action_space, taken.numpy())
         _, total, terminated, _, _ = wrapped.step(action)
         assert total == pytest.approx(float(expected[0]), abs=1e-4)
         assert terminated == bool(transition.terminated[0])
@@ -249,6 +264,46 @@ def test_actions_go_to_the_environment_and_back(
     box = gymnasium.spaces.Box(np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64)
     assert module.environment_action(box, [0.5, 0.25]).tolist() == [0.0, 0.25]
     assert module.policy_action(box, np.array([0.0, 0.25])).tolist() == [0.5, 0.25]
+
+
+def test_choices_go_to_the_environment_and_back(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
+    source = "def compute_reward(actions):\n    return actions, {'choice': actions}\n"
+    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
+    discrete = gymnasium.spaces.Discrete(3, start=5)
+    assert module.environment_action(discrete, np.int64(1)) == 6
+    assert module.policy_action(discrete, 6) == 1.0
+    assert module.policy_action(discrete, None) == 0.0
+    module.SHAPES["actions"] = (2,)
+    several = gymnasium.spaces.MultiDiscrete([3, 4], start=[-1, 2])
+    taken = module.environment_action(several, np.array([0, 3]))
+    assert several.contains(taken)
+    assert taken.tolist() == [-1, 5]
+    assert module.policy_action(several, taken).tolist() == [0.0, 3.0]
+    assert module.policy_action(several, None).tolist() == [0.0, 0.0]
+    binary = gymnasium.spaces.MultiBinary(2)
+    assert binary.contains(module.environment_action(binary, np.array([1, 0])))
+
+
+def test_a_run_from_when_choices_were_vectors_is_exported_as_it_was(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
+    source = "def compute_reward(actions):\n    return actions[:, 0], {}\n"
+    now = described("gymnasium:CartPole-v1")
+    old = [
+        each.model_copy(update={"shape": (2,)}) if each.name == "actions" else each
+        for each in now.variables
+    ]
+    description = now.model_copy(
+        update={
+            "action_choices": (),
+            "num_actions": 2,
+            "variables": tuple(old),
+            "action_channels": (),
+        }
+    )
+    module = load(export_texts(source, description), "gymnasium_wrapper")
     discrete = gymnasium.spaces.Discrete(3, start=5)
     assert module.environment_action(discrete, [-1.0, 0.2, 0.1]) == 6
     assert module.policy_action(discrete, 6).tolist() == [0.0, 1.0, 0.0]

@@ -122,10 +122,31 @@ def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
         ("action[0]", (-2.0, 2.0))
     ]
     (choice,) = described("gymnasium:CartPole-v1").action_channels
-    assert (choice.entries, choice.range) == (("0", "1"), None)
+    told = "0 push cart to the left, 1 push cart to the right"
+    assert (choice.name, choice.entries, choice.doc, choice.range) == ("choice", (), told, None)
     # numbers of a vector and parts of a Tuple have no names
     assert (
         pendulum.observation_channels
         == described("gymnasium:Blackjack-v1").observation_channels
         == ()
     )
+
+
+def test_choices_and_their_logits_are_described(make_run: MakeRun, tmp_path: Path) -> None:
+    cart_pole = described("gymnasium:CartPole-v1")
+    found = policy_description(cart_pole, Statistics([0.0] * 4, [1.0] * 4), {})
+    assert (found["action"]["shape"], found["action"]["dtype"]) == (["batch"], "int64")
+    (column,) = found["action"]["columns"]
+    assert (column["name"], column["choices"]) == ("choice", 2)
+    assert not {"low", "high", "scale"} & set(column)
+    assert (found["logits"]["output"], found["logits"]["shape"]) == ("logits", ["batch", 2])
+    several = cart_pole.model_copy(update={"num_actions": 2, "action_choices": (3, 4)})
+    found = policy_description(several, Statistics([0.0] * 4, [1.0] * 4), {})
+    assert (found["action"]["shape"], found["logits"]["shape"]) == (["batch", 2], ["batch", 7])
+    assert [each["choices"] for each in found["action"]["columns"]] == [3, 4]
+    source = "def compute_reward(actions):\n    return actions, {}\n"
+    folder = write_texts(make_run(source, cart_pole), tmp_path / "taken away")
+    readme = (folder / "README.md").read_text()
+    assert "`action` (batch,), int64, and `logits` (batch, 2), float32" in readme
+    assert "| 0 | `choice` | 2 | 0 push cart to the left, 1 push cart to the right |" in readme
+    assert "[-1, 1]" not in readme

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from export_runs import policy_tensors
 
 from eureka_agent.errors import RunFolderError
 from eureka_agent.export import policy_files
+from eureka_agent.training.distributions import Categorical
 from eureka_agent.training.policy import load_policy, save_policy
 
 
@@ -48,6 +50,36 @@ def test_both_files_give_the_policys_numbers(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated")
+@pytest.mark.parametrize("choices", [(3,), (2, 4)])
+def test_both_files_give_choices_and_logits(tmp_path: Path, choices: tuple[int, ...]) -> None:
+    path = tmp_path / "policy.safetensors"
+    metadata = {"activation": "elu", **Categorical(choices).metadata}
+    save_policy(path, policy_tensors((5, 16, sum(choices))), metadata)
+    policy = load_policy(path)
+    script = torch.jit.load(io.BytesIO(policy_files.torchscript(path)))
+    session = onnxruntime.InferenceSession(policy_files.onnx_model(path))
+    assert [each.name for each in session.get_outputs()] == ["action", "logits"]
+    generator = torch.Generator().manual_seed(3)
+    for batch, scale in ((1, 1.0), (257, 3.0)):
+        observations = scale * torch.randn(batch, 5, generator=generator)
+        action, logits = session.run(["action", "logits"], {"observation": observations.numpy()})
+        assert (action.dtype, logits.dtype) == (np.int64, np.float32)
+        assert action.shape == ((batch,) if len(choices) == 1 else (batch, len(choices)))
+        np.testing.assert_allclose(logits, policy.outputs(observations).numpy(), atol=1e-5)
+        # by hand: the place of the largest of each group
+        starts = np.cumsum((0, *choices))
+        largest = [logits[:, first:end].argmax(axis=1) for first, end in itertools.pairwise(starts)]
+        np.testing.assert_array_equal(action.reshape(batch, -1), np.stack(largest, axis=1))
+        np.testing.assert_array_equal(
+            action.reshape(batch, -1), policy.act(observations).numpy().astype(np.int64)
+        )
+        from_script = script(observations)
+        np.testing.assert_array_equal(from_script[0].numpy(), action)
+        torch.testing.assert_close(from_script[1], policy.outputs(observations), rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
 def test_the_onnx_file_is_whole_valid_and_names_no_path_of_this_machine(tmp_path: Path) -> None:
     content = policy_files.onnx_model(saved(tmp_path, "elu", (3, 8, 2)))
     model = onnx.load_model_from_string(content)
@@ -62,10 +94,16 @@ def test_the_onnx_file_is_whole_valid_and_names_no_path_of_this_machine(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("choices", [(), (2,)])
 def test_the_files_are_made_without_a_word(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+    choices: tuple[int, ...],
 ) -> None:
-    path = saved(tmp_path, "tanh", (3, 8, 2))
+    path = tmp_path / "policy.safetensors"
+    words = Categorical(choices).metadata if choices else {}
+    save_policy(path, policy_tensors((3, 8, 2)), {"activation": "tanh", **words})
     policy_files.torchscript(path)
     policy_files.onnx_model(path)
     assert capfd.readouterr() == ("", "")

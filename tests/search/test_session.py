@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
 from eureka_agent.search.ending import REPORT_FILE, Recorder, end_run
@@ -29,6 +30,18 @@ def test_the_environment_is_the_one_that_was_found(description: TaskDescription)
     described = description.model_copy(update={"environment": "/somewhere/cart", "task": "centre"})
     settings = effective_settings({"env": "cart"}, described)
     assert (settings.env, settings.task) == ("/somewhere/cart", "centre")
+
+
+def test_choices_have_no_standard_deviation(description: TaskDescription) -> None:
+    chosen = description.model_copy(update={"action_choices": (2,)})
+    with pytest.raises(
+        SettingsError, match=r"initial_action_std is 0\.5, but the actions"
+    ) as error:
+        effective_settings({"initial_action_std": 0.5}, chosen)
+    assert "--entropy-coefficient" in error.value.hint
+    # a file of all settings has the default in it
+    assert effective_settings({"initial_action_std": 1.0}, chosen).initial_action_std == 1.0
+    assert effective_settings({"initial_action_std": 0.5}, description).initial_action_std == 0.5
 
 
 def test_the_report_of_a_run_counts_its_time_up_to_its_end(

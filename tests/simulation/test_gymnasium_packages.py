@@ -282,6 +282,11 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
             "pprint_registry",
         ),
         (
+            "gymnasium:Mouse_Package-Small-v0",
+            "no environment 'Mouse_Package-Small-v0'",
+            "did you mean 'gymnasium:mouse_package:Mouse_Package-Small-v0'?",
+        ),
+        (
             "gymnasium:broken_package:Maze-v0",
             r"the package 'broken_package' failed .*broken_package\.py, line 2: KeyError: 1",
             "'broken_package'",
@@ -297,11 +302,99 @@ def test_an_id_that_cannot_be_made_is_told(
     assert hint in error.value.hint
 
 
+GRID = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Words(spaces.Space):
+    def __init__(self):
+        super().__init__(dtype=str)
+
+    def sample(self, mask=None, probability=None):
+        return "go there"
+
+    def contains(self, x):
+        return True
+
+    @property
+    def is_np_flattenable(self):
+        raise NotImplementedError
+
+
+class Grid(gymnasium.Env):
+    max_steps = 30
+    observation_space = spaces.Dict([
+        ("mission", Words()),
+        ("view", spaces.Box(0, 255, (3, 3, 2), np.uint8)),
+        ("heading", spaces.Discrete(4)),
+        ("note", spaces.Text(9)),
+    ])
+    action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return self.look(), {}
+
+    def look(self):
+        view = np.arange(18, dtype=np.uint8).reshape(3, 3, 2) + self.count
+        return {"mission": "go", "heading": self.count % 4, "view": view, "note": "so"}
+
+    def step(self, action):
+        self.count += 1
+        return self.look(), float(action), False, False, {}
+
+
+def make():
+    return Grid()
+"""
+
+
+def test_texts_are_left_out_and_a_small_grid_is_numbers(tmp_path: Path) -> None:
+    """As MiniGrid observes: a mission in words, a heading, and a view of a few squares."""
+    environment = made(str(write(tmp_path / "grid", env=GRID)), 2)
+    # in the environment's order: 3·3·2 for the view, a 1 among 4 for the heading
+    assert environment.num_observations == 22
+    names = {each.name: each.shape for each in environment.all_variables() if not each.private}
+    assert names == {"actions": (), "terminated": (), "heading": (), "view": (3, 3, 2)}
+    environment.reset()
+    transition = environment.advance(torch.tensor([[2.0], [0.0]]))
+    expected = [*map(float, range(1, 19)), 0.0, 1.0, 0.0, 0.0]
+    assert transition.observations[1].tolist() == expected
+    assert transition.variables["view"][1].flatten().tolist() == expected[:18]
+    assert transition.variables["native_reward"].tolist() == [2.0, 0.0]
+    length = environment.max_episode_length, environment.episode_source.partition(";")[0]
+    assert length == (30, "length from its attribute max_steps")
+
+
+def test_minigrid_is_taken_as_it_is() -> None:
+    pytest.importorskip("minigrid")
+    loaded = load_environment("gymnasium:minigrid:MiniGrid-Empty-5x5-v0")
+    description = describe(loaded)
+    assert (description.num_observations, description.action_choices) == (4 + 7 * 7 * 3, (7,))
+    assert description.max_episode_length == 4 * 5 * 5
+    shown = {each.name: each for each in description.public_variables()}
+    assert shown["image"].shape == (7, 7, 3)
+    assert "0 turn left, 1 turn right, 2 move forward, 3 unused" in shown["actions"].doc
+    assert "1 - 0.9" not in description.details, "the reward stays with the environment"
+    environment = loaded.make(loaded.task(None)[1], 1)
+    # to the goal in the other corner: two steps forward, a turn to the right, two more
+    for choice in (2, 2, 1, 2):
+        transition = environment.advance(torch.tensor([[float(choice)]]))
+        assert not transition.terminated.any()
+    transition = environment.advance(torch.tensor([[2.0]]))
+    assert transition.terminated.all()
+    # 1 - 0.9 · 5 steps of 100
+    assert transition.variables["native_reward"].item() == pytest.approx(0.955)
+
+
 REFUSED = {
     "image": ("spaces.Box(0, 255, (96, 96, 3), np.uint8)", r"is an image of shape \(96, 96, 3\)"),
-    "grey image": ("spaces.Box(0, 255, (8, 8), np.uint8)", r"is an image of shape \(8, 8\)"),
+    "grey image": ("spaces.Box(0, 255, (32, 32), np.uint8)", r"is an image of shape \(32, 32\)"),
     "image in a Dict": (
-        "spaces.Dict(view=spaces.Box(0, 1, (3, 8, 8)))",
+        "spaces.Dict(view=spaces.Box(0, 1, (3, 32, 32)))",
         r"the entry 'view' of .* is an image",
     ),
     "text": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -184,13 +185,115 @@ def test_an_environment_with_ends_of_its_own_is_told_of_those_alone(tmp_path: Pa
     assert described.endings == {"fell": ""}
 
 
-def test_discrete_actions_take_the_largest_entry() -> None:
+def test_discrete_actions_are_choices() -> None:
     environment = make("gymnasium:CartPole-v1", 2)
-    assert environment.num_actions == 2
+    assert (environment.num_actions, environment.action_choices) == (1, (2,))
     before = environment.obs_buf[:, 1].clone()
-    velocity = environment.advance(torch.tensor([[0.3, -0.2], [-0.9, 0.1]])).observations[:, 1]
-    # action 0 pushes left, 1 right
-    assert [bool(change) for change in velocity > before] == [False, True]
+    transition = environment.advance(torch.tensor([[1.0], [0.0]]))
+    # choice 0 pushes left, 1 right
+    assert (transition.observations[:, 1] > before).tolist() == [True, False]
+    assert transition.variables["actions"].tolist() == [1.0, 0.0]
+    (actions,) = (each for each in environment.all_variables() if each.name == "actions")
+    assert (actions.shape, actions.range) == ((), (0.0, 1.0))
+    assert "0 push cart to the left, 1 push cart to the right" in actions.doc
+
+
+class Dials(gymnasium.Env):
+    """Observes the last action as it came, and its type."""
+
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float32)
+
+    def __init__(self, space: gymnasium.Space) -> None:
+        self.action_space = space
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), repr(action)
+        return np.resize(np.float32(action), 2), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("space", "choices", "actions", "taken"),
+    [
+        (gymnasium.spaces.Discrete(3, start=5), (3,), [2.0], [7.0, 7.0]),
+        (gymnasium.spaces.MultiDiscrete([3, 4], start=[-1, 2]), (3, 4), [0.0, 3.0], [-1.0, 5.0]),
+        (gymnasium.spaces.MultiDiscrete([[3], [4]]), (3, 4), [2.0, 1.0], [2.0, 1.0]),
+        (gymnasium.spaces.MultiBinary(2), (2, 2), [1.0, 0.0], [1.0, 0.0]),
+    ],
+    ids=str,
+)
+def test_choices_are_counted_as_their_space_does(
+    space: gymnasium.Space, choices: tuple[int, ...], actions: list[float], taken: list[float]
+) -> None:
+    gymnasium.register("Dials-v0", entry_point=lambda: Dials(space), max_episode_steps=5)
+    try:
+        environment = make("gymnasium:Dials-v0", 2)
+    finally:
+        del gymnasium.registry["Dials-v0"]
+    assert environment.action_choices == choices
+    transition = environment.advance(torch.tensor([actions, [-9.0] * len(choices)]))
+    assert transition.observations[0].tolist() == taken
+    made = transition.variables["actions"][0].tolist()
+    assert made == (actions[0] if len(actions) == 1 else actions)
+    # what is beyond the choices is the nearest of them
+    assert environment.actions[1].tolist() == [0.0] * len(choices)
+    assert environment.advance(torch.full((2, len(choices)), 9.0)).variables["actions"][
+        1
+    ].tolist() == (choices[0] - 1.0 if len(choices) == 1 else [each - 1.0 for each in choices])
+
+
+def test_a_row_whose_choice_is_nan_is_not_stepped() -> None:
+    environment = make("gymnasium:CartPole-v1", 2)
+    transition = environment.advance(torch.tensor([[torch.nan], [1.0]]))
+    assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Acrobot-v1", "0 apply -1 torque to the actuated joint, 1 apply 0 torque"),
+        ("MountainCar-v0", "0 accelerate to the left, 1 don't accelerate, 2 accelerate to"),
+        ("FrozenLake-v1", "a whole number; 0 right after a reset"),  # it lists them elsewhere
+    ],
+)
+def test_what_the_choices_do_is_read_from_the_docstring(name: str, words: str) -> None:
+    (actions,) = (
+        each
+        for each in load_environment(f"gymnasium:{name}").environment_class.all_variables()
+        if each.name == "actions"
+    )
+    assert words in actions.doc
+
+
+def test_random_choices_are_equally_likely() -> None:
+    uniform = torch.rand(30_000, 1, generator=torch.Generator().manual_seed(0))
+    acrobot = load_environment("gymnasium:Acrobot-v1").environment_class
+    shares = torch.bincount(acrobot.actions_from(uniform)[:, 0].long()) / 30_000
+    assert shares.tolist() == pytest.approx([1 / 3] * 3, abs=0.012)
+    pendulum = load_environment("gymnasium:Pendulum-v1").environment_class
+    assert torch.equal(pendulum.actions_from(uniform), 2.0 * uniform - 1.0)
+
+
+def test_more_choices_than_a_policy_has_a_use_for_are_refused() -> None:
+    space = gymnasium.spaces.MultiDiscrete([4000, 97])
+    gymnasium.register("Dials-v0", entry_point=lambda: Dials(space))
+    try:
+        with pytest.raises(EnvironmentLoadError, match="has 4,097 choices, expected at most 4,096"):
+            load_environment("gymnasium:Dials-v0")
+    finally:
+        del gymnasium.registry["Dials-v0"]
+
+
+def test_a_run_of_choices_is_not_mixed_with_one_from_when_they_were_gaussian() -> None:
+    found = load_environment("gymnasium:CartPole-v1").fingerprint
+    before = hashlib.sha256(f"CartPole-v1\0{gymnasium.__version__}".encode()).hexdigest()
+    assert found != before
+    pendulum = hashlib.sha256(f"Pendulum-v1\0{gymnasium.__version__}".encode()).hexdigest()
+    assert load_environment("gymnasium:Pendulum-v1").fingerprint == pendulum
 
 
 def test_composite_observations_are_flattened() -> None:
@@ -269,10 +372,12 @@ def test_what_cannot_be_adapted_is_told() -> None:
             ),
         ):
             load_environment(f"gymnasium:{name}")
-    gymnasium.register("Buttons-v0", entry_point=Buttons)
-    with pytest.raises(EnvironmentLoadError, match="MultiBinary"):
-        type("Task", (GymnasiumTask,), {"gymnasium_id": "Buttons-v0"})
-    del gymnasium.registry["Buttons-v0"]
+    gymnasium.register("Words-v0", entry_point=Words)
+    with pytest.raises(
+        EnvironmentLoadError, match=r"action space Text\(.*, expected Box, Discrete"
+    ):
+        type("Task", (GymnasiumTask,), {"gymnasium_id": "Words-v0"})
+    del gymnasium.registry["Words-v0"]
 
 
 def test_only_gymnasiums_own_mujoco_environments_need_the_extra() -> None:
@@ -296,10 +401,10 @@ except EnvironmentLoadError as error:
     assert ended.stdout == f"install it: {install_extra('gymnasium')}\n"
 
 
-class Buttons(Script):
+class Words(Script):
     """Actions that the adapter does not take."""
 
-    action_space = gymnasium.spaces.MultiBinary(3)
+    action_space = gymnasium.spaces.Text(3)
 
 
 # ── what is told of endings and masses ────────────────────────────────────────────────────────────

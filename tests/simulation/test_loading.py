@@ -198,6 +198,18 @@ MISTAKES = {
         "expected one subclass of VecTask .* found none",
     ),
     "abstract": ((ENV, "def reset_idx", "def reset_rows_of"), "does not define reset_idx"),
+    "choices of fewer actions": (
+        (ENV, "num_actions = 1", "num_actions = 2\n    action_choices = (3,)"),
+        r"action_choices is \(3,\), expected a tuple of 2 numbers",
+    ),
+    "more choices than a policy has a use for": (
+        (ENV, "num_actions = 1", "num_actions = 1\n    action_choices = (5000,)"),
+        "action_choices has 5,000 choices, expected at most 4,096",
+    ),
+    "choices that are no numbers": (
+        (ENV, "num_actions = 1", "num_actions = 1\n    action_choices = 3"),
+        "action_choices is 3, expected a tuple of 1 numbers",
+    ),
     "no size": ((ENV, "    num_actions = 1\n", ""), "num_actions is None, expected a positive int"),
     "text size": (
         (ENV, "num_actions = 1", 'num_actions = "1"'),

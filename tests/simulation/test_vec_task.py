@@ -48,6 +48,38 @@ def counter(counts: list[float]) -> Counter:
     return environment
 
 
+class Steps(Counter):
+    """Goes on by the first choice, and by half the second."""
+
+    num_actions = 2
+    action_choices = (3, 2)
+
+    def pre_physics_step(self, actions: Tensor) -> None:
+        self.count += actions[:, 0] + 0.5 * actions[:, 1]
+
+
+def test_choices_are_the_nearest_indices() -> None:
+    environment = Steps(4)
+    environment.reset()
+    environment.count[:] = 0.0
+    asked = torch.tensor([[0.4, 0.6], [1.6, -3.0], [99.0, 99.0], [torch.nan, 1.0]])
+    transition = environment.advance(asked)
+    expected = [[0.0, 1.0], [2.0, 0.0], [2.0, 1.0]]
+    assert transition.variables["actions"][:3].tolist() == expected
+    assert environment.count[:3].tolist() == [0.5, 2.0, 2.5]
+    assert environment.count[3].isnan()
+    environment.reset()
+    assert not environment.read_variables()["actions"].any()
+    (actions, *_) = Steps.all_variables()
+    assert (actions.shape, actions.range, actions.frame) == ((2,), (0.0, 2.0), "-")
+    # of one choice it is a number for each row
+    Steps.action_choices, Steps.num_actions = (3,), 1
+    try:
+        assert Steps.all_variables()[0].shape == ()
+    finally:
+        Steps.action_choices, Steps.num_actions = (3, 2), 2
+
+
 def test_terminated_and_truncated_exclude_each_other() -> None:
     environment = counter([0.0, 9.5, 9.5])
     environment.progress_buf[:] = torch.tensor([3, 1, 3])

@@ -278,7 +278,7 @@ def test_a_limit_within_another_gives_the_outer_one_back() -> None:
 def test_what_this_program_raises_is_not_put_on_the_environment(
     tmp_path: Path, small_settings: TrainingSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MemberNetworks, "means", partial(dict.__getitem__, {}))
+    monkeypatch.setattr(MemberNetworks, "outputs", partial(dict.__getitem__, {}))
     with pytest.raises(KeyError):
         train(write_lift(tmp_path / "lift"), small_settings)
 

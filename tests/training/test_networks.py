@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from eureka_agent.training.distributions import Gaussian
 from eureka_agent.training.networks import Activation, StackedNetworks
 from eureka_agent.training.normalization import with_ones
 
@@ -16,9 +17,9 @@ MEMBERS = 3
 
 
 def stacked(activation: Activation, outputs: int = 2) -> StackedNetworks:
-    networks = StackedNetworks(MEMBERS, SIZES[0], outputs, SIZES[1:], activation, "cpu")
+    networks = StackedNetworks(MEMBERS, SIZES[0], Gaussian(outputs), SIZES[1:], activation, "cpu")
     for member in range(MEMBERS):
-        networks.initialize(member, seed=member, action_std=0.5)
+        networks.initialize(member, seed=member, distribution_parameter=math.log(0.5))
     # biases start at zero, where a mistake with them would not show
     networks.parameters += 0.05 * torch.randn(
         networks.parameters.shape, generator=torch.Generator().manual_seed(0)
@@ -57,7 +58,7 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(
     result = views.both.forward(with_ones(inputs).flatten(0, 1))
     views.both.backward(result, upstream.flatten(0, 1))
     torch.testing.assert_close(
-        views.means(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs]
+        views.outputs(with_ones(inputs[:, 0])), result[-1].view(upstream.shape)[:, 0, :, :outputs]
     )
     torch.testing.assert_close(
         views.values(with_ones(inputs[:, 1])), result[-1].view(upstream.shape)[:, 1, :, 0]
@@ -81,14 +82,14 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(
 
 
 def test_rows_are_padded_to_whole_simd_vectors_and_start_from_the_seed() -> None:
-    networks = StackedNetworks(2, 5, 2, (8, 7), "elu", "cpu")
+    networks = StackedNetworks(2, 5, Gaussian(2), (8, 7), "elu", "cpu")
     # policy 5·8+8 + 8·7+7 + 7·2+2 = 127 and log_std 2: 129, padded to a multiple of 64, and as much
     # for the value network
     assert networks.parameters.shape == (2, 384)
-    networks.initialize(0, seed=7, action_std=0.5)
-    networks.initialize(1, seed=7, action_std=0.5)
+    networks.initialize(0, seed=7, distribution_parameter=math.log(0.5))
+    networks.initialize(1, seed=7, distribution_parameter=math.log(0.5))
     assert torch.equal(networks.parameters[0], networks.parameters[1])
-    networks.initialize(1, seed=8, action_std=0.5)
+    networks.initialize(1, seed=8, distribution_parameter=math.log(0.5))
     assert not torch.equal(networks.parameters[0], networks.parameters[1])
     tensors = networks.member_tensors(0)
     # 5 orthogonal rows of length √2

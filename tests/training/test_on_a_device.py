@@ -8,11 +8,20 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
+from training_environments import (
+    CENTRE_REWARD,
+    SLOW_REWARD,
+    PointMass,
+    Rail,
+    TwoGearRail,
+    run,
+)
 
 from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.binding import FitnessFunction
+from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.networks import StackedNetworks
 from eureka_agent.training.normalization import ObservationStatistics
 from eureka_agent.training.reward import RewardFunction
@@ -23,18 +32,22 @@ MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
 
 MEMBERS, NUM_ENVS, HORIZON = 3, 4, 5
+CHOOSERS: dict[str, type[VecTask]] = {"rail": Rail, "two-gear rail": TwoGearRail}
 
 
 def collector_on(
     reference: str, device: str
 ) -> tuple[RolloutCollector, StackedNetworks, ObservationStatistics]:
     name, _, task = reference.partition("/")
-    loaded = load_environment(name)
-    environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
-    size, actions = environment.num_observations, environment.num_actions
-    networks = StackedNetworks(MEMBERS, size, actions, (8,), "elu", device)
+    if name in CHOOSERS:
+        environment: VecTask = CHOOSERS[name](MEMBERS * NUM_ENVS, device)
+    else:
+        loaded = load_environment(name)
+        environment = loaded.make(loaded.task(task)[1], MEMBERS * NUM_ENVS, device)
+    size, distribution = environment.num_observations, distribution_of(environment)
+    networks = StackedNetworks(MEMBERS, size, distribution, (8,), "elu", device)
     return (
-        RolloutCollector(environment, MEMBERS, NUM_ENVS, HORIZON),
+        RolloutCollector(environment, distribution, MEMBERS, NUM_ENVS, HORIZON),
         networks,
         ObservationStatistics(MEMBERS, size, device),
     )
@@ -46,6 +59,8 @@ def collector_on(
         ("cartpole/balance", "pole_angle"),
         ("cartpole/swingup", "pole_angle"),
         ("quadcopter/hover", "position_w"),
+        ("rail", "place"),
+        ("two-gear rail", "place"),
     ],
 )
 def test_the_step_loop_waits_for_no_value(reference: str, variable: str) -> None:

@@ -17,6 +17,7 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
+from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.evaluation import (
     PolicyRequest,
     Score,
@@ -58,7 +59,13 @@ def policies(environment: type[VecTask]) -> list[PolicyRequest]:
     hidden, episodes, scales = ((64, 64), (32,), (24, 48, 8)), (16, 5, 7, 1, 33, 16), (0.05, 0.6)
     return [
         PolicyRequest(
-            random_policy(*sizes, seed=index, hidden=hidden[index % 3], scale=scales[index % 2]),
+            random_policy(
+                *sizes,
+                seed=index,
+                hidden=hidden[index % 3],
+                scale=scales[index % 2],
+                distribution=distribution_of(environment),
+            ),
             40 + index,
             episodes[index],
             record=index != 3,

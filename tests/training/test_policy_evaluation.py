@@ -15,8 +15,9 @@ from training_environments import Countdown, PointMass
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
+from eureka_agent.training.distributions.gaussian import clipped_gaussian_mean
 from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, trajectories_bytes
-from eureka_agent.training.policy import Policy, clipped_gaussian_mean, load_policy, save_policy
+from eureka_agent.training.policy import Policy, load_policy, save_policy
 
 
 def count_itself(count: Tensor, previous_count: Tensor) -> Tensor:
@@ -128,7 +129,7 @@ def test_equal_seeds_give_equal_episodes(point_task: Task) -> None:
 
 
 def test_a_policy_of_another_environment_is_refused(point_task: Task) -> None:
-    with pytest.raises(EnvironmentLoadError, match="1 observations and gives 1 actions"):
+    with pytest.raises(EnvironmentLoadError, match="1 observations and gives 1 action,"):
         evaluate_policy(
             PointMass(2), point_task, Policy(policy_tensors(1, 1), "elu", {}), 2, record=False
         )

@@ -6,19 +6,20 @@ from __future__ import annotations
 import torch
 from training_environments import Countdown
 
+from eureka_agent.training.distributions import Gaussian
 from eureka_agent.training.networks import StackedNetworks
 from eureka_agent.training.normalization import ObservationStatistics
 from eureka_agent.training.rollout import Rollout, RolloutCollector
 
 
 def collect(lengths: list[int], horizon: int, start: int = 0) -> tuple[RolloutCollector, Rollout]:
-    collector = RolloutCollector(Countdown(lengths), 1, len(lengths), horizon)
+    collector = RolloutCollector(Countdown(lengths), Gaussian(1), 1, len(lengths), horizon)
     collector.start_member(0, 0, torch.full((len(lengths),), start))
     return collector, iteration(collector)
 
 
 def iteration(collector: RolloutCollector) -> Rollout:
-    networks = StackedNetworks(1, 1, 1, (4,), "elu", "cpu").members(0, 1)
+    networks = StackedNetworks(1, 1, Gaussian(1), (4,), "elu", "cpu").members(0, 1)
     return collector.collect(
         networks,
         ObservationStatistics(1, 1, "cpu"),
@@ -39,7 +40,7 @@ def test_values_are_of_the_state_reached_and_previous_ones_of_the_state_before()
 
 
 def test_the_previous_action_is_zero_right_after_a_reset() -> None:
-    collector = RolloutCollector(Countdown([2]), 1, 1, 4)
+    collector = RolloutCollector(Countdown([2]), Gaussian(1), 1, 1, 4)
     collector.start_member(0, 0, torch.zeros(1, dtype=torch.int64))
     collector.noise.copy_(torch.tensor([0.5, -0.25, 0.125, 3.0]).view(1, 4, 1, 1))
     rollout = iteration(collector)

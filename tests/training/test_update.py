@@ -3,12 +3,16 @@ member at a time."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import pytest
 import torch
 from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.adam import StackedAdam
+from eureka_agent.training.distributions import ActionDistribution, Categorical, Gaussian
 from eureka_agent.training.networks import StackedNetworks
 from eureka_agent.training.normalization import with_ones
 from eureka_agent.training.update import Batch, PPOUpdate, adapted_learning_rate
@@ -16,27 +20,69 @@ from eureka_agent.training.update import Batch, PPOUpdate, adapted_learning_rate
 MEMBERS, ROWS, OBSERVATIONS, ACTIONS, HIDDEN = 3, 12, 4, 2, (6, 5)
 
 
-def random_batch(networks: StackedNetworks, generator: torch.Generator) -> Batch:
+@dataclass
+class Independent:
+    """torch's own distributions side by side: one Normal, or a Categorical for each choice."""
+
+    parts: list[torch.distributions.Distribution]
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        if isinstance(self.parts[0], torch.distributions.Normal):
+            return self.parts[0].log_prob(actions).sum(dim=-1)
+        return torch.stack(
+            [part.log_prob(actions[..., index]) for index, part in enumerate(self.parts)]
+        ).sum(dim=0)
+
+    def sample(self) -> Tensor:
+        drawn = [part.sample() for part in self.parts]
+        is_normal = isinstance(self.parts[0], torch.distributions.Normal)
+        return drawn[0] if is_normal else torch.stack(drawn, dim=-1).float()
+
+    def entropy(self) -> Tensor:
+        entropies = [part.entropy() for part in self.parts]
+        is_normal = isinstance(self.parts[0], torch.distributions.Normal)
+        return entropies[0].sum(dim=-1) if is_normal else torch.stack(entropies).sum(dim=0)
+
+    def kl_from(self, old: Independent) -> Tensor:
+        divergences = [
+            torch.distributions.kl_divergence(one, other)
+            for one, other in zip(old.parts, self.parts, strict=True)
+        ]
+        is_normal = isinstance(self.parts[0], torch.distributions.Normal)
+        return divergences[0].sum(dim=-1) if is_normal else torch.stack(divergences).sum(dim=0)
+
+
+def of_torch(distribution: ActionDistribution, outputs: Tensor, log_std: Tensor) -> Independent:
+    if isinstance(distribution, Categorical):
+        groups = outputs.split(distribution.choices, dim=-1)
+        return Independent([torch.distributions.Categorical(logits=group) for group in groups])
+    return Independent([torch.distributions.Normal(outputs, log_std.exp())])
+
+
+def random_batch(
+    networks: StackedNetworks, distribution: ActionDistribution, generator: torch.Generator
+) -> Batch:
     """Data of a policy a little off the present one, so that ratios and values leave the clip range
     in places."""
     views = networks.members(0, MEMBERS)
     observations = with_ones(torch.randn(MEMBERS, ROWS, OBSERVATIONS, generator=generator))
-    means = views.means(observations) + 0.3 * torch.randn(
-        MEMBERS, ROWS, ACTIONS, generator=generator
-    )
-    log_std = views.log_std.clone() + 0.1
-    actions = means + log_std.exp().unsqueeze(1) * torch.randn(means.shape, generator=generator)
-    old = torch.distributions.Normal(means, log_std.exp().unsqueeze(1))
+    outputs = views.outputs(observations)
+    outputs = outputs + 0.3 * torch.randn(outputs.shape, generator=generator)
+    parameters = views.distribution_parameters.clone() + 0.1
+    old = of_torch(distribution, outputs, parameters.unsqueeze(1))
+    with torch.random.fork_rng():
+        torch.manual_seed(8)
+        actions = old.sample()
     values = views.values(observations) + 0.3 * torch.randn(MEMBERS, ROWS, generator=generator)
     return Batch(
         observations=observations,
         actions=actions,
-        means=means,
-        log_probabilities=old.log_prob(actions).sum(dim=-1),
+        outputs=outputs,
+        log_probabilities=old.log_prob(actions),
         advantages=torch.randn(MEMBERS, ROWS, generator=generator),
         values=values,
         targets=values + torch.randn(MEMBERS, ROWS, generator=generator),
-        log_std=log_std,
+        parameters=parameters,
     )
 
 
@@ -49,7 +95,11 @@ def perceptron(tensors: dict[str, Tensor], name: str, inputs: Tensor) -> Tensor:
 
 
 def reference(
-    tensors: dict[str, Tensor], batch: Batch, permutations: Tensor, settings: TrainingSettings
+    tensors: dict[str, Tensor],
+    distribution: ActionDistribution,
+    batch: Batch,
+    permutations: Tensor,
+    settings: TrainingSettings,
 ) -> tuple[float, float]:
     """Update one member's tensors in place, as the paper has it; returns the last learning rate and
     the mean KL."""
@@ -61,12 +111,11 @@ def reference(
     for epoch in range(settings.epochs):
         for part in range(settings.minibatches):
             rows = permutations[epoch, part * size : (part + 1) * size]
-            policy = torch.distributions.Normal(
-                perceptron(tensors, "policy", batch.observations[0, rows, :-1]),
-                tensors["log_std"].exp(),
-            )
-            old = torch.distributions.Normal(batch.means[0, rows], batch.log_std[0].exp())
-            kl = float(torch.distributions.kl_divergence(old, policy).sum(dim=-1).mean().detach())
+            outputs = perceptron(tensors, "policy", batch.observations[0, rows, :-1])
+            log_std = tensors.get("log_std", torch.zeros(0))
+            policy = of_torch(distribution, outputs, log_std)
+            old = of_torch(distribution, batch.outputs[0, rows], batch.parameters[0])
+            kl = float(policy.kl_from(old).mean().detach())
             divergences.append(kl)
             if settings.desired_kl and kl > 2 * settings.desired_kl:
                 rate = max(1e-5, rate / 1.5)
@@ -75,8 +124,7 @@ def reference(
             for group in optimizer.param_groups:
                 group["lr"] = rate
             ratio = (
-                policy.log_prob(batch.actions[0, rows]).sum(dim=-1)
-                - batch.log_probabilities[0, rows]
+                policy.log_prob(batch.actions[0, rows]) - batch.log_probabilities[0, rows]
             ).exp()
             advantage = batch.advantages[0, rows]
             surrogate = torch.min(
@@ -88,7 +136,7 @@ def reference(
                 old_value = batch.values[0, rows]
                 clipped = old_value + (value - old_value).clamp(-settings.clip, settings.clip)
                 value_loss = torch.max(value_loss, (clipped - batch.targets[0, rows]).square())
-            entropy = policy.entropy().sum(dim=-1).mean()
+            entropy = policy.entropy().mean()
             loss = (
                 -surrogate.mean()
                 + settings.value_coefficient * value_loss.mean()
@@ -114,15 +162,20 @@ def reference(
         },
     ],
 )
-def test_an_update_is_that_of_the_textbook(changes: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "distribution", [Gaussian(ACTIONS), Categorical((3,)), Categorical((2, 4))], ids=str
+)
+def test_an_update_is_that_of_the_textbook(
+    distribution: ActionDistribution, changes: dict[str, float]
+) -> None:
     settings = TrainingSettings.model_validate(
         {"epochs": 3, "minibatches": 2, "learning_rate": 3e-3, **changes}
     )
     generator = torch.Generator().manual_seed(4)
-    networks = StackedNetworks(MEMBERS, OBSERVATIONS, ACTIONS, HIDDEN, "elu", "cpu")
+    networks = StackedNetworks(MEMBERS, OBSERVATIONS, distribution, HIDDEN, "elu", "cpu")
     for member in range(MEMBERS):
-        networks.initialize(member, member, action_std=0.6)
-    batch = random_batch(networks, generator)
+        networks.initialize(member, member, distribution_parameter=math.log(0.6))
+    batch = random_batch(networks, distribution, generator)
     permutations = torch.stack(
         [torch.randperm(ROWS, generator=generator) for _ in range(MEMBERS * settings.epochs)]
     )
@@ -131,11 +184,13 @@ def test_an_update_is_that_of_the_textbook(changes: dict[str, float]) -> None:
     expected = [networks.member_tensors(member) for member in range(MEMBERS)]
 
     adam = StackedAdam(networks.parameters, networks.gradients)
-    report = PPOUpdate(networks, adam, learning_rate, settings).run(batch, permutations)
+    report = PPOUpdate(networks, distribution, adam, learning_rate, settings).run(
+        batch, permutations
+    )
 
     for member, tensors in enumerate(expected):
         rate, kl = reference(
-            tensors, batch.members(member, member + 1), permutations[member], settings
+            tensors, distribution, batch.members(member, member + 1), permutations[member], settings
         )
         assert learning_rate[member].item() == pytest.approx(rate, rel=1e-5)
         assert report.kl[member].item() == pytest.approx(kl, rel=1e-3)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Channel, Variable
 from eureka_agent.training.trainer import Trainer, TrainerEvent
 
 
@@ -55,6 +55,57 @@ class PointMass(VecTask):
         self.velocity[env_ids] = 0.0
 
 
+class Rail(VecTask):
+    """A cart that is pushed to the left, not at all or to the right; falls off beyond 1.5 m."""
+
+    variables = (Variable("place", (), "m", "world", "position of the cart"),)
+    num_observations = 2
+    num_actions = 1
+    action_choices = (3,)
+    action_channels = (Channel("push", doc="0 left, 1 none, 2 right"),)
+    max_episode_length = 24
+    control_dt = 0.1
+    termination_causes = ("fell_off",)
+
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        self.place = torch.zeros(num_envs, device=self.device)
+        self.velocity = torch.zeros(num_envs, device=self.device)
+        self.reset()
+
+    def pre_physics_step(self, actions: Tensor) -> None:
+        self.velocity = 0.9 * self.velocity + 0.6 * self.pushes(actions)
+        self.place = self.place + self.control_dt * self.velocity
+
+    def pushes(self, actions: Tensor) -> Tensor:
+        return actions[:, 0] - 1.0
+
+    def compute_observations(self) -> None:
+        self.obs_buf[:, 0] = self.place
+        self.obs_buf[:, 1] = torch.sigmoid(self.velocity)  # rounded by its place in a register
+
+    def compute_variables(self) -> dict[str, Tensor]:
+        return {"place": self.place}
+
+    def compute_termination(self) -> Tensor:
+        return self.place.abs() > 1.5
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        self.place[env_ids] = self.random.uniform(env_ids, 1, -1.0, 1.0)[:, 0]
+        self.velocity[env_ids] = 0.0
+
+
+class TwoGearRail(Rail):
+    """With a second choice: half the push or all of it."""
+
+    num_actions = 2
+    action_choices = (3, 2)
+    action_channels = ()
+
+    def pushes(self, actions: Tensor) -> Tensor:
+        return (actions[:, 0] - 1.0) * (0.5 + 0.5 * actions[:, 1])
+
+
 class Countdown(VecTask):
     """Row i counts 1, 2, 3, … and terminates at `lengths[i]`; every second cause is the other one.
     Needs no physics."""
@@ -92,6 +143,17 @@ def near_the_middle(position: Tensor) -> Tensor:
     """Fitness of the point mass."""
     return -position.square().sum(dim=1)
 
+
+def in_the_middle(place: Tensor) -> Tensor:
+    """Fitness of the rails: 1 in the middle."""
+    return 1.0 - place.square()
+
+
+RAIL_REWARD = """
+def compute_reward(place, actions):
+    idle = 0.01 * (actions == 1).float().reshape(len(place), -1)[:, 0]
+    return idle - place.square(), {"idle": idle, "away": -place.square()}
+"""
 
 CENTRE_REWARD = """
 def compute_reward(position, actions):

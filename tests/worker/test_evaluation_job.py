@@ -52,7 +52,7 @@ def test_a_bad_file_fails_alone(hopper: LoadedEnvironment, tmp_path: Path) -> No
     answer = ask(hopper, tmp_path, *files)
     faults = [score.fault for score in answer.scores]
     assert "cannot read the policy" in faults[0]
-    assert faults[2].startswith("the policy takes 5 observations and gives 1 actions")
+    assert faults[2].startswith("the policy takes 5 observations and gives 1 action,")
     assert "cannot read the policy" in faults[3]
     assert answer.scores[3].hint == "name a policy.safetensors of a run"
     # the good ones are scored as they are alone

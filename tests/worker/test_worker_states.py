@@ -57,6 +57,17 @@ def test_a_recorded_step_knows_the_one_before_it_and_never_one_of_another_episod
     assert recorded["actions"].std() > 0.4  # uniform in [-1, 1] has 0.577
 
 
+class Chooser(Counter):
+    num_actions = 1
+    action_choices = (5,)
+
+
+def test_recorded_choices_are_all_of_them() -> None:
+    recorded = record_transitions(Chooser(3), Chooser.all_variables())
+    assert recorded["actions"].shape == (3 * RECORDED_STEPS,)
+    assert set(recorded["actions"].tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0}
+
+
 VARIABLES = {
     "angle": Variable("angle", (), "rad", "joint", "", (-2.0, 3.0)),
     "height": Variable("height", (2,), "m", "world", "", (0.5, 1.5)),

@@ -94,7 +94,8 @@ def compose(scene: Scene, dice: Dice) -> Composition:
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)
     if all(each.penalty for each in terms):
         terms += _without_variables(scene)
-        notes.append("Little effort and survival are all that is left to be paid.")
+        what = "Little effort and survival are" if scene.efforts else "The way in which it ends is"
+        notes.append(f"{what} all that is left to be paid.")
     return Composition(Genome(terms=unique_terms(terms)), tuple(notes), tuple(served))
 
 
@@ -116,13 +117,14 @@ def _ungrounded(scene: Scene, dice: Dice) -> list[Option]:
 
 def _without_variables(scene: Scene) -> list[Term]:
     """Survival, rest and small effort, for a scene of which nothing else can be made."""
-    actions = scene.named("actions")
+    actions = scene.efforts
     terms = [term("alive", "alive", 1.0)] if scene.can_fail else []
     if actions is not None:
         operand = matching.whole(actions)
         terms.append(term("stillness", "calm", 1.0, operand, temperature=1.0))
         terms.append(term("penalty", "effort", 0.05, operand))
-    return terms
+    # what cannot fail has an end by success
+    return terms or [term("success", "success", 1.0)]
 
 
 def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[str, list[Term]] | None:

@@ -81,6 +81,11 @@ class Scene:
         """The variable called `name`."""
         return next((reading for reading in self.readings if reading.name == name), None)
 
+    @property
+    def efforts(self) -> Reading | None:
+        """The variable `actions`; None where they are choices, of which none costs more."""
+        return None if self.description.action_choices else self.named("actions")
+
     def asks(self, *goals: Goal) -> bool:
         """True where the words ask for any of these goals."""
         return any(goal in self.goals for goal in goals)

@@ -177,7 +177,7 @@ def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
         for found in scene.matches(base, scene.words, along, frame_score)[:1]:
             why = f"speed across the wanted direction, {found.operand.code}, leads astray"
             yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35, why)
-    if (actions := scene.named("actions")) is None:
+    if (actions := scene.efforts) is None:
         return
     # what has to gather energy first is held back by a price on it
     small, likely = (0.02, 0.3) if scene.asks(Goal.SWING_UP, Goal.RAISE) else (0.05, 0.75)
