@@ -116,6 +116,9 @@ class Categorical(ActionDistribution):
 
 
 class _CategoricalLikelihood(Likelihood):
+    """The gradient is written out: by a logit, 1 where it is the choice made, minus its
+    probability."""
+
     def __init__(
         self, distribution: Categorical, logits: Tensor, actions: Tensor, shift: Tensor
     ) -> None:

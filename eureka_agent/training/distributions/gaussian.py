@@ -92,6 +92,8 @@ class Gaussian(ActionDistribution):
 
 
 class _GaussianLikelihood(Likelihood):
+    """The gradient is written out: by the mean (a - m) / s², by log s ((a - m) / s)² - 1."""
+
     def __init__(self, means: Tensor, parameters: Tensor, actions: Tensor, shift: Tensor) -> None:
         self._means, self._parameters = means, parameters
         log_std = parameters.unsqueeze(2)
