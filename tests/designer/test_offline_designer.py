@@ -326,7 +326,7 @@ def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_ru
 ) -> None:
     refused = propose(request(boat))
     trait = leading_term(refused, boat)
-    assert trait == "distance((buoy_position - hull_position))"
+    assert trait == "distance(buoy_position - hull_position)"
     for seed in range(12):
         later = propose(request(boat, seed=seed, misleading=(refused.source,)))
         assert trait not in {term.trait() for term in genome_of(later, boat).terms}
@@ -357,7 +357,7 @@ def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
     traits = {term.trait() for term in genome_of(first, boat).terms}
     assert {term.trait() for term in genome_of(child, boat).terms} == traits
     away = propose(request(boat, sentence="do not touch the buoy"))
-    assert leading_term(away, boat) == "distance_away((buoy_position - hull_position))"
+    assert leading_term(away, boat) == "distance_away(buoy_position - hull_position)"
     assert leading_term(away, boat) not in traits
 
 

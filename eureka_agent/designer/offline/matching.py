@@ -263,7 +263,7 @@ def goals(scene: Scene, words: frozenset[str]) -> list[Candidate]:
             shared = (each.name_words & goal.name_words) - stem_set("goal target position")
             score = each.likeness(words) + len(shared) + 0.5 * goal.affinity(words)
             score += 3.0 if each.quantity is Quantity.POSITION else 2.0
-            code, reads = f"({whole(goal).code} - {whole(each).code})", (each.name, goal.name)
+            code, reads = f"{whole(goal).code} - {whole(each).code}", (each.name, goal.name)
             off = Operand(code=code, reads=reads, scalar=each.is_scalar)
             found.append(Candidate(off, each, score))
     return _ranked(found)

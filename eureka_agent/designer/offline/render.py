@@ -70,14 +70,13 @@ def _operands(term: Term) -> dict[str, str]:
     if not term.operands:
         return {}
     first, last = term.operands[0], term.operands[-1]
+    magnitude = f"({last.code}).abs()" if " - " in last.code else f"{last.code}.abs()"
     return {
         "name": term.name,
         "x": first.code,
         "y": last.code,
         "mean": "" if first.scalar else ".mean(dim=-1)",
-        "norm": f"{last.code}.abs()"
-        if last.scalar
-        else f"torch.linalg.vector_norm({last.code}, dim=-1)",
+        "norm": magnitude if last.scalar else f"torch.linalg.vector_norm({last.code}, dim=-1)",
         "off": "distance" if len(last.reads) > 1 else "size",
         "variable": last.reads[0],
     }
